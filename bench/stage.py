@@ -1,0 +1,130 @@
+"""Where the benchmark takes place: temporary directories, users, and the compiled helpers."""
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+import mounts
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+TEST_USER = "bawn-test"
+HYBRID = "/sys/fs/cgroup/unified/cgroup.controllers"
+CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I" + os.path.join(ROOT, "src"), "-include", os.path.join(ROOT, "src/base/banned.h")]
+
+
+@dataclass
+class Place:
+    """One user's corner: everything the contenders may see of him."""
+    column: str  # "root" or "user"
+    name: str
+    uid: int
+    gid: int
+    directory: str
+    mounts: list = field(default_factory=list)
+
+    @property
+    def home(self):
+        return os.path.join(self.directory, "home")
+
+    @property
+    def workspace(self):
+        return os.path.join(self.directory, "workspace")
+
+    def own(self, *paths):
+        if os.geteuid() == 0:
+            for path in paths:
+                os.chown(path, self.uid, self.gid)
+
+    def environment(self):
+        """The same short environment for everybody; nothing of the caller's can slow down or configure a contender."""
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.home, "USER": self.name, "LOGNAME": self.name,
+                "LANG": "C.UTF-8"}
+
+    def popen_as(self):
+        """Arguments for subprocess to run something as this user in his workspace."""
+        identity = {}
+        if os.geteuid() == 0:
+            identity = {"user": self.uid, "group": self.gid, "extra_groups": []}
+        return {"cwd": self.workspace, "env": self.environment(), "stdin": subprocess.DEVNULL, **identity}
+
+
+def test_user(name):
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        subprocess.run(["useradd", "--system", "--create-home", "--home-dir", f"/var/lib/{name}", "--shell", "/bin/sh", name], check=True)
+        return pwd.getpwnam(name)
+
+
+def users(name):
+    """(column, passwd entry): both columns for root, only his own for anybody else."""
+    me = pwd.getpwuid(os.geteuid())
+    return [("root", me), ("user", test_user(name))] if me.pw_uid == 0 else [("user", me)]
+
+
+class Stage:
+    """A temporary directory on a real disk (not a tmpfs: the workspace is measured too), gone after the run."""
+
+    def __init__(self, user=TEST_USER, bawn=None):
+        self.directory = tempfile.mkdtemp(prefix="bawn-bench-", dir="/var/tmp")
+        try:
+            self.fill(user, bawn)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def fill(self, user, bawn):
+        os.chmod(self.directory, 0o755)
+        self.spawn = self.compile("spawn")
+        self.io = self.compile("io")
+        self.bawn = self.copy_bawn(bawn)
+        self.places = [self.make_place(column, entry) for column, entry in users(user)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        shutil.rmtree(self.directory, ignore_errors=True)
+        if os.path.exists(self.directory):
+            print(f"bench: could not remove all of {self.directory}", file=sys.stderr)
+
+    def compile(self, name):
+        out = os.path.join(self.directory, name)
+        base = os.path.join(ROOT, "src", "base")
+        sources = [os.path.join(HERE, name + ".c"), *(os.path.join(base, f) for f in sorted(os.listdir(base)) if f.endswith(".c"))]
+        subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, *sources, "-o", out], check=True)
+        return out
+
+    def copy_bawn(self, path):
+        """The checkout may lie below a directory that only its owner can enter: copy bawn and the programs beside it."""
+        if not path or not os.access(path, os.X_OK):
+            return None
+        target = os.path.join(self.directory, "bin")
+        os.mkdir(target)
+        for entry in os.scandir(os.path.dirname(os.path.abspath(path))):
+            if entry.name.startswith("bawn") and entry.is_file() and entry.stat().st_mode & stat.S_IXUSR:
+                shutil.copy(entry.path, target)
+        return os.path.join(target, os.path.basename(path))
+
+    def make_place(self, column, entry):
+        place = Place(column, entry.pw_name, entry.pw_uid, entry.pw_gid, os.path.join(self.directory, column))
+        for path in (place.directory, place.home, place.workspace):
+            os.mkdir(path, 0o755)
+            place.own(path)
+        place.mounts = mounts.mounts(self.bawn, place)
+        return place
+
+    def spawn_command(self, place):
+        """crun 1.8 refuses a hybrid cgroup tree with controllers left in v2: give all contenders a view without them."""
+        command = [self.spawn]
+        if os.geteuid() == 0:
+            command += ["--user", place.name]
+            if shutil.which("crun") and os.path.exists(HYBRID) and open(HYBRID).read().strip():
+                hide = f'mount --bind /dev/null {HYBRID} && exec "$@"'
+                command = ["unshare", "--mount", "sh", "-c", hide, "sh", *command]
+        return [*command, "--chdir", place.workspace]

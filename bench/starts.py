@@ -1,0 +1,87 @@
+"""Cold starts, one at a time and many at a time, measured by spawn.c."""
+import json
+import os
+import shlex
+import signal
+import subprocess
+
+import peers
+
+PROBE_SECONDS = 30
+RAW = "raw"
+BAWN = "bawn"
+
+
+def spawn(stage, place, options, commands, timeout=None):
+    """commands: {name: argv}. Returns {name: result}; a result has "median" or "failed"."""
+    words = []
+    for name, argv in commands.items():
+        words += [*(["::"] if words else []), name, *argv]
+    child = subprocess.Popen([*stage.spawn_command(place), *options, "--", *words], env=place.environment(), stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        out, complaint = child.communicate(timeout=timeout)
+    except BaseException:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        raise
+    if child.returncode != 0:
+        raise RuntimeError(complaint.strip())
+    return {c["name"]: c for c in json.loads(out)["commands"]}
+
+
+def why(result):
+    said = " ".join(result["failed"]["stderr"].split())
+    return f"exit status {result['failed']['status']}: {said or 'without a word'}"
+
+
+def probe(stage, place, name, argvs):
+    """The first command line that works, or the reason why none does."""
+    reason = "no command line known"
+    for argv in argvs:
+        try:
+            result = spawn(stage, place, ["--rounds", "1"], {name: argv}, timeout=PROBE_SECONDS)[name]
+        except subprocess.TimeoutExpired:
+            reason = f"no end after {PROBE_SECONDS} s"
+            continue
+        except RuntimeError as e:
+            reason = str(e)
+            continue
+        if "failed" not in result:
+            return argv, None
+        reason = why(result)
+    return None, reason
+
+
+def contenders(stage, place):
+    """({name: argv} of everything that works here, {name: reason} of the rest)."""
+    argvs = {RAW: [peers.COMMAND], BAWN: [[stage.bawn, "run", "--", *peers.COMMAND]] if stage.bawn else None}
+    argvs.update({p.name: p.argvs(place) if peers.find(p.program) else None for p in peers.PEERS})
+    able, reasons = {}, {}
+    for name, choices in argvs.items():
+        if choices is None:
+            reasons[name] = "not built" if name == BAWN else "not installed (bench/setup)"
+            continue
+        argv, reason = probe(stage, place, name, choices)
+        if argv:
+            able[name] = argv
+        else:
+            reasons[name] = reason
+    return able, reasons
+
+
+def cold(stage, place, effort, able, reasons):
+    results = spawn(stage, place, ["--rounds", str(effort.rounds), "--budget", f"{effort.budget_ms}ms"], able)
+    for name, result in results.items():
+        result["command"] = shlex.join(able[name])
+        if "failed" in result:
+            reasons[name] = "during the run, " + why(result)
+    return results
+
+
+def parallel(stage, place, effort, able, reasons):
+    wanted = {RAW, BAWN, *(p.name for p in peers.PEERS if p.parallel)}
+    options = ["--parallel", str(effort.parallel), "--rounds", str(effort.blocks), "--block", f"{effort.block_ms}ms", "--gap", "400ms"]
+    results = spawn(stage, place, options, {name: argv for name, argv in able.items() if name in wanted})
+    reasons.update({f"{name}, {effort.parallel} at a time": why(r) for name, r in results.items() if "failed" in r})
+    return results

@@ -1,0 +1,41 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum { LOG_LINE_MAX = 8192 };
+
+static void (*log_sink)(const char *line, size_t len); /* the one mutable global: who prints */
+
+void log_set_sink(void (*sink)(const char *line, size_t len)) {
+    log_sink = sink;
+}
+
+static void emit(const char *text) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(LOG_LINE_MAX * 5);
+
+    buf_adds(&b, "bawn: ");
+    buf_add_printable(&b, text);
+    buf_addc(&b, '\n');
+    if (log_sink)
+        log_sink(buf_str(&b), b.len);
+    else if (write(STDERR_FILENO, buf_str(&b), b.len) < 0)
+        return; /* nobody is left to be told */
+}
+
+void log_line(const char *fmt, ...) {
+    char text[LOG_LINE_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    emit(text);
+}
+
+void log_err(const struct err *err) {
+    emit(err->msg[0] ? err->msg : "unknown error");
+}

@@ -1,0 +1,33 @@
+/* The few macros that every file may use. */
+#pragma once
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
+
+/* CLEANUP(closep) int fd = -1;  runs closep(&fd) when fd leaves its scope. */
+#define CLEANUP(f) __attribute__((cleanup(f)))
+
+/* Hand an owned value over: the old owner is left empty, so that its cleanup does nothing. */
+#define TAKE(var, empty)                 \
+    ({                                   \
+        __auto_type taken_ = (var);      \
+        (var) = (empty);                 \
+        taken_;                          \
+    })
+#define TAKE_PTR(p) TAKE(p, NULL)
+#define TAKE_FD(fd) TAKE(fd, -1)
+
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+#define NORETURN __attribute__((noreturn))
+#define UNUSED __attribute__((unused))
+#define MUST_USE __attribute__((warn_unused_result))
+
+/* A state that only a mistake in this program can reach. Bad input is never a BUG(). */
+#define BUG(what) bug_found(__FILE__, __LINE__, what)
+NORETURN void bug_found(const char *file, int line, const char *what);

@@ -1,0 +1,19 @@
+/* SHA-256 (FIPS 180-4), for recognising content again. Small on purpose: the hot-path binary links no OpenSSL. */
+#pragma once
+
+#include "base/macros.h"
+
+enum { SHA256_LEN = 32, SHA256_HEX_SIZE = 2 * SHA256_LEN + 1 };
+
+struct sha256 {
+    uint32_t state[8];
+    uint64_t total; /* bytes so far */
+    unsigned char block[64];
+};
+
+void sha256_init(struct sha256 *h);
+void sha256_add(struct sha256 *h, const void *data, size_t len);
+void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]);
+
+/* The digest of data as lower-case hexadecimal digits with a NUL. */
+void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]);

@@ -1,0 +1,94 @@
+#include "base/str.h"
+
+bool str_starts(const char *s, const char *prefix) {
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool str_ends(const char *s, const char *suffix) {
+    size_t n = strlen(s), m = strlen(suffix);
+
+    return n >= m && str_eq(s + n - m, suffix);
+}
+
+size_t str_utf8_len(const char *s) {
+    const unsigned char *u = (const unsigned char *)s;
+    static const struct {
+        unsigned char lo, hi, lo2, hi2;
+        size_t len;
+    } forms[] = {
+        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        if (u[0] < forms[i].lo || u[0] > forms[i].hi)
+            continue;
+        if (forms[i].len >= 2 && (u[1] < forms[i].lo2 || u[1] > forms[i].hi2))
+            return 0;
+        for (size_t k = 2; k < forms[i].len; k++)
+            if ((u[k] & 0xc0) != 0x80)
+                return 0;
+        return forms[i].len;
+    }
+    return 0;
+}
+
+bool str_is_utf8(const char *s) {
+    while (*s) {
+        size_t n = str_utf8_len(s);
+
+        if (n == 0)
+            return false;
+        s += n;
+    }
+    return true;
+}
+
+enum { NEAREST_MAX = 40 };
+
+static size_t distance(const char *a, const char *b) {
+    size_t row[NEAREST_MAX + 1], la = strlen(a), lb = strlen(b);
+
+    if (la > NEAREST_MAX || lb > NEAREST_MAX)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= lb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t above = row[j];
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+            best = MIN_OF(best, above + 1);
+            best = MIN_OF(best, row[j - 1] + 1);
+            row[j] = best;
+            diagonal = above;
+        }
+    }
+    return row[lb];
+}
+
+const char *str_nearest(const char *word, const char *const *candidates, size_t n) {
+    const char *best = NULL;
+    size_t best_d = SIZE_MAX;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t d = distance(word, candidates[i]);
+
+        if (d < best_d) {
+            best_d = d;
+            best = candidates[i];
+        }
+    }
+    return best && best_d <= MAX_OF(strlen(word) / 3, (size_t)1) ? best : NULL;
+}
+
+void freep(void *p) {
+    void **owner = p;
+
+    free(*owner);
+    *owner = NULL;
+}

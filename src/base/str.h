@@ -1,0 +1,21 @@
+/* Small string helpers. Nothing here allocates unless its name says dup or join. */
+#pragma once
+
+#include "base/macros.h"
+
+static inline bool str_eq(const char *a, const char *b) {
+    return __builtin_strcmp(a, b) == 0;
+}
+
+bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *suffix);
+
+/* Length in bytes of the valid UTF-8 character at s (1 to 4), 0 if the bytes are not valid UTF-8. s[0] != 0. */
+size_t str_utf8_len(const char *s);
+bool str_is_utf8(const char *s);
+
+/* The candidate nearest to word by edit distance, or NULL if none is near enough to be a likely slip. */
+const char *str_nearest(const char *word, const char *const *candidates, size_t n);
+
+/* For CLEANUP(freep) char *s = NULL; */
+void freep(void *p);

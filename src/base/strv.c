@@ -1,0 +1,54 @@
+#include "base/strv.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+#include "base/str.h"
+
+void strv_done(struct strv *s) {
+    for (size_t i = 0; i < s->len; i++)
+        free(s->v[i]);
+    free(s->v);
+    *s = (struct strv){0};
+}
+
+int strv_add_take(struct strv *s, char *item) {
+    if (!item)
+        return -ENOMEM;
+    if (s->len + 2 > s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 8;
+        char **grown = reallocarray(s->v, cap, sizeof *grown);
+
+        if (!grown) {
+            free(item);
+            return -ENOMEM;
+        }
+        s->v = grown;
+        s->cap = cap;
+    }
+    s->v[s->len++] = item;
+    s->v[s->len] = NULL;
+    return 0;
+}
+
+int strv_add(struct strv *s, const char *item) {
+    return strv_add_take(s, strdup(item));
+}
+
+int strv_addf(struct strv *s, const char *fmt, ...) {
+    char *item = NULL;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&item, fmt, ap);
+    va_end(ap);
+    return n < 0 ? -ENOMEM : strv_add_take(s, item);
+}
+
+bool strv_has(const struct strv *s, const char *item) {
+    for (size_t i = 0; i < s->len; i++)
+        if (str_eq(s->v[i], item))
+            return true;
+    return false;
+}

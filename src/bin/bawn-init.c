@@ -1,0 +1,175 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "init/init.h"
+#include "os/fd.h"
+#include "os/sock.h"
+
+enum { FD_CONTROL = 3, FD_START = 4, WATCH_MS = 100 };
+
+static int send_msg(const struct init *in, uint32_t type, int value, int extra) {
+    struct init_msg msg = {.type = type, .value = value, .extra = extra};
+
+    return sock_send(in->control, &msg, sizeof msg, NULL, 0);
+}
+
+/* Ends the sandbox. As PID 1, exiting is enough; else the descendants are ended here. */
+static NORETURN void finish(const struct init *in, int status) {
+    if (in->start.flags & INIT_FLAG_NO_PIDNS)
+        tree_kill_descendants();
+    _exit(status);
+}
+
+static NORETURN void fail(const struct init *in, const struct err *err) {
+    struct init_msg msg = {.type = INIT_MSG_FAILED, .value = -err->code};
+
+    snprintf(msg.text, sizeof msg.text, "%.*s", (int)sizeof msg.text - 1, err->msg);
+    sock_send(in->control, &msg, sizeof msg, NULL, 0);
+    finish(in, EXIT_SANDBOX);
+}
+
+static int read_start(struct init *in, struct err *err) {
+    struct stat st;
+    size_t len = 0;
+    int r;
+
+    if (fstat(FD_START, &st) < 0 || st.st_size <= 0 || st.st_size > INIT_START_MAX)
+        return err_set(err, -EBADMSG, "bawn-init is started by bawn, not by hand");
+    in->bytes = malloc((size_t)st.st_size);
+    if (!in->bytes)
+        return err_oom(err);
+    while (len < (size_t)st.st_size) {
+        ssize_t n = pread(FD_START, in->bytes + len, (size_t)st.st_size - len, (off_t)len);
+
+        if (n <= 0)
+            return err_set(err, -EBADMSG, "the start message is cut");
+        len += (size_t)n;
+    }
+    close(FD_START);
+    r = init_start_decode(in->bytes, len, &in->start);
+    return r < 0 ? err_sys(err, r, "the start message is not understood") : 0;
+}
+
+static void on_child(int sig UNUSED) {
+}
+
+/* SIGCHLD only wakes ppoll(); everything else that could stop or end us is blocked. */
+static void set_signals(struct init *in) {
+    struct sigaction act = {.sa_handler = on_child};
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &in->old_mask);
+    sigaction(SIGCHLD, &act, NULL);
+}
+
+static int set_up(struct init *in, struct err *err) {
+    bool pid1 = !(in->start.flags & INIT_FLAG_NO_PIDNS);
+    int r = 0;
+
+    /* Killing us ends the sandbox only where we are PID 1; elsewhere the closed socket tells us to end it. */
+    prctl(pid1 ? PR_SET_PDEATHSIG : PR_SET_CHILD_SUBREAPER, pid1 ? SIGKILL : 1);
+    set_signals(in);
+    if (setsid() < 0)
+        return err_sys(err, -errno, "own session");
+    if (in->start.flags & INIT_FLAG_TTY)
+        r = terminal_open(in, err);
+    return r < 0 || !pid1 ? r : lockdown(&in->start, err);
+}
+
+/* Reaps everything; returns true when the command itself has ended. */
+static bool reap(struct init *in, int *ret_status) {
+    bool ended = false;
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid != in->command)
+            continue;
+        if (WIFSTOPPED(status)) {
+            send_msg(in, INIT_MSG_STOPPED, WSTOPSIG(status), 0);
+        } else {
+            *ret_status = status;
+            ended = true;
+        }
+    }
+    return ended;
+}
+
+static void pass_signal(const struct init *in, const struct init_msg *msg) {
+    if (msg->value == SIGCONT)
+        terminal_foreground(in);
+    kill(msg->extra ? -in->command : in->command, msg->value);
+}
+
+static void read_control(struct init *in) {
+    struct init_msg msg;
+    long n = sock_recv(in->control, &msg, sizeof msg, NULL, NULL);
+
+    if (n == -EAGAIN)
+        return;
+    if (n != (long)sizeof msg) /* the supervisor is gone, or not ours */
+        finish(in, EXIT_SANDBOX);
+    if (msg.type == INIT_MSG_SIGNAL)
+        pass_signal(in, &msg);
+}
+
+static void watch(const struct init *in) {
+    if (tree_memory((in->start.flags & INIT_FLAG_NO_PIDNS) != 0) <= in->start.watch_memory)
+        return;
+    send_msg(in, INIT_MSG_LIMIT, INIT_LIMIT_MEMORY, 0);
+    finish(in, EXIT_SANDBOX);
+}
+
+static int serve(struct init *in) {
+    struct pollfd p = {.fd = in->control, .events = POLLIN};
+    struct timespec tick = {.tv_nsec = WATCH_MS * 1000000L};
+    sigset_t waiting;
+    int status = 0;
+
+    sigfillset(&waiting);
+    sigdelset(&waiting, SIGCHLD);
+    while (!reap(in, &status)) {
+        int n = ppoll(&p, 1, in->start.watch_memory ? &tick : NULL, &waiting);
+
+        if (n > 0)
+            read_control(in);
+        if (in->start.watch_memory)
+            watch(in);
+    }
+    return status;
+}
+
+/* Our copies of the command's descriptors would keep its pipes open. */
+static void forget_stdio(void) {
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+}
+
+int main(void) {
+    struct init in = {.control = FD_CONTROL, .tty = -1};
+    struct err err = {0};
+    int exec_errno = 0, r;
+
+    prctl(PR_SET_DUMPABLE, 0);
+    fcntl(FD_CONTROL, F_SETFD, FD_CLOEXEC);
+    fcntl(FD_START, F_SETFD, FD_CLOEXEC);
+    if (read_start(&in, &err) < 0 || set_up(&in, &err) < 0)
+        fail(&in, &err);
+    r = command_start(&in, &exec_errno, &err);
+    if (r < 0)
+        fail(&in, &err);
+    forget_stdio();
+    if (r > 0) {
+        send_msg(&in, INIT_MSG_EXITED, exec_errno, 1);
+        finish(&in, EXIT_NOTFOUND);
+    }
+    send_msg(&in, INIT_MSG_EXITED, serve(&in), 0);
+    finish(&in, 0);
+}

@@ -1,0 +1,140 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/run_options.h"
+#include "cli/verb.h"
+#include "os/fd.h"
+#include "supervisor/run.h"
+#include "supervisor/stdio.h"
+
+static const char description[] =
+    "Runs COMMAND in a sandbox: it sees the workspace, its own empty home and /tmp, and the host's programs read-only; it has "
+    "no network; CPU, memory, processes and disk are limited. Standard streams, signals, terminal and exit status are "
+    "as if it ran directly.\n\n"
+    "Without a profile the limits are those of 'dev'. A limit that was reached is named at the end.";
+
+/* Asks on the terminal; anything but yes is no. */
+static int confirm(struct err *err) {
+    CLEANUP(closep) int tty = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    char answer[16];
+    ssize_t n;
+
+    log_line("WARNING: without a sandbox the command can read your keys and tokens, change any of your files and use the network");
+    if (tty < 0 || !isatty(STDIN_FILENO))
+        return err_usage(err, "--no-sandbox without a terminal needs --yes-unsandboxed");
+    if (fd_write_all(tty, "bawn: run it unprotected? [y/N] ", 32) < 0)
+        return err_set(err, -EIO, "the terminal does not answer");
+    n = fd_read_some(tty, answer, sizeof answer);
+    if (n < 1 || (answer[0] != 'y' && answer[0] != 'Y'))
+        return err_set(err, -ECANCELED, "not run");
+    return 0;
+}
+
+/* Replaces this program by the command; returns only on failure. */
+static int run_unsandboxed(const struct run_args *a, struct err *err) {
+    struct plan plan = {.argv = a->argv, .argc = a->argc};
+    struct engine_request req = {.plan = &plan};
+    struct sandbox sb = SANDBOX_INIT;
+    bool weaker;
+    int r = a->yes_unsandboxed ? 0 : confirm(err);
+
+    if (r < 0)
+        return r;
+    if (a->yes_unsandboxed)
+        log_line("no sandbox: nothing is kept");
+    sigprocmask(SIG_SETMASK, NULL, &req.old_mask);
+    return engine_none.start(&req, &sb, &weaker, err);
+}
+
+static void say_not_executed(const char *name, const struct run_result *r) {
+    if (r->status == EXIT_NOTFOUND && !strchr(name, '/'))
+        log_line("%s: command not found inside the sandbox", name);
+    else
+        log_line("%s: %s", name, strerror(r->exec_errno));
+}
+
+static void report(const struct run_args *a, const struct settings *s, const struct run_result *r) {
+    CLEANUP(buf_done) struct buf json = BUF_INIT(64 * 1024);
+
+    if (r->exec_errno)
+        say_not_executed(a->argv[0], r);
+    run_report_limits(r, s);
+    if (a->json) {
+        run_report_json(r, s, &json);
+        fd_write_all(STDERR_FILENO, buf_str(&json), json.len);
+    }
+}
+
+static int check_network(const struct settings *s, struct err *err) {
+    if (s->network == NETWORK_NONE)
+        return 0;
+    return err_set(err, -ENOTSUP, "network '%s' (%s) needs the gateway, which this version does not have; use --network none",
+                   s->network == NETWORK_FULL ? "full" : "limited", s->origin[SETTING_NETWORK]);
+}
+
+static int run_sandboxed(const struct run_args *a, const struct host_facts *facts, const struct settings *s, const bool closed[3], struct err *err) {
+    struct run_options opt = {.settings = s, .facts = facts, .argv = a->argv, .argc = a->argc, .force_tty = a->tty, .no_tty = a->no_tty,
+                              .closed = {closed[0], closed[1], closed[2]}};
+    struct run_result result;
+    int r = check_network(s, err);
+
+    if (r < 0)
+        return r;
+    if (s->image && s->origin[SETTING_IMAGE] && str_starts(s->origin[SETTING_IMAGE], "flag"))
+        return err_usage(err, "--image is for container engines; the native engine uses the host's own programs");
+    r = run_command(&opt, &result, err);
+    if (r < 0)
+        return r;
+    report(a, s, &result);
+    return result.status;
+}
+
+static int run_parsed(const struct verb *self, const struct run_args *a, const bool closed[3], struct err *err) {
+    CLEANUP(settings_done) struct settings s = {0};
+    CLEANUP(strv_done) struct strv owned = {0};
+    struct host_facts facts;
+    int r;
+
+    if (a->help) {
+        verb_help(self);
+        return 0;
+    }
+    if (a->argc == 0)
+        return err_usage(err, "which command? e.g. bawn run -- npm test");
+    r = run_args_load(a, &facts, &owned, &s, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s.notes.len; i++)
+        log_line("%s", s.notes.v[i]);
+    if (a->dry_run)
+        return run_args_explain(a, &facts, &s, err);
+    if (s.mode == MODE_OFF)
+        return run_unsandboxed(a, err);
+    return run_sandboxed(a, &facts, &s, closed, err);
+}
+
+static int run(const struct verb *self, int argc, char **argv) {
+    CLEANUP(run_args_done) struct run_args a = {0};
+    struct err err = {0};
+    bool closed[3];
+    int r = stdio_reserve(closed);
+
+    r = r < 0 ? err_sys(&err, r, "standard streams") : run_args_parse(argc, argv, &a, &err);
+    r = r < 0 ? r : run_parsed(self, &a, closed, &err);
+    return r < 0 ? verb_fail(self, &err) : r;
+}
+
+const struct verb verb_run = {
+    .name = "run",
+    .summary = "run a command in a sandbox",
+    .synopsis = "[options] [--] COMMAND [ARG...]",
+    .description = description,
+    .opts = run_opts,
+    .n_opts = N_RUN_OPTS,
+    .run = run,
+};

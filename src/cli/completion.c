@@ -1,0 +1,75 @@
+#include "cli/completion.h"
+
+#include "base/str.h"
+
+static const struct completion_hint hints[] = {
+    {"@file", "", "_files", "-r -F"},
+    {"@dir", "_bawn_dirs", "_directories", "-x -a '(__fish_complete_directories)'"},
+    {"@command", "_bawn_commands", "_command_names -e", "-x -a '(__fish_complete_command)'"},
+    {"@profile", "_bawn_words \"$(_bawn_profiles)\"", "_bawn_profiles", "-x -a '(__bawn_profiles)'"},
+    {"@engine", "_bawn_words 'auto native none'", "(auto native none)", "-x -a 'auto native none'"},
+    {"@verb", "_bawn_words \"$(_bawn_group '')\"", "_bawn_first_words", "-x -a '(__bawn_first_words)'"},
+};
+
+const struct completion_hint *completion_hint(const char *values) {
+    for (size_t i = 0; values && i < ARRAY_LEN(hints); i++)
+        if (str_eq(hints[i].name, values))
+            return &hints[i];
+    return NULL;
+}
+
+const char *completion_operand(const struct verb *v) {
+    static const struct {
+        const char *in_synopsis, *values;
+    } operands[] = {
+        {"COMMAND", "@command"}, {"PROFILE", "@profile"}, {"FILE", "@file"}, {"DIR", "@dir"}, {"VERB", "@verb"},
+    };
+    const char *last;
+
+    if (!v->synopsis)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(operands); i++)
+        if (strstr(v->synopsis, operands[i].in_synopsis))
+            return operands[i].values;
+    last = strrchr(v->synopsis, ' ');
+    last = last ? last + 1 : v->synopsis;
+    return strchr(last, '|') && strspn(last, "abcdefghijklmnopqrstuvwxyz|-") == strlen(last) ? last : NULL;
+}
+
+void completion_words(const char *values, struct buf *b) {
+    for (; *values; values++)
+        buf_addc(b, (char)(*values == '|' ? ' ' : *values));
+}
+
+size_t completion_first_word(const struct verb *v) {
+    return strcspn(v->name, " ");
+}
+
+static bool same_first_word(const struct verb *a, const struct verb *b) {
+    size_t len = completion_first_word(a);
+
+    return len == completion_first_word(b) && strncmp(a->name, b->name, len) == 0;
+}
+
+bool completion_opens_group(const struct manual *m, size_t i) {
+    if (m->verbs[i]->hidden)
+        return false;
+    for (size_t k = 0; k < i; k++)
+        if (!m->verbs[k]->hidden && same_first_word(m->verbs[k], m->verbs[i]))
+            return false;
+    return true;
+}
+
+bool completion_script(const struct manual *m, const char *shell, struct buf *b) {
+    static const struct {
+        const char *shell;
+        void (*write)(const struct manual *m, struct buf *b);
+    } writers[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
+
+    for (size_t i = 0; i < ARRAY_LEN(writers); i++)
+        if (str_eq(writers[i].shell, shell)) {
+            writers[i].write(m, b);
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,35 @@
+/*
+ * Completion scripts for shells, made from the verb tables. A script knows verbs, options and fixed values by itself and
+ * asks `bawn profile ls` for the names of profiles.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "cli/manual.h"
+
+/* What stands behind opt.values when it starts with '@', said in each shell's language. */
+struct completion_hint {
+    const char *name; /* "@dir" */
+    const char *bash; /* a statement that fills COMPREPLY; empty: leave it to readline, which knows files */
+    const char *zsh;  /* an action of _arguments */
+    const char *fish; /* arguments of `complete` */
+};
+
+/* shell: "bash", "zsh" or "fish"; false if it is none of these. */
+bool completion_script(const struct manual *m, const char *shell, struct buf *b);
+
+/* The rest is shared by the three writers. */
+void completion_bash(const struct manual *m, struct buf *b);
+void completion_zsh(const struct manual *m, struct buf *b);
+void completion_fish(const struct manual *m, struct buf *b);
+
+/* NULL unless values starts with '@' and is known. */
+const struct completion_hint *completion_hint(const char *values);
+/* What the operands of a verb are, as opt.values would say it; taken from its synopsis. NULL: nothing to offer. */
+const char *completion_operand(const struct verb *v);
+/* "a|b|c" becomes "a b c". */
+void completion_words(const char *values, struct buf *b);
+/* The length of a verb's first word; a verb of one word has nothing behind it. */
+size_t completion_first_word(const struct verb *v);
+/* True for the first visible verb of its group ("profile ls" of "profile"), so that a group is visited once. */
+bool completion_opens_group(const struct manual *m, size_t i);

@@ -1,0 +1,31 @@
+/* What `run` and `explain` have in common: the options that shape a sandbox. */
+#pragma once
+
+#include "base/opt.h"
+#include "config/settings.h"
+#include "jail/plan.h"
+
+enum run_opt {
+    RUN_OPT_HELP = 1, RUN_OPT_DIR, RUN_OPT_PROFILE, RUN_OPT_AGENT, RUN_OPT_ENGINE, RUN_OPT_IMAGE, RUN_OPT_CPUS, RUN_OPT_MEMORY, RUN_OPT_SWAP,
+    RUN_OPT_PIDS, RUN_OPT_DISK, RUN_OPT_TIMEOUT, RUN_OPT_NETWORK, RUN_OPT_ENV, RUN_OPT_MOUNT, RUN_OPT_WORKSPACE, RUN_OPT_SANDBOX,
+    RUN_OPT_NO_SANDBOX, RUN_OPT_YES, RUN_OPT_TTY, RUN_OPT_NO_TTY, RUN_OPT_DRY_RUN, RUN_OPT_JSON,
+    N_RUN_OPTS = RUN_OPT_JSON
+};
+
+extern const struct opt run_opts[N_RUN_OPTS];
+
+struct run_args {
+    struct settings_flags flags;
+    const char *dir, *agent;
+    bool help, yes_unsandboxed, tty, no_tty, dry_run, json;
+    char **argv; /* the command */
+    size_t argc;
+};
+
+int run_args_parse(int argc, char **argv, struct run_args *ret, struct err *err);
+void run_args_done(struct run_args *a);
+
+/* Goes to the workspace, asks the host and loads the settings. Strings of *facts live in *owned. */
+int run_args_load(const struct run_args *a, struct host_facts *facts, struct strv *owned, struct settings *ret, struct err *err);
+/* --dry-run and explain: the plan, to stdout. Returns the exit status. */
+int run_args_explain(const struct run_args *a, const struct host_facts *facts, const struct settings *s, struct err *err);

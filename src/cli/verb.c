@@ -1,0 +1,26 @@
+#include "cli/verb.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "cli/manual.h"
+
+void verb_help(const struct verb *v) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(MANUAL_MAX);
+    const struct manual all = {verbs, n_verbs};
+
+    if (v)
+        manual_verb(v, manual_colours(), &b);
+    else
+        manual_overview(&all, NULL, manual_colours(), &b);
+    fputs(buf_str(&b), stdout);
+}
+
+int verb_fail(const struct verb *v, const struct err *err) {
+    int status = err_exit_status(err);
+
+    log_err(err);
+    if (status == EXIT_USAGE_ERR)
+        log_line("see 'bawn help%s%s'", v ? " " : "", v ? v->name : "");
+    return status;
+}

@@ -1,0 +1,63 @@
+/* Every verb there is, in the order in which help shows them. A new one needs its file and one line here. */
+#include "base/err.h"
+#include "base/str.h"
+#include "cli/manual.h"
+#include "cli/verb.h"
+
+extern const struct verb verb_run, verb_explain, verb_profile_ls, verb_profile_show, verb_profile_new, verb_profile_check,
+    verb_config_show, verb_trust, cmd_completion, cmd_help, verb_version;
+
+const struct verb *const verbs[] = {
+    &verb_run,           &verb_explain, &verb_profile_ls, &verb_profile_show, &verb_profile_new,
+    &verb_profile_check, &verb_config_show, &verb_trust,  &cmd_completion,  &cmd_help,          &verb_version,
+};
+const size_t n_verbs = ARRAY_LEN(verbs);
+
+static bool asks_for_help(const char *word) {
+    return str_eq(word, "--help") || str_eq(word, "-h");
+}
+
+/* Two-word verbs first: "profile ls" before a "profile" that may come. */
+static const struct verb *find(int argc, char **argv, int *ret_words) {
+    char two[64];
+
+    if (argc > 2) {
+        snprintf(two, sizeof two, "%.30s %.30s", argv[1], argv[2]);
+        for (size_t i = 0; i < n_verbs; i++)
+            if (str_eq(verbs[i]->name, two)) {
+                *ret_words = 2;
+                return verbs[i];
+            }
+    }
+    for (size_t i = 0; i < n_verbs; i++)
+        if (str_eq(verbs[i]->name, argv[1])) {
+            *ret_words = 1;
+            return verbs[i];
+        }
+    return NULL;
+}
+
+int verb_dispatch(int argc, char **argv) {
+    static char *help[] = {"help", NULL, NULL};
+    const struct verb *v;
+    int words = 0;
+
+    if (argc < 2) {
+        verb_help(NULL);
+        return EXIT_USAGE_ERR;
+    }
+    if (asks_for_help(argv[1]))
+        return cmd_help.run(&cmd_help, 1, help);
+    if (str_eq(argv[1], "--version"))
+        return verb_version.run(&verb_version, 1, help);
+    v = find(argc, argv, &words);
+    if (!v) {
+        help[1] = argv[1];
+        return cmd_help.run(&cmd_help, 2, help); /* a group, or an unknown word with the nearest one */
+    }
+    if (argc > words + 1 && asks_for_help(argv[words + 1])) {
+        verb_help(v);
+        return 0;
+    }
+    return v->run(v, argc - words, argv + words);
+}

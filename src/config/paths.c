@@ -1,0 +1,154 @@
+#include "config/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+
+enum { PASSWD_LINE_MAX = 4096, LINK_MAX_LEN = 4096 };
+
+const char *paths_getenv(char *const *environ_, const char *name) {
+    size_t n = strlen(name);
+
+    for (; environ_ && *environ_; environ_++)
+        if (strncmp(*environ_, name, n) == 0 && (*environ_)[n] == '=')
+            return (*environ_)[n + 1] ? *environ_ + n + 1 : NULL;
+    return NULL;
+}
+
+static void fclosep(FILE **f) {
+    if (*f)
+        fclose(*f);
+}
+
+static int home_in_passwd(char **ret, struct err *err) {
+    CLEANUP(fclosep) FILE *f = fopen("/etc/passwd", "re");
+    char line[PASSWD_LINE_MAX];
+    struct passwd entry, *found;
+    uid_t me = geteuid();
+
+    *ret = NULL;
+    while (f && fgetpwent_r(f, &entry, line, sizeof line, &found) == 0)
+        if (found->pw_uid == me && found->pw_dir && found->pw_dir[0] == '/') {
+            *ret = strdup(found->pw_dir);
+            return *ret ? 0 : err_oom(err);
+        }
+    return 0;
+}
+
+int paths_home(char *const *environ_, char **ret, struct err *err) {
+    const char *home = paths_getenv(environ_, "HOME");
+
+    if (!home || home[0] != '/')
+        return home_in_passwd(ret, err);
+    *ret = strdup(home);
+    return *ret ? 0 : err_oom(err);
+}
+
+int paths_of_fd(int fd, char **ret, struct err *err) {
+    char link[64], path[LINK_MAX_LEN];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return err_sys(err, -errno, "read '%s'", link);
+    path[n] = 0;
+    if (n == sizeof path - 1 || path[0] != '/')
+        return err_set(err, -ENAMETOOLONG, "the path of the folder is too long, or not visible here");
+    *ret = strdup(path);
+    return *ret ? 0 : err_oom(err);
+}
+
+int paths_workspace(const char *dir, char **ret, struct err *err) {
+    CLEANUP(closep) int fd = open(dir ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_usage(err, "workspace '%s': %s", dir ? dir : ".", strerror(errno));
+    return paths_of_fd(fd, ret, err);
+}
+
+static int xdg(char *const *environ_, const char *variable, const char *home, const char *fallback, const char *leaf, char **ret,
+               struct err *err) {
+    const char *base = paths_getenv(environ_, variable);
+    char *path = NULL;
+    int n = 0;
+
+    if (base && base[0] == '/') /* the XDG specification: a relative path is to be ignored */
+        n = asprintf(&path, "%s/bawn/%s", base, leaf);
+    else if (home)
+        n = asprintf(&path, "%s/%s/bawn/%s", home, fallback, leaf);
+    if (n < 0)
+        return err_oom(err);
+    *ret = path;
+    return 0;
+}
+
+int paths_config(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err) {
+    return xdg(environ_, "XDG_CONFIG_HOME", home, ".config", leaf, ret, err);
+}
+
+int paths_state(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err) {
+    return xdg(environ_, "XDG_STATE_HOME", home, ".local/state", leaf, ret, err);
+}
+
+int paths_make_dirs(const char *path, struct err *err) {
+    CLEANUP(freep) char *copy = strdup(path);
+
+    if (!copy)
+        return err_oom(err);
+    for (char *p = copy + 1;; p++) {
+        char c = *p;
+
+        if (c != '/' && c != 0)
+            continue;
+        *p = 0;
+        if (mkdir(copy, 0700) < 0 && errno != EEXIST && (errno != EROFS || access(copy, F_OK) < 0))
+            return err_sys(err, -errno, "create the folder '%s'", copy);
+        if (c == 0)
+            return 0;
+        *p = c;
+    }
+}
+
+static int write_temporary(int dir, const char *name, const void *data, size_t len) {
+    CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    r = fd_write_all(fd, data, len);
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r < 0)
+        unlinkat(dir, name, 0);
+    return r;
+}
+
+int paths_publish(const char *dir, const char *name, const void *data, size_t len, enum publish how, struct err *err) {
+    CLEANUP(closep) int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char temporary[300];
+    uint64_t nonce;
+    int r;
+
+    if (fd < 0)
+        return err_sys(err, -errno, "open the folder '%s'", dir);
+    if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce)
+        return err_sys(err, -errno, "getrandom");
+    snprintf(temporary, sizeof temporary, ".%.200s.%016llx", name, (unsigned long long)nonce);
+    r = write_temporary(fd, temporary, data, len);
+    if (r < 0)
+        return err_sys(err, r, "write '%s/%s'", dir, name);
+    /* link() never replaces, which rename() always does */
+    r = how == PUBLISH_NEW ? linkat(fd, temporary, fd, name, 0) : renameat(fd, temporary, fd, name);
+    r = r < 0 ? -errno : 0;
+    if (r < 0 || how == PUBLISH_NEW)
+        unlinkat(fd, temporary, 0);
+    return r < 0 ? err_sys(err, r, "write '%s/%s'", dir, name) : 0;
+}

@@ -1,0 +1,110 @@
+/*
+ * What a run is allowed to do, and who said so. `struct settings` is the result of merging, weakest first:
+ *
+ *     built-in < user < project < agent < environment < flag,  then the organisation's floor
+ *
+ * A profile stands right below the level that named it; only the highest-ranked name counts. agent.NAME.sandbox may
+ * stand in the user's file and in the project's, where the project's is the stronger one. mounts and env add up, with
+ * the stronger level winning per target and per name; everything else is replaced.
+ *
+ * Two things are normalised: mode off means engine "none", and engine "none" means mode off.
+ *
+ * Every field remembers where its value came from (`bawn config show --origin`, `--dry-run`).
+ */
+#pragma once
+
+#include "base/strv.h"
+
+struct err;
+
+enum setting {
+    SETTING_ENABLED,
+    SETTING_ENGINE,
+    SETTING_PROFILE,
+    SETTING_IMAGE,
+    SETTING_CPUS,
+    SETTING_MEMORY,
+    SETTING_SWAP,
+    SETTING_PIDS,
+    SETTING_DISK,
+    SETTING_TIMEOUT,
+    SETTING_NETWORK,
+    SETTING_SSH_AGENT,
+    SETTING_MOUNTS,
+    SETTING_ENV,
+    SETTING_WORKSPACE_WRITABLE,
+    SETTING_PERSIST_CACHES,
+    SETTING_BYPASS_TOOLS,
+    SETTING_KEEP_ALIVE,
+    SETTING_COUNT
+};
+
+enum sandbox_mode {
+    MODE_AUTO,    /* strongest rung that the host has; a weaker one is announced */
+    MODE_REQUIRE, /* full rung or refuse */
+    MODE_OFF      /* the user asked for no sandbox, by name */
+};
+
+enum network { NETWORK_NONE, NETWORK_LIMITED, NETWORK_FULL };
+enum ssh_agent { SSH_AGENT_OFF, SSH_AGENT_AUTO, SSH_AGENT_ON };
+
+struct mount_spec {
+    char *from; /* absolute host path, ~ expanded */
+    char *to;   /* absolute path inside; equals from if the file named none */
+    bool writable;
+};
+
+struct env_spec {
+    char *name;
+    char *value; /* NULL: take the host's value */
+};
+
+struct settings {
+    enum sandbox_mode mode;
+    char *engine;  /* "auto", "native", "docker", ... "none" */
+    char *profile; /* NULL: none named */
+    char *image;   /* NULL: none named */
+    uint64_t cpus_milli, memory, swap, pids, disk, timeout_ms; /* 0: no limit; swap 0: none allowed */
+    enum network network;
+    enum ssh_agent ssh_agent;
+    struct mount_spec *mounts;
+    size_t n_mounts;
+    struct env_spec *env;
+    size_t n_env;
+    bool workspace_writable, persist_caches, keep_alive;
+    struct strv bypass_tools;
+    struct strv allowed_engines; /* the organisation's choice for "auto"; empty: any */
+
+    char *origin[SETTING_COUNT]; /* "built-in", "profile tight (/home/u/.config/bawn/profiles/tight.json)", "flag --memory", ... */
+    struct strv notes;           /* lines the user must see: what an untrusted project asked for and did not get, ... */
+};
+
+/* What the caller gathered before; every pointer may be NULL (= not given). The strings are as typed by the user. */
+struct settings_flags {
+    const char *mode; /* "require", "off", "auto" */
+    const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *timeout, *network, *ssh_agent;
+    struct strv mounts; /* "FROM[:TO][:ro|rw]" */
+    struct strv env;    /* "NAME=VALUE" or "NAME" */
+    const char *workspace_mode; /* "direct" or "ro" */
+};
+
+struct settings_sources {
+    const struct settings_flags *flags;
+    const char *agent;     /* name for agent.NAME.sandbox */
+    const char *workspace; /* absolute path; its .bawn/config.json is read without following symlinks */
+    const char *home;      /* the user's home; NULL if unknown */
+    char *const *environ_; /* BAWN_SANDBOX, BAWN_PROFILE, BAWN_SANDBOX_IMAGE, XDG_CONFIG_HOME, ... */
+    const char *org_policy; /* path of the organisation's file; NULL: /etc/bawn/policy.json */
+};
+
+/* Fails with exit status 64 and a message with file:line:column for anything wrong; nothing is half-applied. */
+int settings_load(const struct settings_sources *src, struct settings *ret, struct err *err);
+void settings_done(struct settings *s);
+
+extern const char *const setting_names[SETTING_COUNT]; /* "resources.memory", "network", ... as written in files */
+
+/* Appends the value as JSON, in the notation of the files: "4g", 2, true, null for "no limit" and "none named". */
+struct buf;
+void settings_add_value(const struct settings *s, enum setting id, struct buf *b);
+/* The same for people: strings without quotes, "unlimited" or "none" instead of null. */
+void settings_add_text(const struct settings *s, enum setting id, struct buf *b);

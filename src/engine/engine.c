@@ -1,0 +1,71 @@
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+const char *const guarantee_names[GUARANTEE_COUNT] = {"files", "processes", "network", "sockets", "syscalls", "cpu",
+                                                      "memory", "pids", "disk", "time", "end"};
+
+const char *const guarantee_meaning[GUARANTEE_COUNT] = {
+    "nothing of the host but the workspace and read-only tools",
+    "no process outside can be seen, signalled or read",
+    "no packet leaves",
+    "no unix socket of the host can be reached",
+    "the kernel's surface is cut by a filter",
+    "CPU time is limited",
+    "memory is limited",
+    "the number of processes is limited",
+    "disk use is limited",
+    "a time limit ends everything",
+    "nothing outlives the run",
+};
+
+const struct engine_ops *const engines[] = {&engine_native, &engine_none, &engine_fake};
+const size_t n_engines = ARRAY_LEN(engines);
+
+/* Engines of the design that this build does not drive. */
+static const char *const planned[] = {"docker", "podman", "microvm", "gvisor", "lima", "sandbox-exec", "kubernetes"};
+
+const struct engine_ops *engine_find(const char *name, struct err *err) {
+    for (size_t i = 0; i < n_engines; i++)
+        if (str_eq(engines[i]->name, name))
+            return engines[i];
+    for (size_t i = 0; i < ARRAY_LEN(planned); i++)
+        if (str_eq(planned[i], name)) {
+            err_set(err, -ENOTSUP, "engine '%s' is not in this version of Bawn; use --engine native", name);
+            return NULL;
+        }
+    err_usage(err, "unknown engine '%s' (known: auto, native, none)", name);
+    return NULL;
+}
+
+static const char *const helper_places[] = {"", "../libexec/bawn/"};
+
+int engine_helper(const char *name, char *ret_path, size_t size) {
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash;
+
+    if (n < 0)
+        return -errno;
+    self[n] = 0;
+    slash = strrchr(self, '/');
+    if (!slash)
+        return -ENOENT;
+    slash[1] = 0;
+    for (size_t i = 0; i < ARRAY_LEN(helper_places); i++) {
+        int fd;
+
+        if ((size_t)snprintf(ret_path, size, "%s%s%s", self, helper_places[i], name) >= size)
+            return -ENAMETOOLONG;
+        fd = open(ret_path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        if (fd >= 0 || errno != ENOENT)
+            return fd >= 0 ? fd : -errno;
+    }
+    return -ENOENT;
+}

@@ -1,0 +1,85 @@
+#include "engine/native/native.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "os/fd.h"
+#include "os/sock.h"
+
+static int make_cgroup(const struct engine_request *req, struct sandbox *sb, struct err *err) {
+    char name[CGROUP_NAME_MAX], helper[PATH_MAX];
+    CLEANUP(closep) int helper_fd = -1;
+    int r = cgroup_name(name, err);
+
+    if (r < 0)
+        return r;
+    cgroup_probe(&sb->cgroup_host);
+    if (sb->cgroup_host.kind == CGROUP_SYSTEMD)
+        helper_fd = engine_helper("bawn-scope", helper, sizeof helper);
+    return cgroup_create(&sb->cgroup, &sb->cgroup_host, &req->plan->limits, name, helper_fd >= 0 ? helper : NULL, err);
+}
+
+static int open_init(struct err *err) {
+    char path[PATH_MAX];
+    int fd = engine_helper("bawn-init", path, sizeof path);
+
+    if (fd < 0)
+        return err_sys(err, fd, "bawn-init, which belongs beside the bawn program or in ../libexec/bawn");
+    return fd;
+}
+
+static int start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
+    CLEANUP(closep) int init_fd = open_init(err);
+    CLEANUP(closep) int start_fd = -1;
+    CLEANUP(closep) int theirs = -1;
+    int pair[2], r;
+
+    *ret_weaker = false;
+    if (init_fd < 0)
+        return init_fd;
+    r = make_cgroup(req, sb, err);
+    r = r < 0 ? r : native_start_message(req, &sb->cgroup, &start_fd, err);
+    if (r < 0)
+        return r;
+    r = sock_pair(pair);
+    if (r < 0)
+        return err_sys(err, r, "control socket");
+    sb->control = pair[0];
+    theirs = pair[1];
+    if (req->plan->rung == RUNG_FULL)
+        return native_start_full(req, sb, init_fd, start_fd, theirs, ret_weaker, err);
+    return native_start_bare(req, sb, init_fd, start_fd, theirs, err);
+}
+
+static void stop(struct sandbox *sb) {
+    closep(&sb->control); /* tells a bawn-init that is not PID 1 to end everything itself */
+    if (sb->pid <= 0)
+        return;
+    if (!sb->private_dir[0])
+        kill(sb->pid, SIGKILL);
+    while (waitpid(sb->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    sb->pid = -1;
+}
+
+static void finish(struct sandbox *sb) {
+    stop(sb);
+    closep(&sb->pidfd);
+    cgroup_done(&sb->cgroup);
+    if (sb->private_dir[0])
+        private_dir_remove(sb->private_dir);
+}
+
+const struct engine_ops engine_native = {
+    .name = "native",
+    .summary = "namespaces, seccomp, Landlock and cgroups of this Linux; nothing to install",
+    .can_keep = KEEPS_FILES | KEEPS_PROCESSES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_CPU | KEEPS_MEMORY | KEEPS_PIDS |
+                KEEPS_DISK | KEEPS_TIME | KEEPS_END,
+    .probe = native_probe,
+    .start = start,
+    .stop = stop,
+    .finish = finish,
+};

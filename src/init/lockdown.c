@@ -1,0 +1,90 @@
+/*
+ * The last steps before the command, in an order that matters: limits while they can still be set, then
+ * no_new_privs (without which Landlock and seccomp are refused), Landlock, capabilities, and seccomp last, because
+ * it forbids some of the calls before it. Every step fails closed.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "init/init.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "jail/seccomp.h"
+
+static_assert((int)INIT_ACCESS_READ == (int)LANDLOCK_READ, "protocol number");
+static_assert((int)INIT_ACCESS_EXEC == (int)LANDLOCK_READ_EXEC, "protocol number");
+static_assert((int)INIT_ACCESS_WRITE == (int)LANDLOCK_WRITE, "protocol number");
+
+enum { RULES_MAX = 256 };
+
+static int set_rlimits(const struct init_start *s, struct err *err) {
+    for (size_t i = 0; i < s->n_rlimits; i++) {
+        int resource = (int)s->rlimits[i].resource;
+        struct rlimit old, want = {s->rlimits[i].value, s->rlimits[i].value};
+
+        if (getrlimit(resource, &old) < 0)
+            return err_sys(err, -errno, "read resource limit %d", resource);
+        if (old.rlim_max < want.rlim_max) /* may not be raised, and is tighter already */
+            want.rlim_cur = want.rlim_max = old.rlim_max;
+        if (setrlimit(resource, &want) < 0)
+            return err_sys(err, -errno, "set resource limit %d", resource);
+    }
+    return 0;
+}
+
+/* Without a cgroup this is all that can be done about CPUs: no more than this many of those we may use. */
+static int set_affinity(uint64_t cpus, struct err *err) {
+    cpu_set_t have, want;
+    uint64_t n = 0;
+
+    if (cpus == 0)
+        return 0;
+    if (sched_getaffinity(0, sizeof have, &have) < 0)
+        return err_sys(err, -errno, "CPU affinity");
+    CPU_ZERO(&want);
+    for (int i = 0; i < CPU_SETSIZE && n < cpus; i++)
+        if (CPU_ISSET(i, &have)) {
+            CPU_SET(i, &want);
+            n++;
+        }
+    return sched_setaffinity(0, sizeof want, &want) < 0 ? err_sys(err, -errno, "CPU affinity") : 0;
+}
+
+static int restrict_files(const struct init_start *s, struct err *err) {
+    struct landlock_rule rules[RULES_MAX];
+    const struct landlock_opts opts = {.scope_abstract = true, .scope_signals = true, .deny_tcp = s->landlock > 1};
+
+    if (s->landlock == 0)
+        return 0;
+    if (s->n_rules > RULES_MAX)
+        return err_set(err, -E2BIG, "more than %d Landlock rules", RULES_MAX);
+    for (size_t i = 0; i < s->n_rules; i++) {
+        if (s->rules[i].access >= LANDLOCK_ACCESS_COUNT)
+            return err_set(err, -EBADMSG, "unknown kind of access in a Landlock rule");
+        rules[i] = (struct landlock_rule){.path = s->rules[i].path,
+                                          .fd = -1,
+                                          .access = (enum landlock_access)s->rules[i].access,
+                                          .optional = s->rules[i].optional != 0};
+    }
+    return landlock_restrict(rules, s->n_rules, &opts, err);
+}
+
+int lockdown(const struct init_start *s, struct err *err) {
+    int r = set_rlimits(s, err);
+
+    r = r < 0 ? r : set_affinity(s->cpu_affinity, err);
+    if (r < 0)
+        return r;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(err, -errno, "no_new_privs");
+    r = restrict_files(s, err);
+    r = r < 0 ? r : caps_drop_all(err);
+    if (r < 0)
+        return r;
+    if (s->seccomp >= SECCOMP_VARIANTS)
+        return err_set(err, -EBADMSG, "unknown system call filter");
+    return seccomp_install((enum seccomp_variant)s->seccomp, err);
+}

@@ -1,0 +1,118 @@
+/* Walks over /proc: only where the kernel does not do it for us (no pid namespace, no memory cgroup). */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "init/init.h"
+#include "os/fd.h"
+
+enum { TREE_MAX = 32768 };
+
+struct node {
+    pid_t pid, parent;
+    bool inside;
+};
+
+static int read_parent(pid_t pid, pid_t *ret) {
+    char path[32], stat[1024];
+    const char *p;
+    int parent;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (fd_read_file_at(AT_FDCWD, path, stat, sizeof stat) <= 0)
+        return -ESRCH;
+    p = strrchr(stat, ')');
+    if (!p || sscanf(p + 2, "%*c %d", &parent) != 1)
+        return -ESRCH;
+    *ret = parent;
+    return 0;
+}
+
+static size_t read_all(struct node *nodes) {
+    DIR *d = opendir("/proc");
+    struct dirent *e;
+    size_t n = 0;
+
+    while (d && n < TREE_MAX && (e = readdir(d))) {
+        pid_t pid;
+
+        if (!isdigit((unsigned char)e->d_name[0]))
+            continue;
+        pid = (pid_t)strtol(e->d_name, NULL, 10);
+        if (read_parent(pid, &nodes[n].parent) == 0) {
+            nodes[n].pid = pid;
+            nodes[n++].inside = false;
+        }
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* Marks the descendants of this process; repeats until nothing is added, the order of /proc is no order. */
+static size_t mark_descendants(struct node *nodes, size_t n) {
+    size_t marked = 0, before;
+    pid_t self = getpid();
+
+    do {
+        before = marked;
+        for (size_t i = 0; i < n; i++) {
+            bool found = nodes[i].parent == self;
+
+            for (size_t k = 0; !nodes[i].inside && !found && k < n; k++)
+                found = nodes[k].inside && nodes[k].pid == nodes[i].parent;
+            if (found && !nodes[i].inside) {
+                nodes[i].inside = true;
+                marked++;
+            }
+        }
+    } while (marked != before);
+    return marked;
+}
+
+int tree_kill_descendants(void) {
+    static struct node nodes[TREE_MAX]; /* too large for the stack; bawn-init has one thread */
+
+    for (;;) {
+        size_t n = read_all(nodes), left = mark_descendants(nodes, n);
+
+        if (left == 0)
+            return 0;
+        for (size_t i = 0; i < n; i++) /* stop all first, so that none can fork away from under us */
+            if (nodes[i].inside)
+                kill(nodes[i].pid, SIGSTOP);
+        for (size_t i = 0; i < n; i++)
+            if (nodes[i].inside)
+                kill(nodes[i].pid, SIGKILL);
+        while (waitpid(-1, NULL, 0) > 0)
+            ;
+    }
+}
+
+static uint64_t anonymous_bytes(pid_t pid) {
+    char path[32], statm[256];
+    unsigned long resident, shared;
+
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    if (fd_read_file_at(AT_FDCWD, path, statm, sizeof statm) <= 0)
+        return 0;
+    if (sscanf(statm, "%*u %lu %lu", &resident, &shared) != 2 || shared > resident)
+        return 0;
+    return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t tree_memory(bool only_descendants) {
+    static struct node nodes[TREE_MAX];
+    size_t n = read_all(nodes);
+    uint64_t sum = 0;
+
+    if (only_descendants)
+        mark_descendants(nodes, n);
+    for (size_t i = 0; i < n; i++)
+        if (!only_descendants || nodes[i].inside)
+            sum += anonymous_bytes(nodes[i].pid);
+    return sum;
+}

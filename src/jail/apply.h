@@ -1,0 +1,47 @@
+/*
+ * Carries a plan out. jail_launch() makes the process that becomes PID 1 of the sandbox; it runs the steps of
+ * the plan in new namespaces and then executes bawn-init, which locks itself down (seccomp, Landlock,
+ * capabilities) before it starts the command. Any failed step ends the child; nothing is left behind.
+ */
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct plan;
+struct cgroup;
+
+struct launch {
+    const struct plan *plan;
+    struct cgroup *cgroup;  /* entered by the child; may be NULL */
+    int init_fd;            /* the bawn-init program */
+    int control_fd;         /* the child's end of the control socket */
+    int start_fd;           /* memfd with the encoded struct init_start */
+    int stdio[3];           /* what becomes 0, 1, 2; -1: /dev/null of the sandbox */
+    sigset_t old_mask;      /* the signal mask the command shall have */
+
+    /* results */
+    pid_t pid;
+    int pidfd;
+    bool no_userns; /* failed because user namespaces cannot be had: the caller may take a weaker rung */
+    struct err err; /* written by the child, which shares our memory until it execs */
+
+    /* used by apply.c */
+    int root_fd, child_init_fd;
+    int *trees; /* by root: idmapped mounts made before the clone, one per step, -1: none */
+};
+
+int jail_launch(struct launch *l, struct err *err);
+
+/* Steps of the child, in order (apply_*.c). */
+int apply_ids(struct launch *l);
+int apply_network(struct launch *l);
+int apply_root(struct launch *l);
+int apply_enter(struct launch *l);
+int apply_fds(struct launch *l);  /* 0..4 as bawn-init expects them */
+int apply_exec(struct launch *l); /* closes the rest, executes bawn-init; returns only on failure */
+
+/* By root: userns that maps the owner's id to the sandbox's id, for idmapped mounts. Returns a descriptor. */
+int idmap_userns(uid_t owner_uid, uid_t host_uid, gid_t owner_gid, gid_t host_gid);

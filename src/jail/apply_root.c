@@ -1,0 +1,271 @@
+/*
+ * The root of the sandbox. A tmpfs is stacked on top of "/" in the child's own mount namespace and reached by
+ * descriptor, so host paths still resolve as before while it is being filled. Order matters:
+ *
+ *   1. directories, files, symlinks, read-only host parts
+ *   2. the whole tree read-only, nosuid, nodev, private propagation, in one call
+ *   3. what must be writable or special: private areas (subdirectories of the same tmpfs, so that one quota
+ *      holds for all of them), devices, /proc, the workspace, extra mounts
+ *   4. pivot into it, the host's tree is detached
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "jail/apply.h"
+#include "jail/plan.h"
+#include "os/fd.h"
+#include "os/mountapi.h"
+
+enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, PRIVATE_INODES_MAX = 1000000, BYTES_PER_INODE = 4096 };
+#define ATTR_NOSUID_NODEV (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+
+/* Where it goes, relative to the new root. */
+static const char *rel(const struct step *s) {
+    return s->to + 1;
+}
+
+/* mkdir -p below the new root. Existing components, read-only host parts included, are fine. */
+static int make_dirs(int root, const char *path, mode_t mode) {
+    char part[PATH_MAX];
+    size_t len = strlen(path);
+
+    if (len >= sizeof part)
+        return -ENAMETOOLONG;
+    for (size_t i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (mkdirat(root, part, i == len ? mode : 0755) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+            return -errno;
+    }
+    return 0;
+}
+
+static int make_parent(int root, const char *path) {
+    char parent[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+
+    if (!slash)
+        return 0;
+    if ((size_t)(slash - path) >= sizeof parent)
+        return -ENAMETOOLONG;
+    memcpy(parent, path, (size_t)(slash - path));
+    parent[slash - path] = 0;
+    return make_dirs(root, parent, 0755);
+}
+
+static int make_file(int root, const char *path, const char *content, mode_t mode) {
+    CLEANUP(closep) int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+
+    if (fd < 0)
+        return errno == EEXIST ? 0 : -errno;
+    return content ? fd_write_all(fd, content, strlen(content)) : 0;
+}
+
+/* A mount point of the kind of what will be mounted. */
+static int make_point(int root, const char *to, int mount_fd) {
+    struct stat st;
+    int r = fstat(mount_fd, &st) < 0 ? -errno : 0;
+
+    if (r < 0)
+        return r;
+    if (S_ISDIR(st.st_mode))
+        return make_dirs(root, to, 0755);
+    r = make_parent(root, to);
+    return r < 0 ? r : make_file(root, to, NULL, 0444);
+}
+
+static int attach_clone(struct launch *l, const struct step *s, const char *from, bool recursive) {
+    CLEANUP(closep) int fd = mount_clone(AT_FDCWD, from, recursive);
+    int r;
+
+    if (fd == -ENOENT && s->optional)
+        return 0;
+    if (fd < 0)
+        return fd;
+    r = make_point(l->root_fd, rel(s), fd);
+    return r < 0 ? r : mount_attach(fd, l->root_fd, rel(s));
+}
+
+static int do_dir(struct launch *l, const struct step *s) {
+    return make_dirs(l->root_fd, rel(s), 0755);
+}
+
+static int do_symlink(struct launch *l, const struct step *s) {
+    return symlinkat(s->from, l->root_fd, rel(s)) < 0 ? -errno : 0;
+}
+
+static int do_file(struct launch *l, const struct step *s) {
+    return make_file(l->root_fd, rel(s), s->from, s->mode);
+}
+
+static int do_ro(struct launch *l, const struct step *s) {
+    return attach_clone(l, s, s->from, true);
+}
+
+/* Devices keep working only without nodev, so they come after the sweep that sets it. */
+static int do_device(struct launch *l, const struct step *s) {
+    return attach_clone(l, s, s->from, false);
+}
+
+static int do_pts(struct launch *l, const struct step *s) {
+    static const struct fs_param params[] = {{"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}};
+    CLEANUP(closep) int fd = mount_new("devpts", params, ARRAY_LEN(params), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+
+    return fd < 0 ? fd : mount_attach(fd, l->root_fd, rel(s));
+}
+
+static int do_proc(struct launch *l, const struct step *s) {
+    CLEANUP(closep) int fd = mount_new("proc", NULL, 0, ATTR_NOSUID_NODEV | MOUNT_ATTR_NOEXEC);
+
+    return fd < 0 ? fd : mount_attach(fd, l->root_fd, rel(s));
+}
+
+static int do_proc_ro(struct launch *l, const struct step *s) {
+    CLEANUP(closep) int fd = mount_clone(l->root_fd, rel(s), false);
+    int r;
+
+    if (fd == -ENOENT && s->optional)
+        return 0;
+    if (fd < 0)
+        return fd;
+    r = mount_restrict(fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, false);
+    return r < 0 ? r : mount_attach(fd, l->root_fd, rel(s));
+}
+
+/* Files are covered by /dev/null, directories by an empty one of the (read-only) root. */
+static int do_mask(struct launch *l, const struct step *s) {
+    CLEANUP(closep) int fd = -1;
+    struct stat st;
+
+    if (fstatat(l->root_fd, rel(s), &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT && s->optional ? 0 : -errno;
+    fd = mount_clone(l->root_fd, S_ISDIR(st.st_mode) ? "var/cache" : "dev/null", false);
+    return fd < 0 ? fd : mount_attach(fd, l->root_fd, rel(s));
+}
+
+/* Private areas were cloned, writable, before the root became read-only: trees[i] holds them. */
+static int do_private(struct launch *l, const struct step *s) {
+    return mount_attach(l->trees[s - l->plan->steps], l->root_fd, rel(s));
+}
+
+/* The user's files: cloned here, or by root before (idmapped). "." is the workspace: the supervisor's working
+ * directory, which followed us into this namespace, so no path is resolved and nothing can be swapped. */
+static int do_user_tree(struct launch *l, const struct step *s) {
+    int *tree = &l->trees[s - l->plan->steps];
+    uint64_t attrs = ATTR_NOSUID_NODEV | (s->writable ? 0 : MOUNT_ATTR_RDONLY);
+    int r;
+
+    if (*tree < 0)
+        *tree = mount_clone(AT_FDCWD, s->kind == STEP_WORKSPACE ? "." : s->from, true);
+    if (*tree < 0)
+        return *tree;
+    r = mount_restrict(*tree, attrs, true);
+    return r < 0 ? r : mount_attach(*tree, l->root_fd, rel(s));
+}
+
+static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step *) = {
+    [STEP_DIR] = do_dir,       [STEP_SYMLINK] = do_symlink, [STEP_FILE] = do_file,           [STEP_RO] = do_ro,
+    [STEP_PRIVATE] = do_private, [STEP_DEVICE] = do_device, [STEP_PTS] = do_pts,             [STEP_PROC] = do_proc,
+    [STEP_PROC_RO] = do_proc_ro, [STEP_MASK] = do_mask,     [STEP_WORKSPACE] = do_user_tree, [STEP_EXTRA] = do_user_tree,
+};
+
+static bool before_sealing(enum step_kind kind) {
+    return kind == STEP_DIR || kind == STEP_SYMLINK || kind == STEP_FILE || kind == STEP_RO;
+}
+
+static int run_steps(struct launch *l, bool before) {
+    for (size_t i = 0; i < l->plan->n_steps; i++) {
+        const struct step *s = &l->plan->steps[i];
+        int r;
+
+        if (before_sealing(s->kind) != before)
+            continue;
+        r = step_fn[s->kind](l, s);
+        if (r < 0)
+            return err_sys(&l->err, r, "sandbox root: %s '%s'%s%s", step_kind_names[s->kind], s->to, s->kind == STEP_EXTRA ? " from " : "",
+                           s->kind == STEP_EXTRA ? s->from : "");
+    }
+    return 0;
+}
+
+/* Mount points of everything that comes after sealing; private areas are cloned while still writable. */
+static int make_late_points(struct launch *l) {
+    for (size_t i = 0; i < l->plan->n_steps; i++) {
+        const struct step *s = &l->plan->steps[i];
+        struct stat st;
+        int r = 0;
+
+        if (s->kind == STEP_PRIVATE) {
+            r = make_dirs(l->root_fd, rel(s), s->mode);
+            if (r == 0 && fchmodat(l->root_fd, rel(s), s->mode, 0) < 0)
+                r = -errno;
+            if (r == 0)
+                r = l->trees[i] = mount_clone(l->root_fd, rel(s), false);
+        } else if (s->kind == STEP_WORKSPACE) {
+            r = make_dirs(l->root_fd, rel(s), 0755);
+        } else if (s->kind == STEP_DEVICE) {
+            r = make_file(l->root_fd, rel(s), NULL, 0444);
+        } else if (s->kind == STEP_EXTRA) {
+            if (stat(s->from, &st) < 0)
+                r = -errno;
+            else if (S_ISDIR(st.st_mode))
+                r = make_dirs(l->root_fd, rel(s), 0755);
+            else if ((r = make_parent(l->root_fd, rel(s))) == 0)
+                r = make_file(l->root_fd, rel(s), NULL, 0444);
+        }
+        if (r < 0)
+            return err_sys(&l->err, r, "sandbox root: place for %s '%s'", step_kind_names[s->kind], s->to);
+    }
+    return 0;
+}
+
+static int new_root(struct launch *l) {
+    char size[32], inodes[32];
+    uint64_t n = l->plan->private_size / BYTES_PER_INODE;
+    const struct fs_param params[] = {{"size", size}, {"nr_inodes", inodes}, {"mode", "0755"}};
+    int r;
+
+    snprintf(size, sizeof size, "%" PRIu64, l->plan->private_size);
+    snprintf(inodes, sizeof inodes, "%" PRIu64, n < 4096 ? 4096 : n > PRIVATE_INODES_MAX ? PRIVATE_INODES_MAX : n);
+    l->root_fd = mount_new("tmpfs", params, ARRAY_LEN(params), ATTR_NOSUID_NODEV);
+    if (l->root_fd < 0) {
+        /* Ubuntu's AppArmor restriction lets the user namespace be made and then refuses everything in it. */
+        l->no_userns = l->root_fd == -EPERM || l->root_fd == -EACCES;
+        return err_sys(&l->err, l->root_fd, "sandbox root: mount tmpfs");
+    }
+    r = mount_attach(l->root_fd, AT_FDCWD, "/");
+    return r < 0 ? err_sys(&l->err, r, "sandbox root: attach") : 0;
+}
+
+int apply_root(struct launch *l) {
+    int r;
+
+    umask(0);
+    r = new_root(l);
+    if (r < 0 || (r = run_steps(l, true)) < 0 || (r = make_late_points(l)) < 0)
+        return r;
+    r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
+    if (r < 0)
+        return err_sys(&l->err, r, "sandbox root: make read-only (needs Linux 5.12 or newer)");
+    return run_steps(l, false);
+}
+
+/* pivot_root(".", ".") stacks the old root on the new one, where it can be detached. */
+int apply_enter(struct launch *l) {
+    if (fchdir(l->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+        return err_sys(&l->err, -errno, "sandbox root: pivot_root");
+    if (syscall(SYS_umount2, ".", LAZY_UMOUNT) < 0)
+        return err_sys(&l->err, -errno, "sandbox root: detach the host's tree");
+    return chdir("/") < 0 ? err_sys(&l->err, -errno, "sandbox root: chdir") : 0;
+}

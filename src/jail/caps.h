@@ -1,0 +1,11 @@
+/* Capabilities: five sets, all to be emptied. Raw calls, no allocation: fit for a vforked child and for bawn-init. */
+#pragma once
+
+#include "base/macros.h"
+
+struct err;
+
+/* Bounding set and securebits. Needs CAP_SETPCAP; a process without any capability has nothing to drop, which is no error. */
+int caps_drop_bounding(struct err *err);
+/* Bounding, ambient, inheritable, permitted and effective. */
+int caps_drop_all(struct err *err);

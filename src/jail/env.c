@@ -1,0 +1,116 @@
+/*
+ * Environment of the command. Nothing of the host's environment passes but the names below; everything else is
+ * set by Bawn or named by the user. Variables that make programs load code (LD_PRELOAD, BASH_ENV, NODE_OPTIONS,
+ * PYTHONSTARTUP, GIT_*) are therefore never inherited by accident.
+ */
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "config/settings.h"
+#include "jail/plan.h"
+
+static const char *const passed[] = {
+    "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LANG", "LANGUAGE", "TZ", "CI", "EDITOR", "VISUAL", "PAGER",
+    "COLUMNS", "LINES", "SOURCE_DATE_EPOCH", "MAKEFLAGS", "DEBIAN_FRONTEND",
+};
+
+/* Folders a PATH entry may lead to; the others do not exist inside. */
+static const char *const path_roots[] = {"/usr/", "/bin", "/sbin", "/opt/", "/nix/"};
+static const char path_default[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+enum { PATH_VALUE_MAX = 64 * 1024 };
+
+static const char *host_value(const struct host_facts *h, const char *name) {
+    size_t n = strlen(name);
+
+    for (char *const *e = h->environ_; e && *e; e++)
+        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
+            return *e + n + 1;
+    return NULL;
+}
+
+static bool path_entry_inside(const struct plan *p, const char *dir, size_t len) {
+    size_t ws = strlen(p->workspace);
+
+    for (size_t i = 0; i < ARRAY_LEN(path_roots); i++) {
+        size_t n = strlen(path_roots[i]);
+
+        if (len >= n && strncmp(dir, path_roots[i], n) == 0)
+            return true;
+    }
+    return len >= ws && strncmp(dir, p->workspace, ws) == 0 && (len == ws || dir[ws] == '/');
+}
+
+static int add_path(const struct host_facts *h, struct plan *p, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(PATH_VALUE_MAX);
+    const char *rest = host_value(h, "PATH");
+
+    while (rest && *rest) {
+        size_t len = strcspn(rest, ":");
+
+        if (path_entry_inside(p, rest, len)) {
+            if (b.len)
+                buf_addc(&b, ':');
+            buf_add(&b, rest, len);
+        }
+        rest += len + (rest[len] == ':');
+    }
+    if (!buf_ok(&b))
+        return err_usage(err, "PATH is longer than %d bytes", PATH_VALUE_MAX);
+    return strv_addf(&p->env, "PATH=%s", b.len ? buf_str(&b) : path_default) < 0 ? err_oom(err) : 0;
+}
+
+static int add_passed(const struct host_facts *h, struct plan *p, struct err *err) {
+    for (size_t i = 0; i < ARRAY_LEN(passed); i++) {
+        const char *v = host_value(h, passed[i]);
+
+        if (v && strv_addf(&p->env, "%s=%s", passed[i], v) < 0)
+            return err_oom(err);
+    }
+    for (char *const *e = h->environ_; e && *e; e++)
+        if (str_starts(*e, "LC_") && strv_add(&p->env, *e) < 0)
+            return err_oom(err);
+    return 0;
+}
+
+/* Replaces NAME=... if it is there. */
+static int set_var(struct plan *p, const char *name, const char *value, struct err *err) {
+    char *item = NULL;
+    size_t n = strlen(name);
+
+    if (asprintf(&item, "%s=%s", name, value) < 0)
+        return err_oom(err);
+    for (size_t i = 0; i < p->env.len; i++)
+        if (strncmp(p->env.v[i], name, n) == 0 && p->env.v[i][n] == '=') {
+            free(p->env.v[i]);
+            p->env.v[i] = item;
+            return 0;
+        }
+    return strv_add_take(&p->env, item) < 0 ? err_oom(err) : 0;
+}
+
+static int add_named(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    for (size_t i = 0; i < s->n_env; i++) {
+        const char *v = s->env[i].value ? s->env[i].value : host_value(h, s->env[i].name);
+        int r = v ? set_var(p, s->env[i].name, v, err) : 0;
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int plan_make_env(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    const char *shell = host_value(h, "SHELL");
+    int r = add_passed(h, p, err);
+
+    r = r < 0 ? r : add_path(h, p, err);
+    r = r < 0 ? r : set_var(p, "HOME", p->home, err);
+    r = r < 0 ? r : set_var(p, "USER", p->ids.user, err);
+    r = r < 0 ? r : set_var(p, "LOGNAME", p->ids.user, err);
+    r = r < 0 ? r : set_var(p, "SHELL", shell && path_entry_inside(p, shell, strlen(shell)) ? shell : "/bin/sh", err);
+    r = r < 0 ? r : set_var(p, "PWD", p->workspace, err);
+    r = r < 0 ? r : set_var(p, "TMPDIR", p->tmp, err);
+    r = r < 0 ? r : set_var(p, "BAWN", rung_names[p->rung], err);
+    return r < 0 ? r : add_named(s, h, p, err);
+}

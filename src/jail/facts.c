@@ -1,0 +1,81 @@
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "jail/landlock.h"
+#include "jail/plan.h"
+
+extern char **environ;
+
+/* Names and home from /etc/passwd. getpwuid() would load NSS plug-ins into this static program. */
+static int passwd_entry(struct host_facts *f, struct strv *owned) {
+    FILE *file = fopen("/etc/passwd", "re");
+    struct passwd *pw;
+    int r = 0;
+
+    while (file && (pw = fgetpwent(file)) && pw->pw_uid != f->uid)
+        ;
+    if (file && pw) {
+        r = strv_add(owned, pw->pw_name);
+        f->user = r < 0 ? NULL : owned->v[owned->len - 1];
+        if (r == 0 && !f->home && pw->pw_dir[0] == '/') {
+            r = strv_add(owned, pw->pw_dir);
+            f->home = r < 0 ? NULL : owned->v[owned->len - 1];
+        }
+    }
+    if (file)
+        fclose(file);
+    return r;
+}
+
+static int workspace_facts(struct host_facts *f, struct strv *owned, struct err *err) {
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (!getcwd(path, sizeof path) || path[0] != '/') {
+        if (errno == ENOENT || path[0] != '/')
+            return err_set(err, -ENOENT, "the current directory no longer exists; go to another one or use -C DIR");
+        return err_sys(err, -errno, "the current directory");
+    }
+    if (stat(".", &st) < 0)
+        return err_sys(err, -errno, "the current directory");
+    f->workspace_uid = st.st_uid;
+    f->workspace_gid = st.st_gid;
+    if (strv_add(owned, path) < 0)
+        return err_oom(err);
+    f->workspace = owned->v[owned->len - 1];
+    return 0;
+}
+
+static void root_facts(struct host_facts *f) {
+    for (size_t i = 0; i < ARRAY_LEN(f->root_link); i++) {
+        char path[16];
+        ssize_t n;
+
+        snprintf(path, sizeof path, "/%s", plan_root_names[i]);
+        n = readlink(path, f->root_link[i], sizeof f->root_link[i] - 1);
+        f->root_link[i][n > 0 ? n : 0] = 0;
+        f->root_there[i] = n > 0 || errno == EINVAL; /* EINVAL: there, but no link */
+    }
+}
+
+int host_facts(struct host_facts *ret, struct strv *owned, struct err *err) {
+    struct host_facts f = {.uid = getuid(), .gid = getgid(), .pid = getpid(), .environ_ = environ, .landlock_abi = landlock_abi()};
+    const char *home = getenv("HOME");
+    int r;
+
+    f.home = home && home[0] == '/' ? home : NULL;
+    f.umask_ = umask(022);
+    umask(f.umask_);
+    if (passwd_entry(&f, owned) < 0)
+        return err_oom(err);
+    r = workspace_facts(&f, owned, err);
+    if (r < 0)
+        return r;
+    root_facts(&f);
+    *ret = f;
+    return 0;
+}

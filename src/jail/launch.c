@@ -1,0 +1,207 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/securebits.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "jail/apply.h"
+#include "jail/caps.h"
+#include "jail/cgroup.h"
+#include "jail/plan.h"
+#include "os/fd.h"
+#include "os/mountapi.h"
+#include "os/process.h"
+
+enum { FD_CONTROL = 3, FD_START = 4, FD_FIRST_CLOSED = 5, KEYCTL_JOIN_SESSION = 1 };
+
+/* An empty network namespace with only loopback, so that programs can talk to themselves. */
+int apply_network(struct launch *l) {
+    CLEANUP(closep) int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq req = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+    if (s < 0)
+        return errno == EAFNOSUPPORT ? 0 : err_sys(&l->err, -errno, "loopback socket");
+    return ioctl(s, SIOCSIFFLAGS, &req) < 0 ? err_sys(&l->err, -errno, "bring loopback up") : 0;
+}
+
+static int apply_cgroup(struct launch *l) {
+    int r = l->cgroup ? cgroup_enter(l->cgroup, false) : 0;
+
+    if (r < 0)
+        return err_sys(&l->err, r, "enter the cgroup");
+    /* Only now, so that the sandbox's own group is the root of what it sees. */
+    return unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL ? err_sys(&l->err, -errno, "cgroup namespace") : 0;
+}
+
+static int apply_names(struct launch *l) {
+    if (sethostname(l->plan->hostname, strlen(l->plan->hostname)) < 0)
+        return err_sys(&l->err, -errno, "set the host name");
+    /* A session keyring of its own: keys of the user's login are not to be found (ATTACKS 79). */
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION, NULL, 0, 0, 0) < 0 && errno != ENOSYS)
+        return err_sys(&l->err, -errno, "new session keyring");
+    return 0;
+}
+
+/* Exactly the planned descriptors: 0, 1, 2, the control socket and the start message. */
+int apply_fds(struct launch *l) {
+    int wanted[FD_FIRST_CLOSED] = {l->stdio[0], l->stdio[1], l->stdio[2], l->control_fd, l->start_fd};
+    int init_fd = fd_move_above(fcntl(l->init_fd, F_DUPFD_CLOEXEC, 2 * FD_FIRST_CLOSED), 2 * FD_FIRST_CLOSED);
+
+    if (init_fd < 0)
+        return err_sys(&l->err, init_fd == -1 ? -errno : init_fd, "arrange descriptors");
+    for (int i = 0; i < FD_FIRST_CLOSED; i++) {
+        if (wanted[i] < 0)
+            wanted[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+        wanted[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, FD_FIRST_CLOSED);
+        if (wanted[i] < 0)
+            return err_sys(&l->err, -errno, "arrange descriptors");
+    }
+    for (int i = 0; i < FD_FIRST_CLOSED; i++)
+        if (dup3(wanted[i], i, 0) < 0)
+            return err_sys(&l->err, -errno, "arrange descriptors");
+    l->child_init_fd = init_fd;
+    return 0;
+}
+
+int apply_exec(struct launch *l) {
+    static char *const argv[] = {"bawn-init", NULL};
+    static char *const envp[] = {NULL};
+    sigset_t mask = l->old_mask;
+    int fd = dup3(l->child_init_fd, FD_FIRST_CLOSED, O_CLOEXEC), r;
+
+    if (fd < 0)
+        return err_sys(&l->err, -errno, "arrange descriptors");
+    r = fd_close_from(FD_FIRST_CLOSED + 1);
+    if (r < 0)
+        return err_sys(&l->err, r, "close other descriptors");
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    syscall(SYS_execveat, FD_FIRST_CLOSED, "", argv, envp, AT_EMPTY_PATH);
+    return err_sys(&l->err, -errno, "execute bawn-init");
+}
+
+/* Executing bawn-init as an ordinary id empties the other sets; the bounding set has to be emptied before. */
+static int apply_caps(struct launch *l) {
+    return caps_drop_bounding(&l->err);
+}
+
+static int (*const child_steps[])(struct launch *) = {
+    apply_cgroup, apply_ids, apply_network, apply_names, apply_root, apply_enter, apply_fds, apply_caps, apply_exec,
+};
+
+/* Runs in the new namespaces, on our memory. Only system calls and code that keeps no state. */
+static int child_main(void *arg) {
+    struct launch *l = arg;
+
+    /* If the supervisor is killed while we are setting up, so are we; bawn-init asks again for itself. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (size_t i = 0; i < ARRAY_LEN(child_steps); i++)
+        if (child_steps[i](l) < 0)
+            break;
+    _exit(EXIT_SANDBOX);
+}
+
+/* By root: the user's files as idmapped mounts, so that what is written inside belongs to the owner outside. */
+static int idmap_tree(const struct plan *p, const struct step *s, struct err *err) {
+    const char *from = s->kind == STEP_WORKSPACE ? "." : s->from;
+    CLEANUP(closep) int tree = -1;
+    CLEANUP(closep) int userns = -1;
+    struct stat st;
+    int r;
+
+    if (stat(from, &st) < 0)
+        return err_sys(err, -errno, "mount '%s'", s->from);
+    tree = mount_clone(AT_FDCWD, from, true);
+    if (tree < 0)
+        return err_sys(err, tree, "mount '%s'", s->from);
+    userns = idmap_userns(st.st_uid, p->ids.host_uid, st.st_gid, p->ids.host_gid);
+    if (userns < 0)
+        return err_sys(err, userns, "user namespace for mapping the owner of '%s'", s->from);
+    r = mount_idmap(tree, userns);
+    if (r < 0)
+        return err_sys(err, r, "map the owner of '%s' (its file system must support idmapped mounts; else run Bawn as the owner)", s->from);
+    return TAKE_FD(tree);
+}
+
+static int idmap_trees(struct launch *l, struct err *err) {
+    for (size_t i = 0; i < l->plan->n_steps; i++) {
+        const struct step *s = &l->plan->steps[i];
+
+        if (s->kind != STEP_WORKSPACE && s->kind != STEP_EXTRA)
+            continue;
+        l->trees[i] = idmap_tree(l->plan, s, err);
+        if (l->trees[i] < 0)
+            return l->trees[i];
+    }
+    return 0;
+}
+
+/* Root takes the sandbox's unprivileged ids as its effective ones; capabilities stay (see apply_ids.c). */
+static int take_ids(const struct plan_ids *ids, struct err *err) {
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 || syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, -1, ids->host_gid, -1) < 0 || syscall(SYS_setresuid, -1, ids->host_uid, -1) < 0)
+        return err_sys(err, -errno, "take the sandbox's ids");
+    return prctl(PR_SET_DUMPABLE, 1) < 0 ? err_sys(err, -errno, "dumpable") : 0;
+}
+
+static void return_ids(void) {
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0 || prctl(PR_SET_SECUREBITS, 0) < 0)
+        BUG("root cannot take its ids back");
+    prctl(PR_SET_DUMPABLE, 0);
+}
+
+static int clone_child(struct launch *l, struct err *err) {
+    unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
+    pid_t pid = process_clone(child_main, l, flags, &l->pidfd);
+
+    if (pid < 0) {
+        l->no_userns = pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
+        return err_sys(err, pid, "create namespaces");
+    }
+    if (l->err.code) { /* the child failed before it could execute bawn-init */
+        waitpid(pid, NULL, 0);
+        *err = l->err;
+        return err->code;
+    }
+    l->pid = pid;
+    return 0;
+}
+
+static int launch_with_trees(struct launch *l, struct err *err) {
+    const struct plan_ids *ids = &l->plan->ids;
+    int r;
+
+    if (!ids->by_root)
+        return clone_child(l, err);
+    r = take_ids(ids, err);
+    r = r < 0 ? r : idmap_trees(l, err);
+    r = r < 0 ? r : clone_child(l, err);
+    return_ids();
+    return r;
+}
+
+int jail_launch(struct launch *l, struct err *err) {
+    size_t n = l->plan->n_steps;
+    int r;
+
+    l->trees = calloc(n + 1, sizeof *l->trees);
+    if (!l->trees)
+        return err_oom(err);
+    for (size_t i = 0; i < n; i++)
+        l->trees[i] = -1;
+    l->pid = l->pidfd = -1;
+    l->err = (struct err){0};
+    r = launch_with_trees(l, err);
+    for (size_t i = 0; i < n; i++) /* the other numbers are the child's own descriptors */
+        if (l->plan->ids.by_root && (l->plan->steps[i].kind == STEP_WORKSPACE || l->plan->steps[i].kind == STEP_EXTRA))
+            closep(&l->trees[i]);
+    free(TAKE_PTR(l->trees));
+    return r;
+}

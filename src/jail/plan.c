@@ -1,0 +1,165 @@
+#include "jail/plan.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "config/settings.h"
+
+const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_LANDLOCK] = "landlock"};
+
+const char *const step_kind_names[STEP_KIND_COUNT] = {
+    [STEP_DIR] = "dir",         [STEP_SYMLINK] = "symlink", [STEP_FILE] = "file",       [STEP_RO] = "read-only",
+    [STEP_PRIVATE] = "private", [STEP_DEVICE] = "device",   [STEP_PTS] = "devpts",      [STEP_PROC] = "proc",
+    [STEP_PROC_RO] = "proc-ro", [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_EXTRA] = "mount",
+};
+
+const char *const plan_root_names[6] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
+
+const char *rung_lacks(enum rung rung) {
+    switch (rung) {
+    case RUNG_FULL:
+        return NULL;
+    case RUNG_LANDLOCK:
+        return "not kept: other processes' names and command lines are visible, /tmp and /dev/shm are not mounted privately, "
+               "no unix sockets, no cgroup or IPC namespace";
+    case RUNG_COUNT:
+        break;
+    }
+    BUG("rung");
+}
+
+/* Host ids of sandboxes that root starts: one per running supervisor, in a range that no distribution hands out
+ * (0x70000000 and up is unassigned in systemd's table of id ranges; pids stay below 2^22). */
+enum { SANDBOX_ID_BASE = 0x70000000, INSIDE_ID_FOR_ROOT = 1000 };
+
+static void make_ids(const struct host_facts *h, struct plan_ids *ids) {
+    ids->workspace_uid = h->workspace_uid;
+    ids->workspace_gid = h->workspace_gid;
+    ids->by_root = h->uid == 0;
+    if (!ids->by_root) {
+        ids->inside_uid = ids->host_uid = h->uid;
+        ids->inside_gid = ids->host_gid = h->gid;
+        ids->user = h->user ? h->user : "user";
+        return;
+    }
+    ids->host_uid = ids->host_gid = SANDBOX_ID_BASE + (unsigned)h->pid;
+    ids->inside_uid = h->workspace_uid ? h->workspace_uid : INSIDE_ID_FOR_ROOT;
+    ids->inside_gid = h->workspace_gid ? h->workspace_gid : INSIDE_ID_FOR_ROOT;
+    ids->user = "bawn";
+}
+
+/* Folders that hold other people's sockets, secrets or the system itself: never a workspace. */
+static const char *const never_workspace[] = {"/",    "/bin", "/boot", "/dev",     "/etc", "/home", "/lib",     "/lib64", "/mnt",
+                                              "/opt", "/proc", "/root", "/run",    "/sbin", "/srv", "/sys",     "/tmp",   "/usr",
+                                              "/var", "/var/lib", "/var/tmp", "/var/run", "/workspace"};
+/* Nor anything below these. */
+static const char *const never_below[] = {"/dev/", "/proc/", "/sys/", "/run/", "/boot/", "/var/run/"};
+
+static int check_workspace(const struct host_facts *h, struct err *err) {
+    const char *ws = h->workspace;
+    size_t n = strlen(ws);
+
+    for (size_t i = 0; i < ARRAY_LEN(never_workspace); i++)
+        if (str_eq(ws, never_workspace[i]))
+            return err_set(err, -EPERM, "'%s' cannot be the workspace (it holds more than a project); go to a project folder or use -C DIR", ws);
+    for (size_t i = 0; i < ARRAY_LEN(never_below); i++)
+        if (str_starts(ws, never_below[i]))
+            return err_set(err, -EPERM, "'%s' cannot be the workspace: nothing below %s can", ws, never_below[i]);
+    if (h->home && str_starts(h->home, ws) && (h->home[n] == 0 || h->home[n] == '/'))
+        return err_set(err, -EPERM, "'%s' cannot be the workspace: your home, with its keys and tokens, would be inside; go to a project folder or use -C DIR", ws);
+    return 0;
+}
+
+int plan_add(struct plan *p, struct step step, struct err *err) {
+    if (p->n_steps == p->cap_steps) {
+        size_t cap = p->cap_steps ? p->cap_steps * 2 : 128;
+        struct step *grown = reallocarray(p->steps, cap, sizeof *grown);
+
+        if (!grown)
+            return err_oom(err);
+        p->steps = grown;
+        p->cap_steps = cap;
+    }
+    p->steps[p->n_steps++] = step;
+    return 0;
+}
+
+const char *plan_own(struct plan *p, char *s) {
+    if (!s || strv_add_take(&p->owned, s) < 0)
+        return NULL;
+    return s;
+}
+
+static void make_limits(const struct settings *s, struct plan *p) {
+    p->limits = (struct limits){.cpus_milli = s->cpus_milli,
+                                .memory = s->memory,
+                                .swap = s->swap,
+                                .pids = s->pids,
+                                .disk = s->disk,
+                                .timeout_ms = s->timeout_ms};
+    /* Private areas live in memory: filling them must end in "no space left", not in the OOM killer. */
+    p->private_size = s->memory ? s->memory / 2 : 1ull << 30;
+    if (s->disk && s->disk < p->private_size)
+        p->private_size = s->disk;
+}
+
+static char *joined(const char *dir, const char *name) {
+    char *s = NULL;
+
+    return asprintf(&s, "%s/%s", dir, name) < 0 ? NULL : s;
+}
+
+/* Home and /tmp: mounts of the sandbox's own, or, where nothing can be mounted, a folder made for this run. */
+static int make_places(const struct host_facts *h, struct plan *p, struct err *err) {
+    p->workspace = plan_own(p, strdup(h->workspace));
+    if (p->rung == RUNG_LANDLOCK) {
+        p->private_dir = plan_own(p, strdup(h->private_dir ? h->private_dir : "/tmp/bawn-XXXXXX"));
+        p->home = p->private_dir ? plan_own(p, joined(p->private_dir, "home")) : NULL;
+        p->tmp = p->private_dir ? plan_own(p, joined(p->private_dir, "tmp")) : NULL;
+    } else {
+        p->home = plan_own(p, strdup(p->ids.by_root || !h->home ? "/home/bawn" : h->home));
+        p->tmp = "/tmp";
+    }
+    return p->workspace && p->home && p->tmp ? 0 : err_oom(err);
+}
+
+static int make_parts(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    int r = make_places(h, p, err);
+
+    if (r < 0)
+        return r;
+    r = plan_make_root(s, h, p, err);
+    return r < 0 ? r : plan_make_env(s, h, p, err);
+}
+
+int plan_make(const struct settings *s, const struct host_facts *h, enum rung rung, char **argv, size_t argc, struct plan *ret,
+              struct err *err) {
+    struct plan p = {.rung = rung,
+                     .hostname = "bawn",
+                     .workspace_writable = s->workspace_writable,
+                     .umask_ = h->umask_,
+                     .landlock_abi = h->landlock_abi,
+                     .argv = argv,
+                     .argc = argc};
+    int r = check_workspace(h, err);
+
+    if (r < 0)
+        return r;
+    make_ids(h, &p.ids);
+    make_limits(s, &p);
+    r = make_parts(s, h, &p, err);
+    if (r < 0) {
+        plan_done(&p);
+        return r;
+    }
+    *ret = p;
+    return 0;
+}
+
+void plan_done(struct plan *p) {
+    free(p->steps);
+    strv_done(&p->env);
+    strv_done(&p->owned);
+    *p = (struct plan){0};
+}

@@ -1,0 +1,107 @@
+/*
+ * The plan of a sandbox: plain data, made from the settings and facts about the host, without touching anything.
+ * `bawn run --dry-run` prints it, unit tests read it, apply.c carries it out step by step.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/strv.h"
+#include "jail/limits.h"
+
+struct err;
+struct settings;
+struct buf;
+
+/* How strong the wall is. */
+enum rung {
+    RUNG_FULL,     /* all namespaces, own root, seccomp, Landlock where the kernel has it */
+    RUNG_LANDLOCK, /* no user namespaces: files by Landlock, no sockets by seccomp, limits */
+    RUNG_COUNT
+};
+extern const char *const rung_names[RUNG_COUNT];
+/* What this rung does not keep, as a clause for the user; NULL for the full one. */
+const char *rung_lacks(enum rung rung);
+
+enum step_kind {
+    STEP_DIR,      /* an empty directory of the read-only root */
+    STEP_SYMLINK,  /* from: its target */
+    STEP_FILE,     /* from: its content */
+    STEP_RO,       /* host path, read-only, with whatever is mounted below */
+    STEP_PRIVATE,  /* writable directory of the sandbox's own; mode in `mode` */
+    STEP_DEVICE,   /* host device node */
+    STEP_PTS,      /* own devpts */
+    STEP_PROC,     /* own procfs */
+    STEP_PROC_RO,  /* a part of /proc, read-only */
+    STEP_MASK,     /* a part of /proc, hidden */
+    STEP_WORKSPACE,/* the current directory of the supervisor */
+    STEP_EXTRA,    /* a mount the user asked for */
+    STEP_KIND_COUNT
+};
+extern const char *const step_kind_names[STEP_KIND_COUNT];
+
+struct step {
+    enum step_kind kind;
+    const char *to;   /* path inside, absolute */
+    const char *from; /* see the kinds; may be NULL */
+    bool optional;    /* what does not exist on the host is left out */
+    bool writable;    /* workspace and extra mounts */
+    mode_t mode;
+};
+
+struct plan_ids {
+    uid_t inside_uid, host_uid, workspace_uid;
+    gid_t inside_gid, host_gid, workspace_gid;
+    bool by_root; /* started by root: mounts of the user's files are idmapped */
+    const char *user; /* name inside */
+};
+
+/* What has to be known of the host. host_facts() asks it; tests write it down. */
+struct host_facts {
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    const char *user; /* login name; NULL: unknown */
+    const char *home; /* the user's home; NULL: unknown */
+    const char *workspace; /* absolute, canonical */
+    uid_t workspace_uid;
+    gid_t workspace_gid;
+    mode_t umask_;
+    int landlock_abi;
+    const char *private_dir; /* landlock rung: where home and /tmp are */
+    char *const *environ_;
+    char root_link[6][64]; /* where /bin /sbin /lib /lib32 /lib64 /libx32 lead, "" if it is no symlink */
+    bool root_there[6];
+};
+extern const char *const plan_root_names[6];
+
+struct plan {
+    enum rung rung;
+    struct plan_ids ids;
+    struct limits limits;
+    uint64_t private_size; /* bytes for all private areas together */
+    struct step *steps;
+    size_t n_steps, cap_steps;
+    const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: landlock rung only */
+    bool workspace_writable;
+    mode_t umask_;
+    int landlock_abi;
+    struct strv env;
+    char **argv; /* borrowed */
+    size_t argc;
+    struct strv owned; /* strings the steps point to */
+};
+
+int host_facts(struct host_facts *ret, struct strv *owned, struct err *err);
+int plan_make(const struct settings *s, const struct host_facts *h, enum rung rung, char **argv, size_t argc, struct plan *ret,
+              struct err *err);
+void plan_done(struct plan *p);
+
+void plan_print_text(const struct plan *p, const struct settings *s, struct buf *out);
+void plan_print_json(const struct plan *p, const struct settings *s, struct buf *out);
+
+/* Shared by the files that make the plan. */
+int plan_add(struct plan *p, struct step step, struct err *err);
+const char *plan_own(struct plan *p, char *s); /* takes s; NULL if s is NULL or memory runs out */
+int plan_make_env(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);
+int plan_make_root(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);

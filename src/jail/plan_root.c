@@ -1,0 +1,193 @@
+/* Which parts of the host the root of a sandbox is made of: tables, and the few steps that depend on the user. */
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "config/settings.h"
+#include "jail/plan.h"
+
+/* Fixed part, in the order in which it is carried out. Everything up to the first STEP_PRIVATE is made read-only. */
+static const struct step skeleton[] = {
+    {STEP_RO, "/usr", "/usr"},
+    {STEP_RO, "/opt", "/opt", .optional = true},
+    {STEP_RO, "/nix", "/nix", .optional = true},
+    {STEP_DIR, "/etc"},
+    {STEP_DIR, "/dev"},
+    {STEP_DIR, "/dev/pts"},
+    {STEP_DIR, "/proc"},
+    {STEP_DIR, "/run"},
+    {STEP_DIR, "/sys/devices/system"},
+    {STEP_DIR, "/var/lib"},
+    {STEP_DIR, "/var/cache"},
+    {STEP_SYMLINK, "/var/run", "/run"},
+    {STEP_RO, "/sys/devices/system/cpu", "/sys/devices/system/cpu", .optional = true},
+    {STEP_SYMLINK, "/dev/fd", "/proc/self/fd"},
+    {STEP_SYMLINK, "/dev/stdin", "/proc/self/fd/0"},
+    {STEP_SYMLINK, "/dev/stdout", "/proc/self/fd/1"},
+    {STEP_SYMLINK, "/dev/stderr", "/proc/self/fd/2"},
+    {STEP_SYMLINK, "/dev/ptmx", "pts/ptmx"},
+};
+
+/* Parts of /etc that programs need and that hold no secrets. Nothing else of /etc exists inside: not shadow, not
+ * fstab (passwords of network shares), not the configuration of daemons, not pip.conf or environment (tokens). */
+static const char *const etc_shared[] = {
+    "ImageMagick-6", "X11", "alternatives", "bash.bashrc", "bash_completion", "bash_completion.d", "ca-certificates", "chromium",
+    "chromium.d", "crypto-policies", "debian_version", "dictionaries-common", "fonts", "gdb", "ghostscript", "gnutls", "gprofng.rc",
+    "groff", "gtk-3.0", "host.conf", "inputrc", "java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "localtime", "lsb-release", "magic", "mailcap", "manpath.config", "maven", "mime.types",
+    "nanorc", "npmrc", "openal", "os-release", "papersize", "perl", "php", "pki", "profile", "profile.d", "protocols", "python3",
+    "python3.11", "python3.12", "python3.13", "rpc", "services", "sgml", "shells", "ssl/certs", "ssl/openssl.cnf", "terminfo", "texmf", "timezone",
+    "vim", "xdg", "xml", "zsh",
+};
+
+static const char nsswitch[] = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+
+static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
+
+/* /proc: what shows or changes the host. The list of the container runtimes; what does not exist is left out. */
+static const struct step proc_steps[] = {
+    {STEP_PROC, "/proc"},
+    {STEP_PROC_RO, "/proc/sys"},
+    {STEP_PROC_RO, "/proc/bus", .optional = true},
+    {STEP_PROC_RO, "/proc/fs", .optional = true},
+    {STEP_PROC_RO, "/proc/irq", .optional = true},
+    {STEP_MASK, "/proc/acpi", .optional = true},
+    {STEP_MASK, "/proc/asound", .optional = true},
+    {STEP_MASK, "/proc/interrupts", .optional = true},
+    {STEP_MASK, "/proc/kcore", .optional = true},
+    {STEP_MASK, "/proc/key-users", .optional = true},
+    {STEP_MASK, "/proc/keys", .optional = true},
+    {STEP_MASK, "/proc/latency_stats", .optional = true},
+    {STEP_MASK, "/proc/sched_debug", .optional = true},
+    {STEP_MASK, "/proc/scsi", .optional = true},
+    {STEP_MASK, "/proc/sysrq-trigger", .optional = true},
+    {STEP_MASK, "/proc/timer_list", .optional = true},
+};
+
+static int add_all(struct plan *p, const struct step *steps, size_t n, struct err *err) {
+    for (size_t i = 0; i < n; i++) {
+        int r = plan_add(p, steps[i], err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* A step whose strings are made here. */
+static int add_made(struct plan *p, struct step step, char *to, char *from, struct err *err) {
+    step.to = plan_own(p, to);
+    step.from = plan_own(p, from);
+    if (!step.to || !step.from)
+        return err_oom(err);
+    return plan_add(p, step, err);
+}
+
+static char *fmt2(const char *format, const char *a) {
+    char *s = NULL;
+
+    return asprintf(&s, format, a) < 0 ? NULL : s;
+}
+
+/* /bin and its like: symlinks into /usr on merged systems, folders of their own on others. */
+static int add_root_names(const struct host_facts *h, struct plan *p, struct err *err) {
+    for (size_t i = 0; i < ARRAY_LEN(h->root_link); i++) {
+        struct step step = {.kind = h->root_link[i][0] ? STEP_SYMLINK : STEP_RO};
+        char *from = h->root_link[i][0] ? strdup(h->root_link[i]) : fmt2("/%s", plan_root_names[i]);
+        int r;
+
+        if (!h->root_there[i]) {
+            free(from);
+            continue;
+        }
+        r = add_made(p, step, fmt2("/%s", plan_root_names[i]), from, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_etc_shared(struct plan *p, struct err *err) {
+    for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++) {
+        int r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, fmt2("/etc/%s", etc_shared[i]), fmt2("/etc/%s", etc_shared[i]), err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_file(struct plan *p, const char *to, char *content, struct err *err) {
+    return add_made(p, (struct step){.kind = STEP_FILE, .mode = 0644}, strdup(to), content, err);
+}
+
+/* The sandbox knows three users: root and nobody (as names for files), and itself. */
+static int add_etc_made(struct plan *p, struct err *err) {
+    const struct plan_ids *ids = &p->ids;
+    char *passwd = NULL, *group = NULL;
+    int r;
+
+    if (asprintf(&passwd,
+                 "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+                 "%s:x:%u:%u::%s:/bin/bash\n",
+                 ids->user, ids->inside_uid, ids->inside_gid, p->home) < 0)
+        return err_oom(err);
+    r = add_file(p, "/etc/passwd", passwd, err);
+    if (r < 0)
+        return r;
+    if (asprintf(&group, "root:x:0:\nnogroup:x:65534:\ntty:x:5:\n%s:x:%u:\n", ids->user, ids->inside_gid) < 0)
+        return err_oom(err);
+    r = add_file(p, "/etc/group", group, err);
+    r = r < 0 ? r : add_file(p, "/etc/hosts", fmt2("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname), err);
+    r = r < 0 ? r : add_file(p, "/etc/hostname", fmt2("%s\n", p->hostname), err);
+    r = r < 0 ? r : add_file(p, "/etc/nsswitch.conf", strdup(nsswitch), err);
+    return r < 0 ? r : add_file(p, "/etc/resolv.conf", strdup("# no network\n"), err);
+}
+
+static int add_private(struct plan *p, const char *to, mode_t mode, struct err *err) {
+    return add_made(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .mode = mode}, strdup(to), strdup("private"), err);
+}
+
+static int add_devices(struct plan *p, struct err *err) {
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+        int r = add_made(p, (struct step){.kind = STEP_DEVICE}, fmt2("/dev/%s", devices[i]), fmt2("/dev/%s", devices[i]), err);
+
+        if (r < 0)
+            return r;
+    }
+    return plan_add(p, (struct step){.kind = STEP_PTS, .to = "/dev/pts"}, err);
+}
+
+static int add_extra(const struct settings *s, struct plan *p, struct err *err) {
+    for (size_t i = 0; i < s->n_mounts; i++) {
+        const struct mount_spec *m = &s->mounts[i];
+        int r = add_made(p, (struct step){.kind = STEP_EXTRA, .writable = m->writable}, strdup(m->to), strdup(m->from), err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_user_parts(const struct settings *s, struct plan *p, struct err *err) {
+    int r = add_private(p, "/tmp", 01777, err);
+
+    r = r < 0 ? r : add_private(p, "/var/tmp", 01777, err);
+    r = r < 0 ? r : add_private(p, "/dev/shm", 01777, err);
+    r = r < 0 ? r : add_private(p, p->home, 0700, err);
+    r = r < 0 ? r : add_devices(p, err);
+    r = r < 0 ? r : add_all(p, proc_steps, ARRAY_LEN(proc_steps), err);
+    r = r < 0 ? r : add_made(p, (struct step){.kind = STEP_WORKSPACE, .writable = p->workspace_writable}, strdup(p->workspace), strdup(p->workspace), err);
+    return r < 0 ? r : add_extra(s, p, err);
+}
+
+int plan_make_root(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    int r = add_all(p, skeleton, ARRAY_LEN(skeleton), err);
+
+    r = r < 0 ? r : add_root_names(h, p, err);
+    r = r < 0 ? r : add_etc_shared(p, err);
+    r = r < 0 ? r : add_etc_made(p, err);
+    r = r < 0 ? r : add_made(p, (struct step){.kind = STEP_SYMLINK}, strdup("/workspace"), strdup(p->workspace), err);
+    return r < 0 ? r : add_user_parts(s, p, err);
+}

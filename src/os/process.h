@@ -1,0 +1,16 @@
+/* Processes: clone into namespaces, and proof of who is alive. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/macros.h"
+
+/*
+ * Runs child(arg) in a new process made with these clone flags. With CLONE_VM|CLONE_VFORK the caller sleeps until
+ * the child execs or exits and sees what the child wrote to memory. The child must not return to the caller's
+ * frames: its return value is its exit status. *ret_pidfd (may be NULL) is close-on-exec; -1 if the kernel has none.
+ */
+pid_t process_clone(int (*child)(void *), void *arg, unsigned long flags, int *ret_pidfd);
+
+/* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), 0 if there is no such process. */
+uint64_t process_start_time(pid_t pid);

@@ -1,0 +1,13 @@
+/* Unix sockets that carry messages with descriptors. */
+#pragma once
+
+#include "base/macros.h"
+
+enum { SOCK_FDS_MAX = 4 };
+
+int sock_pair(int ret_fds[2]); /* SOCK_SEQPACKET, close-on-exec */
+/* One message; fds may be NULL. Returns 0 or -errno. */
+int sock_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds);
+/* One message of at most len bytes; received descriptors are close-on-exec. Returns its length, 0 at the end, -errno.
+ * A message that was cut, or carries more descriptors than asked for, is -EBADMSG and its descriptors are closed. */
+long sock_recv(int sock, void *data, size_t len, int *ret_fds, size_t *n_fds);

@@ -1,0 +1,159 @@
+#include "proto/initmsg.h"
+
+#include <errno.h>
+
+#include "base/buf.h"
+
+static const char magic[8] = "bawnini1";
+
+struct head {
+    char magic[8];
+    uint32_t flags, umask, seccomp, landlock;
+    uint64_t watch_memory, cpu_affinity;
+    uint32_t argc, envc, n_rules, n_rlimits;
+};
+
+static void add_string(struct buf *out, const char *s) {
+    buf_add(out, s, strlen(s) + 1);
+}
+
+int init_start_encode(const struct init_start *s, struct buf *out) {
+    struct head h = {.flags = s->flags,
+                     .umask = s->umask,
+                     .seccomp = s->seccomp,
+                     .landlock = s->landlock,
+                     .watch_memory = s->watch_memory,
+                     .cpu_affinity = s->cpu_affinity,
+                     .argc = (uint32_t)s->argc,
+                     .envc = (uint32_t)s->envc,
+                     .n_rules = (uint32_t)s->n_rules,
+                     .n_rlimits = (uint32_t)s->n_rlimits};
+
+    memcpy(h.magic, magic, sizeof magic);
+    buf_add(out, &h, sizeof h);
+    for (size_t i = 0; i < s->n_rlimits; i++)
+        buf_add(out, &s->rlimits[i], sizeof s->rlimits[i]);
+    for (size_t i = 0; i < s->n_rules; i++) {
+        uint32_t pair[2] = {s->rules[i].access, s->rules[i].optional};
+
+        buf_add(out, pair, sizeof pair);
+    }
+    for (size_t i = 0; i < s->n_rules; i++)
+        add_string(out, s->rules[i].path);
+    add_string(out, s->cwd);
+    add_string(out, s->search_path);
+    for (size_t i = 0; i < s->argc; i++)
+        add_string(out, s->argv[i]);
+    for (size_t i = 0; i < s->envc; i++)
+        add_string(out, s->envp[i]);
+    return buf_ok(out) ? 0 : -E2BIG;
+}
+
+/* What is left to decode. */
+struct cursor {
+    char *p;
+    size_t left;
+};
+
+static int take(struct cursor *c, void *to, size_t len) {
+    if (c->left < len)
+        return -EBADMSG;
+    memcpy(to, c->p, len);
+    c->p += len;
+    c->left -= len;
+    return 0;
+}
+
+static char *take_string(struct cursor *c) {
+    char *end = memchr(c->p, 0, c->left), *s = c->p;
+
+    if (!end)
+        return NULL;
+    c->left -= (size_t)(end - c->p) + 1;
+    c->p = end + 1;
+    return s;
+}
+
+static char **take_strings(struct cursor *c, size_t n) {
+    char **v = calloc(n + 1, sizeof *v);
+
+    for (size_t i = 0; v && i < n; i++) {
+        v[i] = take_string(c);
+        if (!v[i]) {
+            free(v);
+            return NULL;
+        }
+    }
+    return v;
+}
+
+static int take_tables(struct cursor *c, struct init_start *s) {
+    s->rlimits = calloc(s->n_rlimits + 1, sizeof *s->rlimits);
+    s->rules = calloc(s->n_rules + 1, sizeof *s->rules);
+    if (!s->rlimits || !s->rules)
+        return -ENOMEM;
+    if (take(c, s->rlimits, s->n_rlimits * sizeof *s->rlimits) < 0)
+        return -EBADMSG;
+    for (size_t i = 0; i < s->n_rules; i++) {
+        uint32_t pair[2];
+
+        if (take(c, pair, sizeof pair) < 0)
+            return -EBADMSG;
+        s->rules[i].access = pair[0];
+        s->rules[i].optional = pair[1];
+    }
+    for (size_t i = 0; i < s->n_rules; i++)
+        if (!(s->rules[i].path = take_string(c)))
+            return -EBADMSG;
+    return 0;
+}
+
+static int take_body(struct cursor *c, struct init_start *s) {
+    int r = take_tables(c, s);
+
+    if (r < 0)
+        return r;
+    s->cwd = take_string(c);
+    s->search_path = s->cwd ? take_string(c) : NULL;
+    s->argv = s->search_path ? take_strings(c, s->argc) : NULL;
+    s->envp = s->argv ? take_strings(c, s->envc) : NULL;
+    return s->envp && c->left == 0 ? 0 : -EBADMSG;
+}
+
+int init_start_decode(char *bytes, size_t len, struct init_start *ret) {
+    struct cursor c = {bytes, len};
+    struct init_start s = {0};
+    struct head h;
+    int r;
+
+    if (take(&c, &h, sizeof h) < 0 || memcmp(h.magic, magic, sizeof magic) != 0)
+        return -EBADMSG;
+    if (h.argc < 1 || h.argc > INIT_STRINGS_MAX || h.envc > INIT_STRINGS_MAX || h.n_rules > INIT_STRINGS_MAX ||
+        h.n_rlimits > 64)
+        return -EBADMSG;
+    s = (struct init_start){.flags = h.flags,
+                            .umask = h.umask,
+                            .seccomp = h.seccomp,
+                            .landlock = h.landlock,
+                            .watch_memory = h.watch_memory,
+                            .cpu_affinity = h.cpu_affinity,
+                            .argc = h.argc,
+                            .envc = h.envc,
+                            .n_rules = h.n_rules,
+                            .n_rlimits = h.n_rlimits};
+    r = take_body(&c, &s);
+    if (r < 0) {
+        init_start_done(&s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+void init_start_done(struct init_start *s) {
+    free(s->argv);
+    free(s->envp);
+    free(s->rules);
+    free(s->rlimits);
+    *s = (struct init_start){0};
+}

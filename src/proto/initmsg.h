@@ -1,0 +1,77 @@
+/*
+ * The language between a supervisor and bawn-init, the PID 1 of a sandbox (spec/init-protocol.md).
+ *
+ * Control socket: SOCK_SEQPACKET, fixed-size messages `struct init_msg`. A START message comes with one
+ * descriptor, a memfd that holds an encoded `struct init_start`; further descriptors travel with PTY.
+ * bawn-init trusts its supervisor, but decodes with every bound checked: other engines carry these bytes
+ * through channels that a workload may reach.
+ */
+#pragma once
+
+#include "base/macros.h"
+
+struct buf;
+
+enum { INIT_PROTOCOL = 1, INIT_START_MAX = 8 * 1024 * 1024, INIT_STRINGS_MAX = 200000 };
+
+enum init_msg_type {
+    INIT_MSG_SIGNAL = 1, /* to init: value = signal, extra = 1: to the command's process group, 0: to the command */
+    INIT_MSG_GO,         /* to init: the terminal is set up, start the command */
+    INIT_MSG_PTY,        /* from init, with the master's descriptor */
+    INIT_MSG_STARTED,    /* from init: value = pid inside */
+    INIT_MSG_STOPPED,    /* from init: value = the signal that stopped the command */
+    INIT_MSG_EXITED,     /* from init: value = wait status; extra: 1 if execve failed, value = errno */
+    INIT_MSG_FAILED,     /* from init: value = errno, text = what failed; nothing was started */
+    INIT_MSG_LIMIT       /* from init: the watchdog stopped everything; value = enum init_limit */
+};
+
+enum init_limit { INIT_LIMIT_MEMORY = 1 };
+
+struct init_msg {
+    uint32_t type;
+    int32_t value;
+    int32_t extra;
+    char text[244];
+};
+
+enum init_flag {
+    INIT_FLAG_TTY = 1,        /* open a pty, make it the controlling terminal */
+    INIT_FLAG_TTY_STDIN = 2,  /* which of 0, 1, 2 are the pty's slave */
+    INIT_FLAG_TTY_STDOUT = 4,
+    INIT_FLAG_TTY_STDERR = 8,
+    INIT_FLAG_NO_PIDNS = 16   /* not PID 1: adopt orphans, end every descendant at the end */
+};
+
+/* How a Landlock rule opens a path; numbers are part of the protocol. */
+enum init_access { INIT_ACCESS_READ, INIT_ACCESS_EXEC, INIT_ACCESS_WRITE };
+
+struct init_rule {
+    uint32_t access;
+    uint32_t optional; /* a path that is not there is no error */
+    const char *path;
+};
+
+struct init_rlimit {
+    uint32_t resource;
+    uint32_t hard_only_down; /* keep the current hard limit if it is already lower */
+    uint64_t value;
+};
+
+/* Everything that PID 1 must know to start the command. Strings point into the decoded bytes. */
+struct init_start {
+    uint32_t flags, umask, seccomp, landlock; /* landlock: 0 none, 1 files and scopes, 2 and TCP */
+    uint64_t watch_memory;                   /* bytes for the watchdog; 0: the kernel limits it */
+    uint64_t cpu_affinity;                   /* run on this many CPUs; 0: all */
+    const char *cwd, *search_path;           /* search_path: PATH for finding argv[0] */
+    char **argv, **envp;                     /* NULL-terminated */
+    size_t argc, envc;
+    struct init_rule *rules;
+    size_t n_rules;
+    struct init_rlimit *rlimits;
+    size_t n_rlimits;
+};
+
+int init_start_encode(const struct init_start *s, struct buf *out);
+/* bytes must stay alive and be followed by nothing; the arrays are malloc'ed: init_start_done(). */
+int init_start_decode(char *bytes, size_t len, struct init_start *ret);
+void init_start_done(struct init_start *s);

@@ -1,0 +1,199 @@
+#include "supervisor/loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "os/fd.h"
+#include "os/sock.h"
+#include "proto/initmsg.h"
+#include "supervisor/tty.h"
+
+enum { OWN_FDS = 2, GRACE_MS = 1000 };
+
+/* Signals that are passed on. SIGWINCH is handled here; SIGTTOU, SIGTTIN and SIGPIPE are only kept from hurting us. */
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
+static const int held[] = {SIGWINCH, SIGTTOU, SIGTTIN, SIGPIPE};
+
+int loop_signals(sigset_t *ret_old, int *ret_fd, struct err *err) {
+    sigset_t set;
+    int fd;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+        sigaddset(&set, forwarded[i]);
+    for (size_t i = 0; i < ARRAY_LEN(held); i++)
+        sigaddset(&set, held[i]);
+    if (sigprocmask(SIG_BLOCK, &set, ret_old) < 0)
+        return err_sys(err, -errno, "block signals");
+    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return err_sys(err, -errno, "signalfd");
+    *ret_fd = fd;
+    return 0;
+}
+
+static void send_signal(const struct loop *l, int sig, bool group) {
+    struct init_msg msg = {.type = INIT_MSG_SIGNAL, .value = sig, .extra = group};
+
+    sock_send(l->sandbox->control, &msg, sizeof msg, NULL, 0);
+}
+
+/* A signal of the terminal (SI_KERNEL) goes to the whole job, as it would have; one that somebody sent, to the command. */
+static void on_signal(struct loop *l) {
+    struct signalfd_siginfo info;
+
+    while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        int sig = (int)info.ssi_signo;
+
+        if (sig == SIGWINCH)
+            stdio_resize(l->io);
+        for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+            if (forwarded[i] == sig)
+                send_signal(l, sig, info.ssi_code == SI_KERNEL);
+    }
+}
+
+static void on_stopped(struct loop *l, int sig) {
+    stdio_suspend(l->io);
+    tty_stop_job(sig);
+    stdio_resume(l->io);
+    send_signal(l, SIGCONT, true);
+}
+
+static void on_exited(struct loop *l, const struct init_msg *msg) {
+    struct run_result *r = l->result;
+
+    l->ended = true;
+    if (msg->extra == 1) {
+        r->exec_errno = msg->value;
+        r->status = msg->value == ENOENT || msg->value == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
+        return;
+    }
+    r->started = true;
+    if (WIFSIGNALED(msg->value)) {
+        r->signal = WTERMSIG(msg->value);
+        r->status = 128 + r->signal;
+    } else {
+        r->status = WEXITSTATUS(msg->value);
+    }
+}
+
+static int on_pty(struct loop *l, int master) {
+    struct init_msg go = {.type = INIT_MSG_GO};
+    int r = stdio_attach_master(l->io, master, l->err);
+
+    if (r < 0)
+        return r;
+    stdio_start(l->io);
+    r = sock_send(l->sandbox->control, &go, sizeof go, NULL, 0);
+    return r < 0 ? err_sys(l->err, r, "start the command") : 0;
+}
+
+/* bawn-init is gone without a word: the kernel, or somebody, killed it. */
+static void on_silence(struct loop *l) {
+    l->ended = true;
+    l->result->started = true;
+    l->result->signal = SIGKILL;
+    l->result->status = 128 + SIGKILL;
+}
+
+static int on_control(struct loop *l) {
+    struct init_msg msg;
+    int fds[1];
+    size_t n_fds = 1;
+    long n = sock_recv(l->sandbox->control, &msg, sizeof msg, fds, &n_fds);
+
+    if (n != (long)sizeof msg) {
+        on_silence(l);
+        return 0;
+    }
+    msg.text[sizeof msg.text - 1] = 0;
+    switch ((enum init_msg_type)msg.type) {
+    case INIT_MSG_PTY:
+        return n_fds == 1 ? on_pty(l, fds[0]) : err_set(l->err, -EPROTO, "bawn-init sent no terminal");
+    case INIT_MSG_STOPPED:
+        on_stopped(l, msg.value);
+        break;
+    case INIT_MSG_EXITED:
+        on_exited(l, &msg);
+        break;
+    case INIT_MSG_LIMIT:
+        l->result->hit[RUN_LIMIT_MEMORY] = true;
+        on_silence(l);
+        break;
+    case INIT_MSG_FAILED:
+        l->failed = true;
+        return err_set(l->err, -msg.value, "cannot sandbox: %s", msg.text);
+    case INIT_MSG_SIGNAL:
+    case INIT_MSG_GO:
+    case INIT_MSG_STARTED:
+        break;
+    }
+    return 0;
+}
+
+/* The end of time or space: ask politely, then kill the sandbox's PID 1 and with it everything. */
+static void end_run(struct loop *l, enum run_limit why) {
+    l->result->hit[why] = true;
+    send_signal(l, SIGTERM, true);
+    send_signal(l, SIGCONT, true);
+    l->kill_at_ms = watch_now_ms() + GRACE_MS;
+}
+
+static void on_tick(struct loop *l) {
+    switch (watch_check(&l->watch)) {
+    case WATCH_TIME:
+        end_run(l, RUN_LIMIT_TIME);
+        break;
+    case WATCH_DISK:
+        end_run(l, RUN_LIMIT_DISK);
+        break;
+    case WATCH_NOTHING:
+        break;
+    }
+    if (l->kill_at_ms && watch_now_ms() >= l->kill_at_ms) {
+        l->kill_at_ms = 0;
+        on_silence(l);
+    }
+}
+
+static int sooner(int a, int b) {
+    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
+}
+
+static int timeout(const struct loop *l) {
+    int t = sooner(watch_timeout(&l->watch), stdio_timeout_ms(l->io));
+    uint64_t now = watch_now_ms();
+
+    if (!l->kill_at_ms)
+        return t;
+    return sooner(t, l->kill_at_ms <= now ? 0 : (int)(l->kill_at_ms - now));
+}
+
+int loop_run(struct loop *l) {
+    struct pollfd fds[OWN_FDS + STDIO_POLL_MAX];
+
+    while (!l->ended) {
+        size_t n;
+        int r = 0;
+
+        fds[0] = (struct pollfd){.fd = l->sandbox->control, .events = POLLIN};
+        fds[1] = (struct pollfd){.fd = l->signals, .events = POLLIN};
+        n = stdio_poll_fds(l->io, fds + OWN_FDS, STDIO_POLL_MAX);
+        if (poll(fds, OWN_FDS + n, timeout(l)) < 0 && errno != EINTR)
+            return err_sys(l->err, -errno, "poll");
+        if (fds[1].revents)
+            on_signal(l);
+        stdio_handle(l->io, fds + OWN_FDS, n);
+        if (fds[0].revents)
+            r = on_control(l);
+        if (r < 0)
+            return r;
+        on_tick(l);
+    }
+    return 0;
+}

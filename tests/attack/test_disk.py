@@ -1,0 +1,66 @@
+"""ATTACKS.md C2.27 and C5.81: storage is bounded."""
+
+import os
+import pytest
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "$HOME", "/var/tmp", "/run"])
+def test_private_areas_end_at_the_disk_limit(runner, place):
+    """Claim: /tmp, /dev/shm, home... together never hold more than --disk (27)."""
+    fill = f'd={place}; test -w $d || exit 3; head -c 96M /dev/zero > $d/fill; r=$?; stat -c %s $d/fill; exit $r'
+    outside = runner.run("sh", "-c", fill.replace("$HOME", str(runner.workspace)).replace("/run", "/tmp").replace("$d/fill", f"$d/fill-{os.getpid()}")
+                         + f"; rm -f $d/fill-{os.getpid()}")
+    for top in ("/tmp", "/dev/shm", "/var/tmp", runner.workspace):
+        if os.path.exists(f"{top}/fill-{os.getpid()}"):
+            os.unlink(f"{top}/fill-{os.getpid()}")
+    assert outside.out == b"%d\n" % (96 * MIB), outside
+    inside = runner.bawn("run", "--disk", "32m", "--memory", "1g", "--", "sh", "-c", fill)
+    assert inside.rc != 0, inside
+    if inside.rc not in (3, 125, 137):
+        assert int(inside.out or b"0") <= 33 * MIB, inside
+
+
+def test_private_areas_share_one_limit(inside):
+    """Claim: spreading over several private folders does not multiply the limit (27)."""
+    written = inside("""
+        import os
+        total = 0
+        for place in ("/tmp", "/dev/shm", os.environ["HOME"], "/var/tmp", "/run", "/"):
+            try:
+                f = open(place + "/fill", "wb", buffering=0)
+                while True: total += f.write(bytes(1 << 20))
+            except OSError: pass
+        print(total)
+    """, "--disk", "32m", "--memory", "1g")
+    assert int(written) <= 40 * MIB
+
+
+def test_inodes_are_bounded(inside):
+    """Claim: empty files end too, long before the host's memory does (27)."""
+    made = inside("""
+        import os
+        n = 0
+        try:
+            for n in range(3_000_000): os.close(os.open("/tmp/%d" % n, os.O_CREAT | os.O_WRONLY))
+        except OSError: pass
+        print(n)
+    """, "--disk", "32m")
+    assert int(made) < 1_000_000
+
+
+def test_growth_of_the_workspace_ends_at_the_disk_limit(runner):
+    """Claim: with --disk a run cannot fill the host's disk through the workspace (27)."""
+    fill = "head -c 400M /dev/zero > big; sync; sleep 60; exit 0"
+    assert runner.run("sh", "-c", fill.replace("; sleep 60", "")).rc == 0
+    (runner.workspace / "big").unlink()
+    r = runner.bawn("run", "--disk", "64m", "--", "sh", "-c", fill)
+    assert r.rc != 0, r
+    assert b"bawn: disk limit 64 MiB reached" in r.err, r
+
+
+def test_many_small_files_in_the_workspace_count_too(runner):
+    """Claim: growth is counted over all files, not per file (27)."""
+    r = runner.bawn("run", "--disk", "16m", "--", "sh", "-c", "i=0; while [ $i -lt 400 ]; do head -c 256K /dev/zero > f$i || exit 9; i=$((i+1)); done; sync; sleep 60")
+    assert r.rc != 0 and b"disk limit" in r.err, r

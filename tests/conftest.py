@@ -1,0 +1,230 @@
+"""What every Python test shares. Nothing here knows a particular feature of Bawn.
+
+    def test_something(runner):                 runs twice: as root and as an ordinary user
+        r = runner.bawn("run", "--", "id", "-u")
+        assert r.rc == 0, r
+        assert r.out == b"1000\\n"
+
+    def test_secret(attack):                    the probe works outside and fails inside
+        attack("cat /etc/shadow-like-file")
+
+runner.run(*cmd)   any program, as that user, clean environment, HOME and working directory of its own
+runner.bawn(*args) the same with the program under test in front
+runner.workspace   a pathlib.Path that the user owns; also the working directory
+runner.home        that user's HOME, empty at the start; write(), mkdir() make files that the user owns
+
+The program under test is $BAWN (default build/bawn). When pytest itself runs as an ordinary user, the
+"root" half is skipped with the reason "needs root".
+"""
+
+import contextlib
+import fnmatch
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEST_USER = os.environ.get("BAWN_TEST_USER", "bawn-test")
+HANG = 300  # seconds: only so that a hang ends as a failure, never a statement about speed
+
+# Exit statuses that mean "the sandbox never started the command", so that nothing was proved.
+NOT_STARTED = {64: "usage error", 125: "Bawn failed", 126: "the probe is not executable", 127: "the probe was not found"}
+
+
+class Result:
+    """How a program ended: rc (negative: the signal), out and err as bytes."""
+
+    def __init__(self, cmd, rc, out, err):
+        self.cmd, self.rc, self.out, self.err = cmd, rc, out, err
+
+    def json(self):
+        return json.loads(self.out)
+
+    def __repr__(self):
+        cmd = " ".join(map(str, self.cmd))
+        return f"\n$ {cmd}\nexit {self.rc}\nstdout: {self.out[-4000:]!r}\nstderr: {self.err[-4000:]!r}"
+
+
+class Runner:
+    """Somebody who runs programs: root, or a user without any privilege."""
+
+    def __init__(self, user, bawn, top):
+        self.user = pwd.getpwnam(user)
+        self.name = user
+        self.is_root = self.user.pw_uid == 0
+        self.path = bawn
+        self.top = top
+        self.home = self.mkdir(top / "home", 0o700)
+        self.workspace = self.mkdir(top / "work")
+
+    def own(self, path):
+        if os.getuid() == 0:
+            os.chown(path, self.user.pw_uid, self.user.pw_gid, follow_symlinks=False)
+        return path
+
+    def mkdir(self, path, mode=0o755):
+        path = pathlib.Path(path)
+        path.mkdir(mode=mode)
+        path.chmod(mode)
+        return self.own(path)
+
+    def write(self, path, data, mode=0o644):
+        """Writes a file that the user owns; a relative path is taken from the workspace."""
+        path = self.workspace / path
+        for parent in reversed(path.parents):
+            if not parent.exists():
+                self.mkdir(parent)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        path.chmod(mode)
+        return self.own(path)
+
+    def environ(self, extra=None):
+        env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "HOME": str(self.home),
+            "USER": self.name,
+            "LOGNAME": self.name,
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+        }
+        env.update({k: v for k, v in os.environ.items() if k in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")})
+        env.update(extra or {})
+        return {k: v for k, v in env.items() if v is not None}
+
+    def identity(self):
+        """Arguments of subprocess that make the child this user."""
+        if os.getuid() == self.user.pw_uid:
+            return {}
+        return {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
+
+    def popen(self, *cmd, env=None, cwd=None, **kw):
+        cmd = [os.fspath(c) if not isinstance(c, bytes) else c for c in cmd]
+        kw.setdefault("start_new_session", True)
+        return subprocess.Popen(cmd, env=self.environ(env), cwd=cwd or self.workspace, **self.identity(), **kw)
+
+    def run(self, *cmd, input=None, **kw):
+        kw.setdefault("stdin", subprocess.PIPE if input is not None else subprocess.DEVNULL)
+        proc = self.popen(*cmd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+        try:
+            out, err = proc.communicate(input, timeout=HANG)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(proc.pid, signal.SIGKILL)
+            out, err = proc.communicate()
+            pytest.fail(f"hangs: {Result(cmd, proc.returncode, out, err)!r}")
+        return Result(cmd, proc.returncode, out, err)
+
+    def bawn(self, *args, **kw):
+        return self.run(self.path, *args, **kw)
+
+
+@pytest.fixture(scope="session")
+def bawn():
+    """Path of the program under test."""
+    path = pathlib.Path(os.environ.get("BAWN", ROOT / "build" / "bawn")).resolve()
+    if not os.access(path, os.X_OK):
+        pytest.fail(f"{path} is not there: run make, or set BAWN")
+    return path
+
+
+@contextlib.contextmanager
+def make_runner(kind, bawn):
+    """kind is "root" or "user"; the folder lies in /var/tmp, where every user can get at it."""
+    if kind == "root" and os.getuid() != 0:
+        pytest.skip("needs root")
+    user = pwd.getpwuid(os.getuid()).pw_name if os.getuid() != 0 else {"root": "root", "user": TEST_USER}[kind]
+    top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-test.", dir="/var/tmp"))
+    top.chmod(0o755)
+    try:
+        yield Runner(user, bawn, top)
+    finally:
+        shutil.rmtree(top, onerror=unlock)
+
+
+def unlock(remove, path, _exc):
+    """A sandbox may leave folders that nobody may write; the test's folder goes all the same."""
+    with contextlib.suppress(OSError):
+        os.chmod(os.path.dirname(path), 0o700)
+        remove(path)
+
+
+@pytest.fixture(params=["root", "user"])
+def runner(request, bawn):
+    with make_runner(request.param, bawn) as r:
+        yield r
+
+
+@pytest.fixture
+def root_runner(bawn):
+    with make_runner("root", bawn) as r:
+        yield r
+
+
+@pytest.fixture
+def user_runner(bawn):
+    with make_runner("user", bawn) as r:
+        yield r
+
+
+@pytest.fixture
+def workspace(runner):
+    return runner.workspace
+
+
+@pytest.fixture
+def attack(runner):
+    """attack(probe, *bawn_run_options): shows that a probe works outside and fails inside.
+
+    The probe is a shell script (a string) or an argv (a list); it exits with 0 if the attack worked. It must
+    work without the sandbox, or the test would prove nothing; inside, it must have run and failed, so a
+    sandbox that did not start is a failure of the test too. Returns the result from inside.
+    """
+
+    def prove(probe, *options, env=None):
+        argv = ["sh", "-c", probe] if isinstance(probe, str) else list(probe)
+        outside = runner.run(*argv, env=env)
+        assert outside.rc == 0, f"the probe does not work even without the sandbox, so it proves nothing:{outside!r}"
+        inside = runner.bawn("run", *options, "--", *argv, env=env)
+        assert inside.rc not in NOT_STARTED, f"{NOT_STARTED[inside.rc]}, so the probe never ran:{inside!r}"
+        assert inside.rc != 0, f"the attack works inside the sandbox:{inside!r}"
+        return inside
+
+    prove.runner = runner
+    return prove
+
+
+# Skips: every reason must be on the list; a skip that nobody allowed turns a green run red.
+
+def pytest_collection_modifyitems(items):
+    """@pytest.mark.no_sanitizer: what cannot hold in a sanitizer build, e.g. because of its huge address space."""
+    if not os.environ.get("BAWN_SANITIZED"):
+        return
+    for item in items:
+        if item.get_closest_marker("no_sanitizer"):
+            item.add_marker(pytest.mark.skip(reason="the sanitizer build cannot show this"))
+
+
+def unlisted_skips(reporter):
+    lines = (ROOT / "tests" / "skips.txt").read_text().splitlines()
+    listed = [line.strip().replace("[", "[[]").replace("...", "*") for line in lines if line.strip() and line[0] != "#"]
+    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reporter.getreports("skipped")}
+    return sorted(r for r in reasons if not any(fnmatch.fnmatchcase(r, pattern) for pattern in listed))
+
+
+def pytest_terminal_summary(terminalreporter):
+    for reason in unlisted_skips(terminalreporter):
+        terminalreporter.write_line(f"skip reason not in tests/skips.txt: {reason}", red=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and unlisted_skips(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

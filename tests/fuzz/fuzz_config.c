@@ -1,0 +1,58 @@
+/* The loader over hostile bytes: as a project's file (untrusted and trusted), as a profile and as a policy. */
+#include "base/err.h"
+#include "config/file.h"
+#include "config/load.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void as_project(struct doc *d, bool trusted, struct settings *ret) {
+    const struct settings_sources src = {.agent = "code", .home = "/nonexistent", .org_policy = "/nonexistent/policy.json"};
+    struct project p = {.doc = *d};
+    struct err err = {0};
+
+    if (load_settings(&src, &p, trusted, ret, &err) < 0 && (err.code >= 0 || err.msg[0] == 0))
+        BUG("a failure without a message");
+}
+
+static void as_profile(const struct doc *d) {
+    CLEANUP(layer_done) struct layer l = {0};
+    struct err err = {0};
+
+    file_read_profile(d, "/home/u", "profile", &l, &err);
+}
+
+static void as_policy(const struct doc *d, struct settings *s) {
+    CLEANUP(layer_done) struct layer floor = {0};
+    struct err err = {0};
+
+    if (file_read_policy(d, &floor, &err) == 0 && s->engine)
+        layer_apply_floor(&floor, s, &err);
+}
+
+/* An untrusted project must never end with more than the built-in values grant. */
+static void check_narrow(const struct settings *narrow) {
+    const struct settings_sources src = {.org_policy = "/nonexistent/policy.json"};
+    CLEANUP(settings_done) struct settings plain = {0};
+    struct err err = {0};
+
+    if (!narrow->engine || load_settings(&src, NULL, false, &plain, &err) < 0)
+        return;
+    for (size_t i = 0; i < SETTING_COUNT; i++)
+        if (i != SETTING_PROFILE && !fields[i].type->within(&fields[i], narrow, &plain))
+            BUG("an untrusted project widened something");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    CLEANUP(settings_done) struct settings narrow = {0}, wide = {0};
+    CLEANUP(doc_done) struct doc d = {0};
+    struct err err = {0};
+
+    if (doc_parse("input", (const char *)data, size, &d, &err) < 0)
+        return 0;
+    as_project(&d, false, &narrow);
+    as_project(&d, true, &wide);
+    as_profile(&d);
+    check_narrow(&narrow);
+    as_policy(&d, &wide);
+    return 0;
+}

@@ -1,0 +1,200 @@
+"""Help, man page, completions and documentation all say what the program accepts, and real tools can read them."""
+
+import os
+import pathlib
+import pty
+import re
+import shlex
+import shutil
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def need(program):
+    if not shutil.which(program, path="/usr/bin:/bin"):
+        pytest.skip(f"needs the program {program}")
+
+
+@pytest.fixture
+def user(user_runner):
+    return user_runner
+
+
+@pytest.fixture
+def commands(user):
+    """{"run": {"--profile", "-p", ...}, "profile ls": {...}} as `bawn help` tells it."""
+    listed = user.bawn("help").out.decode().split("Commands\n")[1].split("\n\n")[0]
+    names = [re.match(r"  (\S+(?: \S+)?)(?:  |$)", line)[1] for line in listed.splitlines() if re.match(r"  \S", line)]
+    return {name: options_in(user.bawn("help", *name.split()).out.decode()) for name in names}
+
+
+def options_in(text):
+    rows = re.findall(r"^  (?:(-\w), |    )(--[a-z-]+)", text.split("\nOptions\n")[1], re.M)
+    return {option for row in rows for option in row if option}
+
+
+def on_terminal(user, *args, **env):
+    """What bawn writes when its standard output is a terminal."""
+    master, slave = pty.openpty()
+    proc = user.popen(user.path, *args, stdout=slave, env={"TERM": "xterm", **env})
+    os.close(slave)
+    text = b""
+    try:
+        while chunk := os.read(master, 65536):
+            text += chunk
+    except OSError:  # EIO: the other side is closed
+        pass
+    os.close(master)
+    assert proc.wait() == 0
+    return text
+
+
+def test_help_lists_commands(commands):
+    assert {"run", "doctor", "help", "completion", "version"} <= set(commands)
+
+
+def test_both_ways_to_ask_for_help_agree(user, commands):
+    for name in commands:
+        asked, flag = user.bawn("help", *name.split()), user.bawn(*name.split(), "--help")
+        assert asked.rc == flag.rc == 0, (asked, flag)
+        assert asked.out == flag.out
+        assert asked.out.startswith(b"Usage\n  bawn " + name.encode()), asked
+        assert asked.err == flag.err == b""
+
+
+def test_help_for_a_group(user):
+    r = user.bawn("help", "profile")
+    assert r.rc == 0 and b"profile show" in r.out and b"doctor" not in r.out, r
+
+
+def test_slip_gets_a_suggestion(user):
+    for r in (user.bawn("help", "docter"), user.bawn("docter")):
+        assert r.rc == 64 and b"doctor" in r.err and r.out == b"", r
+
+
+def test_colours_only_on_a_terminal(user):
+    assert b"\x1b" not in user.bawn("help", env={"TERM": "xterm"}).out
+    assert b"\x1b[1m" in on_terminal(user, "help")
+    assert b"\x1b" not in on_terminal(user, "help", NO_COLOR="1")
+    assert b"\x1b" not in on_terminal(user, "help", TERM="dumb")
+
+
+def test_man_page_has_no_warnings_and_misses_nothing(user, commands):
+    need("groff")
+    page = user.bawn("help", "--man")
+    assert page.rc == 0 and page.err == b"", page
+    shown = user.run("groff", "-man", "-Tascii", "-ww", "-P-cbou", "-rLL=200n", input=page.out)
+    assert shown.rc == 0 and shown.err == b"", shown
+    text = shown.out.decode()
+    for name, options in commands.items():
+        assert f"bawn {name}" in text
+        for option in options - {"--help", "-h"}:
+            assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), option
+    for word in ("BAWN_SANDBOX", "BAWN_PROFILE", "BAWN_SANDBOX_IMAGE", "64", "125", "126", "127", "128+N"):
+        assert word in text
+
+
+BASH = """
+source ./script
+complete -p bawn >/dev/null || exit 1
+offer() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _bawn
+    echo "${COMPREPLY[*]}"
+}
+"""
+
+
+@pytest.fixture
+def script(user):
+    """script(shell): writes that shell's completions to the file "script" and puts bawn in front of PATH."""
+
+    def write(shell):
+        need(shell)
+        r = user.bawn("completion", shell)
+        assert r.rc == 0 and r.err == b"", r
+        user.write("script", r.out)
+        return {"PATH": f"{user.path.parent}:/usr/bin:/bin"}
+
+    return write
+
+
+def test_bash_completion(user, script, commands):
+    env = script("bash")
+    assert user.run("bash", "-n", "script").rc == 0
+
+    def offers(*words):
+        r = user.run("bash", "-c", BASH + shlex.join(["offer", "bawn", *words]), env=env)
+        assert r.rc == 0 and r.err == b"", r
+        return set(r.out.decode().split())
+
+    assert offers("") == {name.split()[0] for name in commands} | {"--help", "--version"}
+    assert offers("doc") == {"doctor"}
+    assert offers("profile", "") == {name.split()[1] for name in commands if name.startswith("profile ")}
+    for name, options in commands.items():
+        assert offers(*name.split(), "--") == {o for o in options if o.startswith("--")}, name
+    assert {"dev", "safe", "tight", "offline"} <= offers("run", "--profile", "")
+    assert offers("run", "--sandbox", "=", "req") == {"require"}
+    assert "true" in offers("run", "--", "tru")
+    assert "true" in offers("run", "--memory", "64m", "tru")
+    assert offers("run", "--", "true", "--mem") == set(), "options of the command are not options of bawn"
+    user.mkdir(user.workspace / "folder")
+    assert offers("run", "-C", "fol") == {"folder"}
+
+
+def test_zsh_completion_is_valid(user, script):
+    env = script("zsh")
+    r = user.run("zsh", "-f", "-c", "zsh -n script && autoload -Uz compinit && compinit -u -D && source ./script && print $_comps[bawn]", env=env)
+    assert r.rc == 0 and r.out == b"_bawn\n" and r.err == b"", r
+
+
+def test_fish_completion(user, script, commands):
+    env = script("fish")
+    assert user.run("fish", "--no-execute", "script").rc == 0
+
+    def offers(line):
+        r = user.run("fish", "--no-config", "-c", f"source ./script; complete -C {shlex.quote(line)}", env=env)
+        assert r.rc == 0 and r.err == b"", r
+        return {entry.split("\t")[0] for entry in r.out.decode().splitlines()}
+
+    assert offers("bawn ") == {name.split()[0] for name in commands}
+    assert offers("bawn profile ") == {name.split()[1] for name in commands if name.startswith("profile ")}
+    assert {"dev", "tight"} <= offers("bawn run --profile ")
+    assert {"--memory"} <= offers("bawn run --mem")
+    assert offers("bawn completion ") == {"bash", "zsh", "fish"}
+
+
+def test_completion_for_an_unknown_shell(user):
+    r = user.bawn("completion", "tcsh")
+    assert r.rc == 64 and r.out == b"" and b"bash, zsh or fish" in r.err, r
+
+
+def documented():
+    """(file, line) of every command line that starts with bawn in a code block of the documentation."""
+    for path in [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]:
+        fenced = False
+        for line in path.read_text().splitlines():
+            fenced ^= line.startswith("```")
+            match = re.match(r"(?:    |\$ |    \$ )?(?:build/)?(bawn [a-z].*)", line) if fenced or line.startswith("    ") else None
+            if match:
+                yield path.name, match[1]
+
+
+def test_documentation_uses_what_exists(commands):
+    seen = 0
+    for name, line in documented():
+        words = re.split(r"  +|\s#|\s\|\s", line.replace("…", ""))[0].split()[1:]
+        verb = " ".join(words[:2]) if " ".join(words[:2]) in commands else words[0]
+        if verb not in commands:
+            assert any(c.startswith(verb + " ") for c in commands), f"{name}: no command '{verb}' for: {line}"
+            continue
+        for word in words:
+            if word == "--":
+                break
+            if word.startswith("-"):
+                option = word.split("=")[0].rstrip("]")
+                assert option in commands[verb], f"{name}: '{verb}' has no {option}: {line}"
+        seen += 1
+    assert seen > 5, "the documentation shows hardly any command; is this test looking in the right place?"

@@ -1,0 +1,98 @@
+/* What the scripts contain; that shells understand them is shown by tests/integration/test_cli_docs.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "cli/completion.h"
+
+static const struct opt opts[] = {
+    {1, 'C', "dir", "DIR", "work [there]: please", "@dir"},
+    {2, 0, "sandbox", "[=MODE]", "demand it", "auto|require"},
+    {3, 'q', "quiet", NULL, "don't talk", NULL},
+};
+
+static const struct verb run_verb = {
+    .name = "run", .summary = "run it", .synopsis = "[options] -- COMMAND", .opts = opts, .n_opts = ARRAY_LEN(opts)};
+static const struct verb ls_verb = {.name = "profile ls", .summary = "list them", .synopsis = ""};
+static const struct verb show_verb = {.name = "profile show", .summary = "show one", .synopsis = "[--json] PROFILE"};
+static const struct verb shell_verb = {.name = "completion", .summary = "script", .synopsis = "bash|zsh|fish"};
+static const struct verb hidden_verb = {
+    .name = "internal", .summary = "not for people", .opts = opts, .n_opts = 1, .hidden = true};
+static const struct verb *const table[] = {&hidden_verb, &run_verb, &ls_verb, &show_verb, &shell_verb};
+static const struct manual all = {table, ARRAY_LEN(table)};
+
+static void expect(const char *shell, const char *const *parts, size_t n) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(MANUAL_MAX);
+
+    assert_true(completion_script(&all, shell, &b));
+    assert_true(buf_ok(&b));
+    for (size_t i = 0; i < n; i++)
+        if (!strstr(buf_str(&b), parts[i]))
+            fail_msg("no <%s> in the script for %s:\n%s", parts[i], shell, buf_str(&b));
+    assert_null(strstr(buf_str(&b), "internal"));
+}
+
+static void bash_script(void **state UNUSED) {
+    static const char *const parts[] = {
+        "'') echo 'run profile completion ' ;;",
+        "profile) echo 'ls show ' ;;",
+        "'run') echo '--dir --sandbox --quiet --help' ;;",
+        "'run --dir' | 'run -C') return 0 ;;",
+        "'run --dir' | 'run -C') _bawn_dirs ;;",
+        "'run --sandbox') _bawn_words 'auto require' ;;",
+        "'profile show') _bawn_words \"$(_bawn_profiles)\" ;;",
+        "'completion') _bawn_words 'bash zsh fish' ;;",
+    };
+    expect("bash", parts, ARRAY_LEN(parts));
+}
+
+static void zsh_script(void **state UNUSED) {
+    static const char *const parts[] = {
+        "#compdef bawn\n",
+        "'*--dir=[work \\[there\\]\\: please]:DIR:_directories'",
+        "'*-C+[work",
+        "'*--sandbox=-[demand it]::sandbox:(auto require)'",
+        "don'\\''t talk",
+        "'*::command:_normal'",
+        "'*:operand:(bash zsh fish)'",
+    };
+    expect("zsh", parts, ARRAY_LEN(parts));
+}
+
+static void fish_script(void **state UNUSED) {
+    static const char *const parts[] = {
+        "complete -c bawn -n '__bawn_at \"\"' -a run -d 'run it'\n",
+        "complete -c bawn -n '__bawn_at \"profile \"' -a ls -d 'list them'\n",
+        "-l quiet -s q -d 'don\\'t talk'\n",
+        "-l sandbox -f -a 'auto require'",
+        "-l help -s h",
+    };
+    expect("fish", parts, ARRAY_LEN(parts));
+}
+
+static void other_shells_are_refused(void **state UNUSED) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(MANUAL_MAX);
+
+    assert_false(completion_script(&all, "tcsh", &b));
+    assert_int_equal(b.len, 0);
+}
+
+static void operands_come_from_the_synopsis(void **state UNUSED) {
+    assert_string_equal(completion_operand(&run_verb), "@command");
+    assert_string_equal(completion_operand(&show_verb), "@profile");
+    assert_string_equal(completion_operand(&shell_verb), "bash|zsh|fish");
+    assert_null(completion_operand(&ls_verb));
+    assert_null(completion_operand(&hidden_verb));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bash_script),
+        cmocka_unit_test(zsh_script),
+        cmocka_unit_test(fish_script),
+        cmocka_unit_test(other_shells_are_refused),
+        cmocka_unit_test(operands_come_from_the_synopsis),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/python3
+"""Puts the built-in profiles into the program: tools/embed.py OUT.c PROFILE.json...  (see src/config/builtin.h)"""
+
+import json
+import pathlib
+import sys
+
+
+def c_string(data):
+    """One C literal per line of the file. Octal escapes, because hexadecimal ones swallow the digits that follow."""
+    lines = data.splitlines(keepends=True)
+    return "\n".join('     "' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in line) + '"' for line in lines)
+
+
+def main(out, *files):
+    rows = []
+    for file in map(pathlib.Path, files):
+        data = file.read_bytes()
+        json.loads(data)
+        rows.append(f'    {{"{file.stem}",\n{c_string(data)},\n     {len(data)}}},\n')
+    text = '#include "config/builtin.h"\n\nconst struct builtin_profile builtin_profiles[] = {\n' + "".join(rows) + "};\n"
+    pathlib.Path(out).write_text(text + f"const size_t n_builtin_profiles = {len(rows)};\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
