@@ -48,10 +48,10 @@ def from_mountinfo(text):
 
 
 def inside(bawn, place):
-    """What Bawn mounts for this user, or None if it does not run here."""
+    """What Bawn mounts for this user, or None if its full sandbox cannot be had."""
     if not bawn:
         return None
-    done = subprocess.run([bawn, "run", "--", "/bin/cat", "/proc/self/mountinfo"], capture_output=True, text=True, timeout=SECONDS_MAX,
+    done = subprocess.run([bawn, "run", "--sandbox=require", "--", "/bin/cat", "/proc/self/mountinfo"], capture_output=True, text=True, timeout=SECONDS_MAX,
                           **place.popen_as())
     return from_mountinfo(done.stdout) if done.returncode == 0 else None
 

@@ -125,7 +125,7 @@ def oci(place, *runtime):
 
 PEERS = (
     Peer("bwrap", "bwrap", lambda p: [bwrap(p)], parallel=True, note="all namespaces, same mounts"),
-    Peer("bwrap-short", "bwrap", lambda p: [bwrap_short(p)], note="all namespaces, /etc in one mount"),
+    Peer("bwrap-short", "bwrap", lambda p: [bwrap_short(p)], parallel=True, note="all namespaces, /etc in one mount"),
     Peer("unshare", "unshare", lambda p: [unshare(p)], parallel=True, note="all namespaces, no file system of its own"),
     Peer("crun", "crun", lambda p: [oci(p, "crun", "--cgroup-manager=disabled")], parallel=True, note="same mounts, no cgroup"),
     Peer("runc", "runc", lambda p: [oci(p, "runc")], note="same mounts"),

@@ -53,9 +53,13 @@ def probe(stage, place, name, argvs):
     return None, reason
 
 
+def bawn(stage, *options):
+    return [[stage.bawn, "run", *options, "--", *peers.COMMAND]] if stage.bawn else None
+
+
 def contenders(stage, place):
     """({name: argv} of everything that works here, {name: reason} of the rest)."""
-    argvs = {RAW: [peers.COMMAND], BAWN: [[stage.bawn, "run", "--", *peers.COMMAND]] if stage.bawn else None}
+    argvs = {RAW: [peers.COMMAND], BAWN: bawn(stage)}
     argvs.update({p.name: p.argvs(place) if peers.find(p.program) else None for p in peers.PEERS})
     able, reasons = {}, {}
     for name, choices in argvs.items():
@@ -63,6 +67,8 @@ def contenders(stage, place):
             reasons[name] = "not built" if name == BAWN else "not installed (bench/setup)"
             continue
         argv, reason = probe(stage, place, name, choices)
+        if name == BAWN and argv and not probe(stage, place, name, bawn(stage, "--sandbox=require"))[0]:
+            argv, reason = None, "runs, but only as a weaker sandbox than the full one: not comparable"
         if argv:
             able[name] = argv
         else:

@@ -31,7 +31,7 @@ const struct builtin_profile *profile_builtin(const char *name) {
 int profile_install(const struct profile_place *p, struct err *err) {
     int r;
 
-    if (!p->folder)
+    if (!p->folder || (p->home && access(p->home, F_OK) < 0)) /* HOME=/nonexistent is for services: do not create that */
         return err_set(err, -ENOENT, "there is no home folder to keep profiles in");
     r = paths_make_dirs(p->folder, err);
     for (size_t i = 0; i < n_builtin_profiles && r == 0; i++) {

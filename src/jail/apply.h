@@ -15,7 +15,7 @@ struct cgroup;
 
 struct launch {
     const struct plan *plan;
-    struct cgroup *cgroup;  /* entered by the child; may be NULL */
+    struct cgroup *cgroup;  /* entered by the child */
     int init_fd;            /* the bawn-init program */
     int control_fd;         /* the child's end of the control socket */
     int start_fd;           /* memfd with the encoded struct init_start */
@@ -30,6 +30,7 @@ struct launch {
 
     /* used by apply.c */
     int root_fd, child_init_fd;
+    bool born_in_cgroup;
     int *trees; /* by root: idmapped mounts made before the clone, one per step, -1: none */
 };
 

@@ -1,6 +1,6 @@
 /*
- * The root of the sandbox. A tmpfs is stacked on top of "/" in the child's own mount namespace and reached by
- * descriptor, so host paths still resolve as before while it is being filled. Order matters:
+ * The root of the sandbox. A tmpfs is stacked on top of "/" in the child's own mount namespace and made the
+ * current directory, so host paths still resolve as before while it is being filled. Order matters:
  *
  *   1. directories, files, symlinks, read-only host parts
  *   2. the whole tree read-only, nosuid, nodev, private propagation, in one call
@@ -40,6 +40,8 @@ static int make_dirs(int root, const char *path, mode_t mode) {
 
     if (len >= sizeof part)
         return -ENAMETOOLONG;
+    if (mkdirat(root, path, mode) == 0 || errno == EEXIST)
+        return 0;
     for (size_t i = 1; i <= len; i++) {
         if (path[i] != '/' && path[i] != 0)
             continue;
@@ -73,28 +75,37 @@ static int make_file(int root, const char *path, const char *content, mode_t mod
 }
 
 /* A mount point of the kind of what will be mounted. */
-static int make_point(int root, const char *to, int mount_fd) {
-    struct stat st;
-    int r = fstat(mount_fd, &st) < 0 ? -errno : 0;
+static int make_point(int root, const char *to, const struct stat *st) {
+    int r;
 
-    if (r < 0)
-        return r;
-    if (S_ISDIR(st.st_mode))
+    if (S_ISDIR(st->st_mode))
         return make_dirs(root, to, 0755);
     r = make_parent(root, to);
     return r < 0 ? r : make_file(root, to, NULL, 0444);
 }
 
-static int attach_clone(struct launch *l, const struct step *s, const char *from, bool recursive) {
-    CLEANUP(closep) int fd = mount_clone(AT_FDCWD, from, recursive);
+/* A symlink of the host stays one: it leads where the sandbox's own root has it. */
+static int copy_link(struct launch *l, const struct step *s) {
+    char target[PATH_MAX];
+    ssize_t n = readlink(s->from, target, sizeof target - 1);
+
+    if (n < 0)
+        return -errno;
+    target[n] = 0;
+    return symlinkat(target, l->root_fd, rel(s)) < 0 ? -errno : 0;
+}
+
+/* The current directory is the new root. */
+static int bind_host(struct launch *l, const struct step *s) {
+    struct stat st;
     int r;
 
-    if (fd == -ENOENT && s->optional)
-        return 0;
-    if (fd < 0)
-        return fd;
-    r = make_point(l->root_fd, rel(s), fd);
-    return r < 0 ? r : mount_attach(fd, l->root_fd, rel(s));
+    if (lstat(s->from, &st) < 0)
+        return (errno == ENOENT || errno == ENOTDIR) && s->optional ? 0 : -errno;
+    if (S_ISLNK(st.st_mode))
+        return copy_link(l, s);
+    r = make_point(l->root_fd, rel(s), &st);
+    return r < 0 ? r : mount_bind(s->from, rel(s));
 }
 
 static int do_dir(struct launch *l, const struct step *s) {
@@ -110,12 +121,12 @@ static int do_file(struct launch *l, const struct step *s) {
 }
 
 static int do_ro(struct launch *l, const struct step *s) {
-    return attach_clone(l, s, s->from, true);
+    return bind_host(l, s);
 }
 
 /* Devices keep working only without nodev, so they come after the sweep that sets it. */
 static int do_device(struct launch *l, const struct step *s) {
-    return attach_clone(l, s, s->from, false);
+    return mount_bind(s->from, rel(s));
 }
 
 static int do_pts(struct launch *l, const struct step *s) {
@@ -159,15 +170,14 @@ static int do_private(struct launch *l, const struct step *s) {
     return mount_attach(l->trees[s - l->plan->steps], l->root_fd, rel(s));
 }
 
-/* The user's files: cloned here, or by root before (idmapped). "." is the workspace: the supervisor's working
- * directory, which followed us into this namespace, so no path is resolved and nothing can be swapped. */
+/* The user's files: cloned in this namespace, or by root before (idmapped). */
 static int do_user_tree(struct launch *l, const struct step *s) {
     int *tree = &l->trees[s - l->plan->steps];
     uint64_t attrs = ATTR_NOSUID_NODEV | (s->writable ? 0 : MOUNT_ATTR_RDONLY);
     int r;
 
     if (*tree < 0)
-        *tree = mount_clone(AT_FDCWD, s->kind == STEP_WORKSPACE ? "." : s->from, true);
+        *tree = mount_clone(AT_FDCWD, s->from, true);
     if (*tree < 0)
         return *tree;
     r = mount_restrict(*tree, attrs, true);
@@ -217,16 +227,27 @@ static int make_late_points(struct launch *l) {
         } else if (s->kind == STEP_DEVICE) {
             r = make_file(l->root_fd, rel(s), NULL, 0444);
         } else if (s->kind == STEP_EXTRA) {
-            if (stat(s->from, &st) < 0)
-                r = -errno;
-            else if (S_ISDIR(st.st_mode))
-                r = make_dirs(l->root_fd, rel(s), 0755);
-            else if ((r = make_parent(l->root_fd, rel(s))) == 0)
-                r = make_file(l->root_fd, rel(s), NULL, 0444);
+            r = stat(s->from, &st) < 0 ? -errno : make_point(l->root_fd, rel(s), &st);
         }
         if (r < 0)
             return err_sys(&l->err, r, "sandbox root: place for %s '%s'", step_kind_names[s->kind], s->to);
     }
+    return 0;
+}
+
+static const char *too_old(int r) {
+    return r == -ENOSYS ? " (Bawn needs the mount calls of Linux 5.12)" : "";
+}
+
+/* "." is the workspace: the supervisor's working directory, which followed us into this namespace, so no path is
+ * resolved and nothing can be swapped. Taken before the new root becomes the current directory. */
+static int clone_workspace(struct launch *l) {
+    for (size_t i = 0; i < l->plan->n_steps; i++)
+        if (l->plan->steps[i].kind == STEP_WORKSPACE && l->trees[i] < 0) {
+            l->trees[i] = mount_clone(AT_FDCWD, ".", true);
+            if (l->trees[i] < 0)
+                return err_sys(&l->err, l->trees[i], "workspace '%s'%s", l->plan->workspace, too_old(l->trees[i]));
+        }
     return 0;
 }
 
@@ -245,6 +266,8 @@ static int new_root(struct launch *l) {
         return err_sys(&l->err, l->root_fd, "sandbox root: mount tmpfs");
     }
     r = mount_attach(l->root_fd, AT_FDCWD, "/");
+    if (r == 0 && fchdir(l->root_fd) < 0)
+        r = -errno;
     return r < 0 ? err_sys(&l->err, r, "sandbox root: attach") : 0;
 }
 
@@ -252,18 +275,21 @@ int apply_root(struct launch *l) {
     int r;
 
     umask(0);
+    r = clone_workspace(l);
+    if (r < 0)
+        return r;
     r = new_root(l);
     if (r < 0 || (r = run_steps(l, true)) < 0 || (r = make_late_points(l)) < 0)
         return r;
     r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
     if (r < 0)
-        return err_sys(&l->err, r, "sandbox root: make read-only (needs Linux 5.12 or newer)");
+        return err_sys(&l->err, r, "sandbox root: make read-only%s", too_old(r));
     return run_steps(l, false);
 }
 
 /* pivot_root(".", ".") stacks the old root on the new one, where it can be detached. */
 int apply_enter(struct launch *l) {
-    if (fchdir(l->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+    if (syscall(SYS_pivot_root, ".", ".") < 0)
         return err_sys(&l->err, -errno, "sandbox root: pivot_root");
     if (syscall(SYS_umount2, ".", LAZY_UMOUNT) < 0)
         return err_sys(&l->err, -errno, "sandbox root: detach the host's tree");

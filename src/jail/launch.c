@@ -33,7 +33,7 @@ int apply_network(struct launch *l) {
 }
 
 static int apply_cgroup(struct launch *l) {
-    int r = l->cgroup ? cgroup_enter(l->cgroup, false) : 0;
+    int r = cgroup_enter(l->cgroup, l->born_in_cgroup);
 
     if (r < 0)
         return err_sys(&l->err, r, "enter the cgroup");
@@ -120,7 +120,7 @@ static int idmap_tree(const struct plan *p, const struct step *s, struct err *er
         return err_sys(err, -errno, "mount '%s'", s->from);
     tree = mount_clone(AT_FDCWD, from, true);
     if (tree < 0)
-        return err_sys(err, tree, "mount '%s'", s->from);
+        return err_sys(err, tree, "mount '%s'%s", s->from, tree == -ENOSYS ? " (Bawn needs the mount calls of Linux 5.12)" : "");
     userns = idmap_userns(st.st_uid, p->ids.host_uid, st.st_gid, p->ids.host_gid);
     if (userns < 0)
         return err_sys(err, userns, "user namespace for mapping the owner of '%s'", s->from);
@@ -148,19 +148,28 @@ static int take_ids(const struct plan_ids *ids, struct err *err) {
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 || syscall(SYS_setgroups, 0, NULL) < 0 ||
         syscall(SYS_setresgid, -1, ids->host_gid, -1) < 0 || syscall(SYS_setresuid, -1, ids->host_uid, -1) < 0)
         return err_sys(err, -errno, "take the sandbox's ids");
-    return prctl(PR_SET_DUMPABLE, 1) < 0 ? err_sys(err, -errno, "dumpable") : 0;
+    prctl(PR_SET_DUMPABLE, 1); /* changing ids cleared it */
+    return 0;
 }
 
 static void return_ids(void) {
     if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0 || prctl(PR_SET_SECUREBITS, 0) < 0)
         BUG("root cannot take its ids back");
-    prctl(PR_SET_DUMPABLE, 0);
 }
 
 static int clone_child(struct launch *l, struct err *err) {
     unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
-    pid_t pid = process_clone(child_main, l, flags, &l->pidfd);
+    int cgroup_fd = cgroup_clone_fd(l->cgroup);
+    pid_t pid = -ENOSYS;
 
+    if (cgroup_fd >= 0) {
+        l->born_in_cgroup = true;
+        pid = process_clone_into(child_main, l, flags, cgroup_fd, &l->pidfd);
+    }
+    if (pid == -ENOSYS || pid == -E2BIG) {
+        l->born_in_cgroup = false;
+        pid = process_clone(child_main, l, flags, &l->pidfd);
+    }
     if (pid < 0) {
         l->no_userns = pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
         return err_sys(err, pid, "create namespaces");
@@ -198,7 +207,10 @@ int jail_launch(struct launch *l, struct err *err) {
         l->trees[i] = -1;
     l->pid = l->pidfd = -1;
     l->err = (struct err){0};
+    /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise nobody reads ours. */
+    prctl(PR_SET_DUMPABLE, 1);
     r = launch_with_trees(l, err);
+    prctl(PR_SET_DUMPABLE, 0);
     for (size_t i = 0; i < n; i++) /* the other numbers are the child's own descriptors */
         if (l->plan->ids.by_root && (l->plan->steps[i].kind == STEP_WORKSPACE || l->plan->steps[i].kind == STEP_EXTRA))
             closep(&l->trees[i]);

@@ -8,14 +8,18 @@
 
 #include "os/fd.h"
 
-/* <sys/mount.h> and <linux/mount.h> cannot be included together on Debian 12; this one constant is missing. */
-enum { PROPAGATION_PRIVATE = 1 << 18 };
+/* <sys/mount.h> and <linux/mount.h> cannot be included together on Debian 12; these constants are missing. */
+enum { PROPAGATION_PRIVATE = 1 << 18, BIND_RECURSIVE = 4096 | 16384 };
 
 int mount_clone(int dirfd, const char *path, bool recursive) {
     unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (recursive ? AT_RECURSIVE : 0) | (*path ? 0 : AT_EMPTY_PATH);
     long fd = syscall(SYS_open_tree, dirfd, path, flags);
 
     return fd < 0 ? -errno : (int)fd;
+}
+
+int mount_bind(const char *from, const char *to) {
+    return syscall(SYS_mount, from, to, NULL, BIND_RECURSIVE, NULL) < 0 ? -errno : 0;
 }
 
 int mount_attach(int mount_fd, int dirfd, const char *path) {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "os/fd.h"
 
@@ -28,6 +29,89 @@ pid_t process_clone(int (*child)(void *), void *arg, unsigned long flags, int *r
     if (ret_pidfd)
         *ret_pidfd = pidfd;
     return pid;
+}
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ull
+#endif
+
+/* struct clone_args of Linux 5.7; <linux/sched.h> cannot be included beside <sched.h>. */
+struct clone3_args {
+    uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+};
+
+/*
+ * libc has no clone3() that starts a function on a new stack, and a child that shares our memory must not return through a
+ * C frame of ours. So: system call; in the child, call and exit; in the parent, go on.
+ */
+#if defined(__x86_64__)
+static long clone3_call(struct clone3_args *args, int (*child)(void *), void *arg) {
+    register long nr asm("rax") = SYS_clone3;
+    register void *a asm("rdi") = args;
+    register size_t n asm("rsi") = sizeof *args;
+    register int (*fn)(void *) asm("r12") = child;
+    register void *fn_arg asm("r13") = arg;
+
+    asm volatile("syscall\n\t"
+                 "test %%rax, %%rax\n\t"
+                 "jnz 1f\n\t"
+                 "xor %%ebp, %%ebp\n\t"
+                 "mov %%r13, %%rdi\n\t"
+                 "call *%%r12\n\t"
+                 "mov %%eax, %%edi\n\t"
+                 "mov %[exit_nr], %%eax\n\t"
+                 "syscall\n\t"
+                 "1:"
+                 : "+r"(nr)
+                 : "r"(a), "r"(n), "r"(fn), "r"(fn_arg), [exit_nr] "i"(SYS_exit)
+                 : "rcx", "r11", "memory");
+    return nr;
+}
+#elif defined(__aarch64__)
+static long clone3_call(struct clone3_args *args, int (*child)(void *), void *arg) {
+    register long nr asm("x8") = SYS_clone3;
+    register long x0 asm("x0") = (long)args;
+    register size_t n asm("x1") = sizeof *args;
+    register int (*fn)(void *) asm("x10") = child;
+    register void *fn_arg asm("x11") = arg;
+
+    asm volatile("svc #0\n\t"
+                 "cbnz x0, 1f\n\t"
+                 "mov x29, xzr\n\t"
+                 "mov x0, x11\n\t"
+                 "blr x10\n\t"
+                 "mov x8, %[exit_nr]\n\t"
+                 "svc #0\n\t"
+                 "1:"
+                 : "+r"(x0)
+                 : "r"(nr), "r"(n), "r"(fn), "r"(fn_arg), [exit_nr] "i"(SYS_exit)
+                 : "x30", "memory");
+    return x0;
+}
+#else
+static long clone3_call(struct clone3_args *args UNUSED, int (*child)(void *) UNUSED, void *arg UNUSED) {
+    return -ENOSYS;
+}
+#endif
+
+pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, int cgroup_fd, int *ret_pidfd) {
+    int pidfd = -1;
+    char *stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    struct clone3_args args = {.flags = flags | CLONE_PIDFD | CLONE_INTO_CGROUP,
+                               .pidfd = (uintptr_t)&pidfd,
+                               .exit_signal = SIGCHLD,
+                               .stack = (uintptr_t)stack,
+                               .stack_size = CHILD_STACK,
+                               .cgroup = (uint64_t)cgroup_fd};
+    long pid;
+
+    if (stack == MAP_FAILED)
+        return -errno;
+    pid = clone3_call(&args, child, arg);
+    munmap(stack, CHILD_STACK);
+    if (pid >= 0)
+        *ret_pidfd = pidfd;
+    return (pid_t)pid;
 }
 
 uint64_t process_start_time(pid_t pid) {

@@ -73,8 +73,11 @@ static int start_rung(struct run *run, enum rung rung, bool *ret_weaker, struct 
     if (r < 0)
         return r;
     r = run->engine->start(&req, &run->sandbox, ret_weaker, err);
-    if (r < 0)
+    if (r < 0) {
         run->engine->finish(&run->sandbox);
+        if (run->private_dir[0])
+            private_dir_remove(run->private_dir);
+    }
     return r;
 }
 

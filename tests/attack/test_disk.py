@@ -52,12 +52,27 @@ def test_inodes_are_bounded(inside):
 
 def test_growth_of_the_workspace_ends_at_the_disk_limit(runner):
     """Claim: with --disk a run cannot fill the host's disk through the workspace (27)."""
-    fill = "head -c 400M /dev/zero > big; sync; sleep 60; exit 0"
-    assert runner.run("sh", "-c", fill.replace("; sleep 60", "")).rc == 0
-    (runner.workspace / "big").unlink()
-    r = runner.bawn("run", "--disk", "64m", "--", "sh", "-c", fill)
-    assert r.rc != 0, r
+    fill = "for i in 1 2 3 4 5 6 7 8; do head -c 50M /dev/zero > big$i || exit 9; done; sync; sleep $1"
+    assert runner.run("sh", "-c", fill, "sh", "0").rc == 0
+    runner.run("sh", "-c", "rm big*")
+    r = runner.bawn("run", "--disk", "64m", "--", "sh", "-c", fill, "sh", "60")
+    assert r.rc not in (0, 125), r
     assert b"bawn: disk limit 64 MiB reached" in r.err, r
+
+
+def test_one_file_never_grows_past_the_disk_limit(runner):
+    """Claim: one large file ends exactly at the limit, however fast it is written (27)."""
+    r = runner.bawn("run", "--disk", "64m", "--", "sh", "-c", "head -c 400M /dev/zero > big && echo all")
+    assert b"all" not in r.out and r.rc not in (0, 125), r
+    assert (runner.workspace / "big").stat().st_size <= 64 * MIB
+
+
+def test_a_sparse_file_takes_nothing(runner):
+    """Claim: an apparent size is neither a way past the limit nor counted as use (27)."""
+    r = runner.bawn("run", "--disk", "64m", "--", "sh", "-c", "truncate -s 32M a b c d e f && sleep 1.5 && echo fine")
+    assert (r.rc, r.out) == (0, b"fine\n"), r
+    r = runner.bawn("run", "--disk", "64m", "--", "sh", "-c", "truncate -s 1T huge && echo made")
+    assert b"made" not in r.out, r
 
 
 def test_many_small_files_in_the_workspace_count_too(runner):

@@ -120,12 +120,12 @@ def test_inherited_descriptors_are_closed(runner, probe, secret):
 
 def test_standard_input_as_a_folder_is_no_door(runner, secret):
     """Claim: a descriptor 0 that is a folder of the host does not open the host's tree (19, the runc CVE-2024-21626 way)."""
-    code = "import os; print(open(os.open('.ssh/id_ed25519', os.O_RDONLY, dir_fd=0)).read())"
+    code = "cat /proc/self/fd/0/.ssh/id_ed25519; cat /dev/stdin/.ssh/id_ed25519"
     with_folder = os.open(runner.home, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        outside = runner.run("/usr/bin/python3", "-c", code, stdin=with_folder)
+        outside = runner.run("sh", "-c", code, stdin=with_folder)
         assert b"bawn-secret" in outside.out, outside
-        inside = runner.bawn("run", "--", "/usr/bin/python3", "-c", code, stdin=with_folder)
+        inside = runner.bawn("run", "--", "sh", "-c", code, stdin=with_folder)
     finally:
         os.close(with_folder)
     assert inside.rc != 0 and b"bawn-secret" not in inside.out + inside.err, inside

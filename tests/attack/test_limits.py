@@ -82,8 +82,8 @@ def test_memory_is_limited(runner):
 @pytest.mark.no_sanitizer
 def test_memory_is_limited_over_all_processes(runner):
     """Claim: many small processes do not add up to more than the limit (81)."""
-    many = f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do /usr/bin/python3 -c '{EAT}; import time; time.sleep(100)' 40 & done; wait"
-    inside = runner.bawn("run", "--memory", "128m", "--timeout", "20s", "--", "bash", "-c", many)
+    many = 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do /usr/bin/python3 -c "$1" 40 & done; wait'
+    inside = runner.bawn("run", "--memory", "128m", "--timeout", "20s", "--", "bash", "-c", many, "bash", EAT + "\nimport time; time.sleep(100)")
     assert inside.out.count(b"ate 40") < 12, inside
     assert b"memory limit 128 MiB reached" in inside.err, inside
 
@@ -102,7 +102,7 @@ def test_time_is_limited(runner, marker):
     spin = f": {marker}; trap '' TERM INT HUP; (setsid sh -c ': {marker}; trap \"\" TERM; while :; do :; done' &) ; while :; do :; done"
     r = runner.bawn("run", "--timeout", "1s", "--", "sh", "-c", spin)
     assert r.rc not in (0, 125), r
-    assert b"bawn: time limit 1 s reached" in r.err, r
+    assert re.search(rb"^bawn: time limit 1(\.0)? s reached", r.err, re.M), r
     assert processes_with(marker) == []
 
 
@@ -208,8 +208,15 @@ def test_a_flood_of_output_takes_no_memory_of_ours(runner):
     assert int(re.search(r"VmRSS:\s+(\d+)", status)[1]) < 32 * 1024
 
 
+def alive(path):
+    """Of another run that is under way on this machine: the name begins with bawn-PID."""
+    pid = re.search(r"/bawn-(\d+)", path)
+    return pid and os.path.exists(f"/proc/{pid[1]}")
+
+
 def cgroups():
-    return {str(p) for p in pathlib.Path("/sys/fs/cgroup").rglob("*bawn*") if p.is_dir()}
+    found = {str(p) for p in pathlib.Path("/sys/fs/cgroup").rglob("*bawn*") if p.is_dir()}
+    return {path for path in found if not alive(path)}
 
 
 def test_no_control_group_is_left(runner):

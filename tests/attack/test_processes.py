@@ -114,7 +114,8 @@ def test_the_supervisor_does_not_dump_core(runner):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGHUP])
 def test_signals_to_everybody_stay_inside(runner, victim, number):
     """Claim: kill(-1) ends the sandbox's own processes only (80)."""
-    r = runner.bawn("run", "--", "/usr/bin/python3", "-c", f"import os; os.kill(-1, {int(number)}); print('sent')")
+    r = runner.bawn("run", "--", "/usr/bin/python3", "-c",
+                    f"import os, subprocess; subprocess.Popen(['sleep', '1000']); os.kill(-1, {int(number)}); print('sent')")
     assert r.rc == 0 and r.out == b"sent\n", r
     assert victim.poll() is None
     assert open(f"/proc/{victim.pid}/stat").read().rsplit(")", 1)[1].split()[0] in "SR"

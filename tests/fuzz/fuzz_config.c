@@ -3,10 +3,13 @@
 #include "config/file.h"
 #include "config/load.h"
 
+#define NO_POLICY "/nonexistent/policy.json"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Nothing can be written below the home /dev/null, so looking up a profile leaves no files behind. */
 static void as_project(struct doc *d, bool trusted, struct settings *ret) {
-    const struct settings_sources src = {.agent = "code", .home = "/nonexistent", .org_policy = "/nonexistent/policy.json"};
+    const struct settings_sources src = {.agent = "code", .home = "/dev/null", .org_policy = NO_POLICY};
     struct project p = {.doc = *d};
     struct err err = {0};
 
@@ -31,7 +34,7 @@ static void as_policy(const struct doc *d, struct settings *s) {
 
 /* An untrusted project must never end with more than the built-in values grant. */
 static void check_narrow(const struct settings *narrow) {
-    const struct settings_sources src = {.org_policy = "/nonexistent/policy.json"};
+    const struct settings_sources src = {.org_policy = NO_POLICY};
     CLEANUP(settings_done) struct settings plain = {0};
     struct err err = {0};
 

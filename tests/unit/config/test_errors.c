@@ -25,11 +25,11 @@ static const struct {
     {S("{\"sandbox\": {\n\"image\": \"\\ud800\"}}"), "not valid JSON"},
     {SANDBOX("{\"network\": \"none\",\n   \"network\": \"full\"}"), ":3:4: key 'network' appears twice"},
     {SANDBOX("{\"resources\": {\"m\\\"x\": 1,\n\"m\\\"x\": 2}}"), ":3:1: key 'm\\\"x' appears twice"},
-    {S("{\"agent\": {\"a\": {\"sandbox\": {}}, \"a\": {}}}"), ":1:35: key 'a' appears twice"},
+    {S("{\"agent\": {\"a\": {\"sandbox\": {}}, \"a\": {}}}"), ":1:34: key 'a' appears twice"},
     {SANDBOX("{\"resources\": {\"cpus\": NaN}}"), "not valid JSON"},
     {SANDBOX("{\"resources\": {\"cpus\": Infinity}}"), "not valid JSON"},
     {SANDBOX("{\"resources\": {\"cpus\": 1e999}}"), "the number is too large"},
-    {SANDBOX("{\"resources\": {\"pids\": 99999999999999999999999}}"), "too big integer"},
+    {SANDBOX("{\"resources\": {\"pids\": 99999999999999999999999}}"), "the number is too large"},
     /* unknown keys */
     {S("{\n \"sandbx\": {}}"), ":2:2: unknown key 'sandbx' (did you mean 'sandbox'?)"},
     {S("{\"model\": \"x\"}"), ":1:2: unknown key 'model' (known here: sandbox, agent)"},
@@ -98,6 +98,7 @@ static const struct {
     {SANDBOX("{\"env\": {\"A=B\": \"x\"}}"), "sandbox.env.A=B: 'A=B' is not the name of a variable"},
     {SANDBOX("{\"env\": {\"\": \"x\"}}"), "'' is not the name of a variable"},
     {SANDBOX("{\"env\": {\"1A\": \"x\"}}"), "'1A' is not the name of a variable"},
+    {SANDBOX("{\"profile\": \"x/y\"}"), "sandbox.profile: "},
     /* contradictions */
     {SANDBOX("{\"engine\": \"native\", \"runtime\": \"docker\"}"), "sandbox.runtime: says the same thing as another key here ('engine')"},
     {SANDBOX("{\"enabled\": true, \"mode\": \"require\"}"), "sandbox.mode: says the same thing"},

@@ -26,7 +26,7 @@ static void test_table(void **state) {
         {"{\"x\": [[1, {\"b\": 3}], []], \"b\": 2}", {K("b")}, 1, LOCATE_VALUE, 1, 33},
         {"{\"\xc3\xa4\xc3\xb6\": 1, \"b\": 2}", {K("b")}, 1, LOCATE_KEY, 1, 11},
         {"{\"n\\u0065t\": 1}", {K("net")}, 1, LOCATE_KEY, 1, 2},
-        {"{\"\\ud83d\\ude00\\n\\\"\": 1}", {K("\xf0\x9f\x98\x80\n\"")}, 1, LOCATE_VALUE, 1, 21},
+        {"{\"\\ud83d\\ude00\\n\\\"\": 1}", {K("\xf0\x9f\x98\x80\n\"")}, 1, LOCATE_VALUE, 1, 22},
         {"{\"\\u00e4\\u20ac\": 1}", {K("\xc3\xa4\xe2\x82\xac")}, 1, LOCATE_KEY, 1, 2},
         {"[1, [2, 3], 4]", {I(2)}, 1, LOCATE_VALUE, 1, 13},
     };

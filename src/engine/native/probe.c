@@ -1,0 +1,277 @@
+#include "engine/native/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "engine/native/native.h"
+#include "jail/apply.h"
+#include "jail/landlock.h"
+#include "jail/seccomp.h"
+#include "os/fd.h"
+#include "os/mountapi.h"
+#include "os/process.h"
+
+/* A root with one step of every kind that a container, a security module or an old kernel may refuse. */
+static const struct step steps[] = {
+    {.kind = STEP_DIR, .to = "/dev"},
+    {.kind = STEP_DIR, .to = "/dev/pts"},
+    {.kind = STEP_DIR, .to = "/proc"},
+    {.kind = STEP_DIR, .to = "/var/cache"},
+    {.kind = STEP_RO, .to = "/usr", .from = "/usr"},
+    {.kind = STEP_PRIVATE, .to = "/tmp", .mode = 01777},
+    {.kind = STEP_DEVICE, .to = "/dev/null", .from = "/dev/null"},
+    {.kind = STEP_PTS, .to = "/dev/pts"},
+    {.kind = STEP_PROC, .to = "/proc"},
+    {.kind = STEP_PROC_RO, .to = "/proc/sys"},
+    {.kind = STEP_MASK, .to = "/proc/keys", .optional = true},
+};
+
+enum { PROBE_ID_BASE = 0x70000000, PROBE_ID_INSIDE = 1000, PROBE_SIZE = 1 << 20, TEXT_MAX = 4096 };
+
+/* What the throw-away process finds out; in memory that it shares with us. */
+struct attempt {
+    struct launch launch;
+    struct plan plan;
+    struct step steps[ARRAY_LEN(steps)];
+    int trees[ARRAY_LEN(steps)];
+    int code, idmap, overlay, seccomp;
+    bool cloned;
+};
+
+static int overlay_try(void) {
+    static const struct fs_param params[] = {
+        {"lowerdir", "/usr"}, {"upperdir", "/tmp/upper"}, {"workdir", "/tmp/work"}, {"userxattr", NULL}};
+    CLEANUP(closep) int fd = -1;
+
+    if (mkdir("/tmp/upper", 0700) < 0 || mkdir("/tmp/work", 0700) < 0)
+        return -errno;
+    fd = mount_new("overlay", params, ARRAY_LEN(params), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    return fd < 0 ? fd : 0;
+}
+
+static int (*const launch_steps[])(struct launch *) = {apply_ids, apply_network, apply_root, apply_enter};
+
+/* As child_main() of launch.c, without cgroup and exec. */
+static int inside(void *arg) {
+    struct attempt *a = arg;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    a->cloned = true;
+    a->code = 0;
+    for (size_t i = 0; a->code >= 0 && i < ARRAY_LEN(launch_steps); i++)
+        a->code = launch_steps[i](&a->launch);
+    if (a->code >= 0)
+        a->overlay = overlay_try();
+    _exit(0);
+}
+
+static void launch_try(struct attempt *a) {
+    unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
+    pid_t pid = process_clone(inside, a, flags, NULL);
+
+    if (pid < 0) {
+        a->code = err_sys(&a->launch.err, pid, "create namespaces");
+        a->launch.no_userns = pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
+        return;
+    }
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+static int idmap_try(const struct plan_ids *ids) {
+    CLEANUP(closep) int tree = -1;
+    CLEANUP(closep) int userns = -1;
+    struct stat st;
+
+    if (stat(".", &st) < 0)
+        return -errno;
+    tree = mount_clone(AT_FDCWD, ".", true);
+    if (tree < 0)
+        return tree;
+    userns = idmap_userns(st.st_uid, ids->host_uid, st.st_gid, ids->host_gid);
+    return userns < 0 ? userns : mount_idmap(tree, userns);
+}
+
+/* As take_ids() of launch.c; there is no way back, and none is needed. */
+static int take_ids(const struct plan_ids *ids) {
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 || syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, -1, ids->host_gid, -1) < 0 || syscall(SYS_setresuid, -1, ids->host_uid, -1) < 0 ||
+        prctl(PR_SET_DUMPABLE, 1) < 0)
+        return -errno;
+    return 0;
+}
+
+static int seccomp_try(void) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -errno;
+    return seccomp_install(SECCOMP_BARE, NULL);
+}
+
+static void try_everything(struct attempt *a) {
+    const struct plan_ids *ids = &a->plan.ids;
+    int r = ids->by_root ? take_ids(ids) : 0;
+
+    if (r < 0) {
+        a->code = err_sys(&a->launch.err, r, "take the sandbox's ids");
+    } else {
+        launch_try(a);
+        if (ids->by_root)
+            a->idmap = idmap_try(ids);
+    }
+    a->seccomp = seccomp_try(); /* last: it forbids what was tried before */
+}
+
+static void attempt_init(struct attempt *a) {
+    unsigned id = PROBE_ID_BASE + (unsigned)getpid();
+    bool root = getuid() == 0;
+
+    memcpy(a->steps, steps, sizeof steps);
+    for (size_t i = 0; i < ARRAY_LEN(a->trees); i++)
+        a->trees[i] = -1;
+    a->plan.steps = a->steps;
+    a->plan.n_steps = ARRAY_LEN(a->steps);
+    a->plan.private_size = PROBE_SIZE;
+    a->plan.ids = root ? (struct plan_ids){.by_root = true,
+                                           .host_uid = id,
+                                           .host_gid = id,
+                                           .inside_uid = PROBE_ID_INSIDE,
+                                           .inside_gid = PROBE_ID_INSIDE}
+                       : (struct plan_ids){.host_uid = getuid(), .host_gid = getgid(), .inside_uid = getuid(), .inside_gid = getgid()};
+    a->launch = (struct launch){.plan = &a->plan, .trees = a->trees, .root_fd = -1};
+    a->code = a->seccomp = -EIO; /* what stays if the process is killed */
+    a->idmap = a->overlay = NOT_TRIED;
+}
+
+/* In a process of its own: root gives its ids away for good, and the filter cannot be taken off again. */
+static void attempt_run(struct attempt *a) {
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        try_everything(a);
+        _exit(0);
+    }
+    if (pid < 0)
+        a->code = err_sys(&a->launch.err, -errno, "fork");
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+static void look_at_launch(struct native_facts *ret) {
+    struct attempt *a = mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    ret->launch = ret->seccomp = -ENOMEM;
+    if (a == MAP_FAILED)
+        return;
+    attempt_init(a);
+    attempt_run(a);
+    ret->launch = a->code;
+    ret->launch_userns = a->launch.no_userns;
+    ret->launch_cloned = a->cloned;
+    ret->seccomp = a->seccomp;
+    ret->idmap = a->idmap;
+    ret->overlay = a->overlay;
+    snprintf(ret->launch_what, sizeof ret->launch_what, "%s", a->code < 0 && !a->launch.err.msg[0] ? "the attempt was killed" : a->launch.err.msg);
+    munmap(a, sizeof *a);
+}
+
+static int look_for(const char *name) {
+    char path[PATH_MAX];
+    CLEANUP(closep) int fd = engine_helper(name, path, sizeof path);
+
+    if (fd < 0)
+        return fd;
+    return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+static int64_t read_switch(const char *path) {
+    char text[32];
+    uint64_t n;
+
+    if (fd_read_file_at(AT_FDCWD, path, text, sizeof text) <= 0)
+        return SWITCH_ABSENT;
+    text[strcspn(text, "\n")] = 0;
+    return parse_u64(text, 0, INT64_MAX, &n, NULL) < 0 ? SWITCH_ABSENT : (int64_t)n;
+}
+
+static bool was_filtered(void) {
+    char text[TEXT_MAX];
+    const char *line;
+
+    if (fd_read_file_at(AT_FDCWD, "/proc/self/status", text, sizeof text) <= 0)
+        return false;
+    line = strstr(text, "\nSeccomp:\t");
+    return line && line[strlen("\nSeccomp:\t")] != '0';
+}
+
+/* The value of container= in PID 1's environment, which only root may read; systemd leaves it in a file for all. */
+static void container_word(char out[static TEXT_MAX]) {
+    char text[TEXT_MAX];
+    ssize_t n;
+
+    if (fd_read_file_at(AT_FDCWD, "/run/systemd/container", out, TEXT_MAX) > 0)
+        return;
+    out[0] = 0;
+    n = fd_read_file_at(AT_FDCWD, "/proc/1/environ", text, sizeof text);
+    for (ssize_t i = 0; i < n; i += (ssize_t)strlen(text + i) + 1)
+        if (str_starts(text + i, "container="))
+            snprintf(out, TEXT_MAX, "%s", text + i + strlen("container="));
+}
+
+static enum container look_around(void) {
+    char word[TEXT_MAX], cgroup[TEXT_MAX];
+
+    if (getenv("KUBERNETES_SERVICE_HOST"))
+        return CONTAINER_KUBERNETES;
+    if (access("/run/.containerenv", F_OK) == 0)
+        return CONTAINER_PODMAN;
+    if (access("/.dockerenv", F_OK) == 0)
+        return CONTAINER_DOCKER;
+    container_word(word);
+    if (fd_read_file_at(AT_FDCWD, "/proc/self/cgroup", cgroup, sizeof cgroup) <= 0)
+        cgroup[0] = 0;
+    return container_guess(word, cgroup);
+}
+
+void native_look(struct native_facts *ret) {
+    *ret = (struct native_facts){
+        .root = getuid() == 0,
+        .init = look_for("bawn-init"),
+        .scope = look_for("bawn-scope"),
+        .landlock_abi = landlock_abi(),
+        .userns_clone = read_switch("/proc/sys/kernel/unprivileged_userns_clone"),
+        .userns_max = read_switch("/proc/sys/user/max_user_namespaces"),
+        .userns_apparmor = read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        .filtered = was_filtered(),
+        .container = look_around(),
+    };
+    cgroup_probe(&ret->cgroup);
+    look_at_launch(ret);
+}
+
+size_t native_probe(struct engine_state *ret, const char **ret_names, size_t max) {
+    struct engine_state rungs[RUNG_COUNT];
+    struct native_facts f;
+    size_t n = MIN_OF(max, (size_t)RUNG_COUNT);
+
+    native_look(&f);
+    native_judge(&f, rungs);
+    for (size_t i = 0; i < n; i++) {
+        ret[i] = rungs[i];
+        ret_names[i] = rung_names[i];
+    }
+    return n;
+}

@@ -1,0 +1,170 @@
+/* From what was seen to what can be promised. Pure. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "base/str.h"
+#include "engine/native/probe.h"
+
+const char *const container_names[CONTAINER_COUNT] = {"none", "docker", "podman", "kubernetes", "lxc", "systemd-nspawn", "unknown"};
+
+enum container container_guess(const char *word, const char *cgroup_text) {
+    static const struct {
+        const char *word, *group; /* either may be NULL */
+        enum container is;
+    } hints[] = {
+        {"kube", "/kubepods", CONTAINER_KUBERNETES}, {"docker", "/docker", CONTAINER_DOCKER},
+        {"podman", "/libpod", CONTAINER_PODMAN},     {"lxc", "/lxc", CONTAINER_LXC},
+        {"systemd-nspawn", NULL, CONTAINER_NSPAWN},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
+        const char *group = hints[i].group ? strstr(cgroup_text, hints[i].group) : NULL;
+
+        /* "/docker/ID" and "/docker-ID.scope"; but "/docker.service" is the daemon on the host */
+        if (str_starts(word, hints[i].word) || (group && !str_starts(group + strlen(hints[i].group), ".service")))
+            return hints[i].is;
+    }
+    return *word ? CONTAINER_OTHER : CONTAINER_NO;
+}
+
+enum userns_cause native_userns_cause(const struct native_facts *f) {
+    if (f->launch == 0 || !f->launch_userns)
+        return USERNS_FINE;
+    if (f->userns_max == 0 || f->launch == -ENOSPC || f->launch == -EUSERS)
+        return USERNS_MAX;
+    if (f->launch == -EINVAL || f->launch == -ENOSYS)
+        return USERNS_KERNEL;
+    if (f->userns_clone == 0 && !f->root)
+        return USERNS_CLONE;
+    if (f->container != CONTAINER_NO)
+        return USERNS_CONTAINER;
+    if (f->filtered && !f->launch_cloned)
+        return USERNS_FILTER;
+    if (f->userns_apparmor == 1 && !f->root)
+        return USERNS_APPARMOR;
+    return USERNS_UNKNOWN;
+}
+
+const char *native_userns_why(enum userns_cause cause) {
+    static const char *const why[USERNS_CAUSE_COUNT] = {
+        [USERNS_KERNEL] = "this kernel was built without user namespaces",
+        [USERNS_CLONE] = "user namespaces are switched off for users (kernel.unprivileged_userns_clone = 0)",
+        [USERNS_MAX] = "no (more) user namespaces are allowed (user.max_user_namespaces)",
+        [USERNS_CONTAINER] = "the container around this process refuses user namespaces",
+        [USERNS_APPARMOR] = "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1)",
+        [USERNS_FILTER] = "a system call filter around this process refuses user namespaces",
+        [USERNS_UNKNOWN] = "the kernel refuses user namespaces (a chroot, or a security module)",
+    };
+
+    return why[cause];
+}
+
+static const char *userns_remedy(enum userns_cause cause) {
+    static const char *const remedy[USERNS_CAUSE_COUNT] = {
+        [USERNS_KERNEL] = "boot a kernel with CONFIG_USER_NS=y",
+        [USERNS_CLONE] = "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+        [USERNS_MAX] = "sudo sysctl -w user.max_user_namespaces=15000",
+        [USERNS_CONTAINER] = "start the container with the options that 'bawn doctor --fix' prints, or run Bawn on the host",
+        [USERNS_APPARMOR] = "install the AppArmor profile that 'bawn doctor --fix' prints",
+        [USERNS_FILTER] = "start Bawn from outside the program that filters its children",
+        [USERNS_UNKNOWN] = "run Bawn outside of chroots and other sandboxes; 'dmesg' may name the security module",
+    };
+
+    return remedy[cause] ? remedy[cause] : "";
+}
+
+static void PRINTF_LIKE(3, 4) refuse(struct engine_state *s, const char *remedy, const char *fmt, ...) {
+    va_list ap;
+
+    *s = (struct engine_state){.available = false};
+    va_start(ap, fmt);
+    vsnprintf(s->why, sizeof s->why, fmt, ap);
+    va_end(ap);
+    snprintf(s->remedy, sizeof s->remedy, "%s", remedy);
+}
+
+/* What both rungs stand on. */
+static bool lacks_base(const struct native_facts *f, struct engine_state *s) {
+    if (f->init < 0) {
+        refuse(s, "install Bawn again: bawn-init belongs beside bawn or in ../libexec/bawn", "bawn-init: %s", strerror(-f->init));
+        return true;
+    }
+    if (f->seccomp < 0) {
+        refuse(s, "boot a kernel with CONFIG_SECCOMP_FILTER=y", "no system call filter can be installed: %s", strerror(-f->seccomp));
+        return true;
+    }
+    return false;
+}
+
+/* Limits count as kept only where a cgroup enforces them: rlimits and the watchdog are per process, or late. */
+static unsigned kept_limits(const struct native_facts *f) {
+    const struct cgroup_caps *can = &f->cgroup.can;
+
+    if (f->cgroup.kind == CGROUP_SYSTEMD && f->scope < 0)
+        return 0;
+    return (can->cpu ? KEEPS_CPU : 0) | (can->memory ? KEEPS_MEMORY : 0) | (can->pids ? KEEPS_PIDS : 0);
+}
+
+static void note_limits(const struct native_facts *f, struct engine_state *s) {
+    size_t at = strlen(s->why);
+
+    if ((kept_limits(f) & (KEEPS_CPU | KEEPS_MEMORY | KEEPS_PIDS)) == (KEEPS_CPU | KEEPS_MEMORY | KEEPS_PIDS))
+        return;
+    snprintf(s->why + at, sizeof s->why - at, "%slimits in a weaker form: %s", at ? "; " : "",
+             f->cgroup.why ? f->cgroup.why : "bawn-scope, which asks systemd for a cgroup, is missing");
+    if (!s->remedy[0])
+        snprintf(s->remedy, sizeof s->remedy, "%s", f->cgroup.remedy ? f->cgroup.remedy : "install Bawn again, with bawn-scope");
+}
+
+static void judge_full(const struct native_facts *f, struct engine_state *s) {
+    enum userns_cause cause = native_userns_cause(f);
+
+    if (lacks_base(f, s))
+        return;
+    if (cause != USERNS_FINE) {
+        refuse(s, userns_remedy(cause), "%s", native_userns_why(cause));
+        return;
+    }
+    if (f->launch < 0) {
+        refuse(s, f->launch == -ENOSYS ? "boot Linux 5.12 or newer" : "", "%s", f->launch_what);
+        return;
+    }
+    *s = (struct engine_state){.available = true,
+                               .keeps = KEEPS_FILES | KEEPS_PROCESSES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_DISK |
+                                        KEEPS_TIME | KEEPS_END | kept_limits(f)};
+    if (f->landlock_abi < 1)
+        snprintf(s->why, sizeof s->why, "without Landlock the second fence around files is missing");
+    note_limits(f, s);
+}
+
+/*
+ * Not kept: processes (names and command lines are visible), disk (home and /tmp are ordinary folders without a
+ * quota). Before ABI 3 Landlock does not stop truncate(2), so files that may only be read are not safe either.
+ */
+static void judge_landlock(const struct native_facts *f, struct engine_state *s) {
+    enum { LANDLOCK_TRUNCATE = 3 };
+
+    if (lacks_base(f, s))
+        return;
+    if (f->landlock_abi < 1) {
+        refuse(s, "boot Linux 5.13 or newer with landlock in its list of security modules (lsm=...)", "this kernel has no Landlock, or it is off");
+        return;
+    }
+    if (f->launch < 0 && !f->launch_userns) {
+        refuse(s, "", "taken only where user namespaces cannot be had; here something else is wrong: %s", f->launch_what);
+        return;
+    }
+    *s = (struct engine_state){.available = true,
+                               .keeps = KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_TIME | KEEPS_END | kept_limits(f)};
+    if (f->landlock_abi >= LANDLOCK_TRUNCATE)
+        s->keeps |= KEEPS_FILES;
+    else
+        snprintf(s->why, sizeof s->why, "Landlock ABI %d is older than 3: files that may only be read can be truncated", f->landlock_abi);
+    note_limits(f, s);
+}
+
+void native_judge(const struct native_facts *f, struct engine_state ret[static RUNG_COUNT]) {
+    judge_full(f, &ret[RUNG_FULL]);
+    judge_landlock(f, &ret[RUNG_LANDLOCK]);
+}
