@@ -78,7 +78,7 @@ static int check_network(const struct settings *s, struct err *err) {
 }
 
 static int run_sandboxed(const struct run_args *a, const struct host_facts *facts, const struct settings *s, const bool closed[3], struct err *err) {
-    struct run_options opt = {.settings = s, .facts = facts, .argv = a->argv, .argc = a->argc, .force_tty = a->tty, .no_tty = a->no_tty,
+    struct run_options opt = {.settings = s, .facts = facts, .argv = a->argv, .argc = a->argc, .force_tty = a->tty, .no_tty = a->no_tty, .want_usage = a->json,
                               .closed = {closed[0], closed[1], closed[2]}};
     struct run_result result;
     int r = check_network(s, err);

@@ -39,7 +39,7 @@ struct doctor_facts {
     bool tty[3];               /* which of 0, 1, 2 are terminals */
     int workspace;             /* the current directory can be one: 0 or -errno */
     char workspace_path[PATH_MAX];
-    char workspace_why[300];   /* why not */
+    struct err workspace_err;  /* why not */
 };
 
 void doctor_look(struct doctor_facts *ret);
@@ -73,7 +73,7 @@ struct doctor_run {
     enum doctor_outcome outcome;
     int status;                   /* what `bawn doctor` exits with */
     enum rung rung;               /* unless it refuses */
-    char why[400];                /* if it is not the full one */
+    char why[1000];               /* if it is not the full one */
     size_t n_announces;
     char announces[3][400];       /* what the run would say aloud */
 };

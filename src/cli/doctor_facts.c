@@ -145,19 +145,17 @@ static void look_at_devices(struct doctor_facts *f) {
 
 /* By the very code that would refuse the run. The user's name is a by-product. */
 static void look_at_workspace(struct doctor_facts *f) {
-    static char *command[] = {"true", NULL};
+    char name[] = "true", *command[] = {name, NULL};
     CLEANUP(strv_done) struct strv owned = {0};
     CLEANUP(settings_done) struct settings settings = {0};
     CLEANUP(plan_done) struct plan plan = {0};
     const struct run_args args = {0};
     struct host_facts host = {0};
-    struct err err = {0};
-    int r = run_args_load(&args, &host, &owned, &settings, &err);
+    int r = run_args_load(&args, &host, &owned, &settings, &f->workspace_err);
 
-    r = r < 0 ? r : plan_make(&settings, &host, RUNG_FULL, command, 1, &plan, &err);
+    r = r < 0 ? r : plan_make(&settings, &host, RUNG_FULL, command, 1, &plan, &f->workspace_err);
     f->workspace = r < 0 ? r : 0;
     snprintf(f->workspace_path, sizeof f->workspace_path, "%s", host.workspace ? host.workspace : ".");
-    snprintf(f->workspace_why, sizeof f->workspace_why, "%s", r < 0 ? err.msg : "");
     if (host.user)
         snprintf(f->user, sizeof f->user, "%s", host.user);
 }

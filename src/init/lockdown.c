@@ -55,9 +55,10 @@ static int set_affinity(uint64_t cpus, struct err *err) {
 
 static int restrict_files(const struct init_start *s, struct err *err) {
     struct landlock_rule rules[RULES_MAX];
-    const struct landlock_opts opts = {.scope_abstract = true, .scope_signals = true, .deny_tcp = s->landlock > 1};
+    const bool wall = s->landlock == INIT_LANDLOCK_WALL;
+    const struct landlock_opts opts = {.scope_abstract = true, .scope_signals = true, .deny_tcp = wall, .writes_only = !wall};
 
-    if (s->landlock == 0)
+    if (s->landlock == INIT_LANDLOCK_NONE)
         return 0;
     if (s->n_rules > RULES_MAX)
         return err_set(err, -E2BIG, "more than %d Landlock rules", RULES_MAX);

@@ -107,9 +107,14 @@ static int add_rule(int ruleset, const struct landlock_rule *rule, uint32_t know
     return add_fd(ruleset, fd, rights, rule->path, err);
 }
 
+/* Truncation and ioctl are asked at every open, also for reading, so they would bring the walk back. */
+static const uint32_t free_for_readers = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | FS_TRUNCATE | FS_IOCTL_DEV;
+
 static struct ruleset_attr handled(int abi, const struct landlock_opts *opts) {
     struct ruleset_attr attr = {.handled_access_fs = fs_rights(abi)};
 
+    if (opts->writes_only)
+        attr.handled_access_fs &= ~(uint64_t)free_for_readers;
     if (abi >= 4 && opts->deny_tcp)
         attr.handled_access_net = NET_TCP;
     if (abi >= 6 && opts->scope_abstract)

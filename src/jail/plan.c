@@ -21,8 +21,8 @@ const char *rung_lacks(enum rung rung) {
     case RUNG_FULL:
         return NULL;
     case RUNG_LANDLOCK:
-        return "not kept: other processes' names and command lines are visible, /tmp and /dev/shm are not mounted privately, "
-               "no unix sockets, no cgroup or IPC namespace";
+        return "not kept: names, sizes and command lines of other files and processes can be seen, modes, times and attributes of "
+               "your other files can be changed, no private /tmp, no unix sockets inside";
     case RUNG_COUNT:
         break;
     }

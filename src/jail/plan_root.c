@@ -56,6 +56,7 @@ static const struct step proc_steps[] = {
     {STEP_MASK, "/proc/key-users", .optional = true},
     {STEP_MASK, "/proc/keys", .optional = true},
     {STEP_MASK, "/proc/latency_stats", .optional = true},
+    {STEP_MASK, "/proc/pressure", .optional = true},
     {STEP_MASK, "/proc/sched_debug", .optional = true},
     {STEP_MASK, "/proc/scsi", .optional = true},
     {STEP_MASK, "/proc/sysrq-trigger", .optional = true},

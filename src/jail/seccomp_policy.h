@@ -95,8 +95,7 @@ static const struct policy_list policy_lists[] = {
      "getuid geteuid getgid getegid getgroups setgroups getresuid setresuid getresgid setresgid setuid setgid setreuid "
      "setregid setfsuid setfsgid capget capset prctl arch_prctl set_tid_address set_robust_list get_robust_list rseq "
      "getrlimit setrlimit getrusage times uname sysinfo getcpu pidfd_open pidfd_send_signal restart_syscall getrandom "
-     "sched_yield sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam "
-     "sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval "
+     "sched_yield sched_getaffinity sched_getattr sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval "
      "getpriority ioprio_get"},
 
     /* Debuggers: gdb and strace must work on what runs in here. The kernel's ptrace check is the fence: another process
@@ -131,7 +130,7 @@ static const struct policy_list policy_lists[] = {
      "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr"},
 
     /* Without a process namespace these would reach the user's other processes, which no Landlock hook guards. */
-    {IN_YARD, ALLOW, "prlimit64 setpriority ioprio_set"},
+    {IN_YARD, ALLOW, "prlimit64 setpriority ioprio_set sched_setaffinity sched_setattr sched_setparam sched_setscheduler"},
 
     /* Namespaces, mounts, roots: what the sandbox is made of */
     {IN_BOTH, REFUSE(EPERM),
@@ -253,6 +252,10 @@ static const struct policy_check policy_checks[] = {
 
     /* Only oneself. PRIO_USER would be everything the user runs on the host. */
     {IN_BARE, "prlimit64", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_BARE, "sched_setaffinity", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_BARE, "sched_setattr", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_BARE, "sched_setparam", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_BARE, "sched_setscheduler", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
     {IN_BARE, "setpriority", {{{IS(0, 0 /* PRIO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
     {IN_BARE, "ioprio_set", {{{IS(0, 1 /* IOPRIO_WHO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
 };

@@ -42,6 +42,12 @@ enum init_flag {
     INIT_FLAG_NO_PIDNS = 16   /* not PID 1: adopt orphans, end every descendant at the end */
 };
 
+enum init_landlock {
+    INIT_LANDLOCK_NONE,
+    INIT_LANDLOCK_FENCE, /* behind mounts: no write, signal or abstract socket goes past them */
+    INIT_LANDLOCK_WALL   /* instead of mounts: nothing is reached that no rule names, no TCP */
+};
+
 /* How a Landlock rule opens a path; numbers are part of the protocol. */
 enum init_access { INIT_ACCESS_READ, INIT_ACCESS_EXEC, INIT_ACCESS_WRITE };
 
@@ -59,7 +65,7 @@ struct init_rlimit {
 
 /* Everything that PID 1 must know to start the command. Strings point into the decoded bytes. */
 struct init_start {
-    uint32_t flags, umask, seccomp, landlock; /* landlock: 0 none, 1 files and scopes, 2 and TCP */
+    uint32_t flags, umask, seccomp, landlock; /* landlock: enum init_landlock */
     uint64_t watch_memory;                   /* bytes for the watchdog; 0: the kernel limits it */
     uint64_t cpu_affinity;                   /* run on this many CPUs; 0: all */
     const char *cwd, *search_path;           /* search_path: PATH for finding argv[0] */

@@ -125,7 +125,8 @@ static void end(struct run *run) {
     cgroup_hits(&run->sandbox.cgroup, &hits);
     r->hit[RUN_LIMIT_MEMORY] |= hits.oom_kills > 0;
     r->hit[RUN_LIMIT_PIDS] |= hits.pids > 0;
-    cgroup_usage(&run->sandbox.cgroup, &r->usage);
+    if (run->opt->want_usage)
+        cgroup_usage(&run->sandbox.cgroup, &r->usage);
     if (r->hit[RUN_LIMIT_TIME])
         r->status = EXIT_TIMEOUT;
     r->enforced = run->sandbox.cgroup.enforces;
@@ -151,7 +152,7 @@ static int run_inside(struct run *run, struct err *err) {
 static int run_with_stdio(struct run *run, struct err *err) {
     const struct run_options *opt = run->opt;
     struct stdio_opts io = {.fd = {0, 1, 2},
-                            .wish = {.force_tty = opt->force_tty, .no_tty = opt->no_tty, .have_landlock = opt->facts->landlock_abi > 0}};
+                            .wish = {.force_tty = opt->force_tty, .no_tty = opt->no_tty}};
     int r;
 
     for (int i = 0; i < 3; i++)

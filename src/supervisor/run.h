@@ -20,6 +20,7 @@ struct run_options {
     char **argv;
     size_t argc;
     bool force_tty, no_tty;
+    bool want_usage; /* measure memory and CPU time */
     bool closed[3]; /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
 };
 

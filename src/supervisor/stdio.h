@@ -18,6 +18,7 @@
  *         n = stdio_poll_fds(&s, pfds, max);  poll(..., min(own timeout, stdio_timeout_ms(&s)))
  *         stdio_handle(&s, pfds, n)
  *         SIGWINCH          stdio_resize(&s)
+ *         SIGCONT           stdio_resume(&s): we were stopped behind our back, and the shell has set its own modes
  *         command stopped   stdio_suspend(&s); tty_stop_job(sig); stdio_resume(&s); continue the command
  *     command ended, everything inside killed:
  *         stdio_finish(&s); while (stdio_drain(&s, signal_fd) == 1) handle the signal

@@ -170,13 +170,21 @@ static void open_dev_tty(struct stdio *s) {
     closep(&s->dev_tty);
 }
 
+/* The user may have used stty while we were stopped; but after a bare SIGSTOP the terminal can still be as we set it. */
+static void look_again(struct stdio *s) {
+    struct termios now, raw = tty_raw(&s->user, s->plan.term != STDIO_TERM_RAW);
+
+    if (tcgetattr(s->tty, &now) == 0 && (now.c_lflag != raw.c_lflag || now.c_iflag != raw.c_iflag))
+        s->user = now;
+}
+
 static void set_raw(struct stdio *s, bool on) {
     struct termios raw;
 
     if (!s->have_user || on == s->raw_on)
         return;
-    if (on && tcgetattr(s->tty, &s->user) < 0) /* the user may have used stty while we were stopped */
-        return;
+    if (on)
+        look_again(s);
     raw = tty_raw(&s->user, s->plan.term != STDIO_TERM_RAW);
     if (tty_set(s->tty, on ? &raw : &s->user) == 0)
         s->raw_on = on;

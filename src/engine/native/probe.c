@@ -47,7 +47,7 @@ struct attempt {
     struct plan plan;
     struct step steps[ARRAY_LEN(steps)];
     int trees[ARRAY_LEN(steps)];
-    int code, idmap, overlay, seccomp;
+    int code, ids, idmap, overlay, seccomp;
     bool cloned;
 };
 
@@ -122,10 +122,11 @@ static int seccomp_try(void) {
 
 static void try_everything(struct attempt *a) {
     const struct plan_ids *ids = &a->plan.ids;
-    int r = ids->by_root ? take_ids(ids) : 0;
 
-    if (r < 0) {
-        a->code = err_sys(&a->launch.err, r, "take the sandbox's ids");
+    a->ids = ids->by_root ? take_ids(ids) : 0;
+    if (a->ids < 0) {
+        a->code = err_sys(&a->launch.err, a->ids, "take the sandbox's ids");
+        a->launch.no_userns = true;
     } else {
         launch_try(a);
         if (ids->by_root)
@@ -178,13 +179,16 @@ static void look_at_launch(struct native_facts *ret) {
         return;
     attempt_init(a);
     attempt_run(a);
+    ret->ids = a->ids;
     ret->launch = a->code;
     ret->launch_userns = a->launch.no_userns;
     ret->launch_cloned = a->cloned;
     ret->seccomp = a->seccomp;
     ret->idmap = a->idmap;
     ret->overlay = a->overlay;
-    snprintf(ret->launch_what, sizeof ret->launch_what, "%s", a->code < 0 && !a->launch.err.msg[0] ? "the attempt was killed" : a->launch.err.msg);
+    ret->launch_err = a->launch.err;
+    if (a->code < 0 && !a->launch.err.code)
+        err_set(&ret->launch_err, a->code, "the process that tried it was killed");
     munmap(a, sizeof *a);
 }
 
@@ -195,6 +199,12 @@ static int look_for(const char *name) {
     if (fd < 0)
         return fd;
     return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+static int memfd_try(void) {
+    CLEANUP(closep) int fd = memfd_create("bawn-doctor", MFD_CLOEXEC);
+
+    return fd < 0 ? -errno : 0;
 }
 
 static int64_t read_switch(const char *path) {
@@ -231,9 +241,25 @@ static void container_word(char out[static TEXT_MAX]) {
             snprintf(out, TEXT_MAX, "%s", text + i + strlen("container="));
 }
 
+/* In the first namespaces of all we are in no container, whatever files the image of a virtual machine was made with. */
+static bool in_first_namespaces(void) {
+    static const struct {
+        const char *path;
+        ino_t first; /* fixed numbers: include/linux/proc_ns.h of the kernel */
+    } known[] = {{"/proc/self/ns/pid", 0xEFFFFFFC}, {"/proc/self/ns/uts", 0xEFFFFFFE}, {"/proc/self/ns/ipc", 0xEFFFFFFF}};
+    struct stat st;
+
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (stat(known[i].path, &st) < 0 || st.st_ino != known[i].first)
+            return false;
+    return true;
+}
+
 static enum container look_around(void) {
     char word[TEXT_MAX], cgroup[TEXT_MAX];
 
+    if (in_first_namespaces())
+        return CONTAINER_NO;
     if (getenv("KUBERNETES_SERVICE_HOST"))
         return CONTAINER_KUBERNETES;
     if (access("/run/.containerenv", F_OK) == 0)
@@ -251,6 +277,7 @@ void native_look(struct native_facts *ret) {
         .root = getuid() == 0,
         .init = look_for("bawn-init"),
         .scope = look_for("bawn-scope"),
+        .memfd = memfd_try(),
         .landlock_abi = landlock_abi(),
         .userns_clone = read_switch("/proc/sys/kernel/unprivileged_userns_clone"),
         .userns_max = read_switch("/proc/sys/user/max_user_namespaces"),

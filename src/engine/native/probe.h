@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/err.h"
 #include "engine/engine.h"
 
 enum container {
@@ -24,12 +25,14 @@ enum { SWITCH_ABSENT = -1, NOT_TRIED = 1 };
 struct native_facts {
     bool root;
     int init, scope;          /* bawn-init and bawn-scope: 0 if found and executable, or -errno */
+    int memfd;                /* memory for the message to bawn-init: 0 or -errno */
     int seccomp;              /* a filter was installed: 0 or -errno */
     int landlock_abi;         /* 0: none */
+    int ids;                  /* root took the sandbox's unprivileged ids: 0 or -errno */
     int launch;               /* namespaces, ids, root of the sandbox: 0 or -errno */
     bool launch_userns;       /* it failed in a way for which jail_launch() permits the weaker rung */
     bool launch_cloned;       /* the namespaces themselves could be made */
-    char launch_what[200];    /* the step that failed */
+    struct err launch_err;    /* the step that failed */
     int idmap;                /* the current directory as an idmapped mount; NOT_TRIED unless root */
     int overlay;              /* overlayfs in the user namespace; NOT_TRIED if the launch failed before */
     int64_t userns_clone;     /* kernel.unprivileged_userns_clone (Debian, Ubuntu) */
@@ -52,6 +55,7 @@ enum userns_cause {
     USERNS_MAX,       /* none allowed, or no more */
     USERNS_CONTAINER, /* the container around us */
     USERNS_APPARMOR,
+    USERNS_IDS,    /* root, but of a user namespace with too few ids, or without the capabilities */
     USERNS_FILTER, /* a seccomp filter that we were started under */
     USERNS_UNKNOWN,
     USERNS_CAUSE_COUNT

@@ -29,6 +29,10 @@ enum container container_guess(const char *word, const char *cgroup_text) {
 }
 
 enum userns_cause native_userns_cause(const struct native_facts *f) {
+    bool may_not_map = f->idmap == -EPERM || f->idmap == -EACCES;
+
+    if (f->ids < 0 || (f->launch == 0 && may_not_map))
+        return USERNS_IDS;
     if (f->launch == 0 || !f->launch_userns)
         return USERNS_FINE;
     if (f->userns_max == 0 || f->launch == -ENOSPC || f->launch == -EUSERS)
@@ -53,8 +57,9 @@ const char *native_userns_why(enum userns_cause cause) {
         [USERNS_MAX] = "no (more) user namespaces are allowed (user.max_user_namespaces)",
         [USERNS_CONTAINER] = "the container around this process refuses user namespaces",
         [USERNS_APPARMOR] = "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1)",
+        [USERNS_IDS] = "root lacks the capabilities, or the ids, to give a sandbox unprivileged ones",
         [USERNS_FILTER] = "a system call filter around this process refuses user namespaces",
-        [USERNS_UNKNOWN] = "the kernel refuses user namespaces (a chroot, or a security module)",
+        [USERNS_UNKNOWN] = "user namespaces are refused, or cannot be used (a chroot, a covered /proc, a security module)",
     };
 
     return why[cause];
@@ -67,6 +72,7 @@ static const char *userns_remedy(enum userns_cause cause) {
         [USERNS_MAX] = "sudo sysctl -w user.max_user_namespaces=15000",
         [USERNS_CONTAINER] = "start the container with the options that 'bawn doctor --fix' prints, or run Bawn on the host",
         [USERNS_APPARMOR] = "install the AppArmor profile that 'bawn doctor --fix' prints",
+        [USERNS_IDS] = "run Bawn as an ordinary user",
         [USERNS_FILTER] = "start Bawn from outside the program that filters its children",
         [USERNS_UNKNOWN] = "run Bawn outside of chroots and other sandboxes; 'dmesg' may name the security module",
     };
@@ -88,6 +94,10 @@ static void PRINTF_LIKE(3, 4) refuse(struct engine_state *s, const char *remedy,
 static bool lacks_base(const struct native_facts *f, struct engine_state *s) {
     if (f->init < 0) {
         refuse(s, "install Bawn again: bawn-init belongs beside bawn or in ../libexec/bawn", "bawn-init: %s", strerror(-f->init));
+        return true;
+    }
+    if (f->memfd < 0) {
+        refuse(s, "boot Linux 5.12 or newer", "no memory for the message to bawn-init (memfd_create): %s", strerror(-f->memfd));
         return true;
     }
     if (f->seccomp < 0) {
@@ -123,11 +133,11 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
     if (lacks_base(f, s))
         return;
     if (cause != USERNS_FINE) {
-        refuse(s, userns_remedy(cause), "%s", native_userns_why(cause));
+        refuse(s, userns_remedy(cause), "%s%s%s", native_userns_why(cause), f->launch < 0 ? ": " : "", f->launch < 0 ? f->launch_err.msg : "");
         return;
     }
     if (f->launch < 0) {
-        refuse(s, f->launch == -ENOSYS ? "boot Linux 5.12 or newer" : "", "%s", f->launch_what);
+        refuse(s, f->launch == -ENOSYS ? "boot Linux 5.12 or newer" : "", "%s", f->launch_err.msg);
         return;
     }
     *s = (struct engine_state){.available = true,
@@ -152,7 +162,7 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
         return;
     }
     if (f->launch < 0 && !f->launch_userns) {
-        refuse(s, "", "taken only where user namespaces cannot be had; here something else is wrong: %s", f->launch_what);
+        refuse(s, "", "taken only where user namespaces cannot be had; here something else is wrong: %s", f->launch_err.msg);
         return;
     }
     *s = (struct engine_state){.available = true,

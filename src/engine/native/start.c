@@ -50,10 +50,10 @@ static void make_limits(const struct engine_request *req, const struct cgroup *c
         m->start.cpu_affinity = (l->cpus_milli + 999) / 1000;
 }
 
-/* Full rung: the mounts are the wall; Landlock says once more what may be written, and that nothing reached through a
- * descriptor or a magic link counts. */
+/* Full rung: the mounts are the wall; Landlock says once more what may be written, whatever a descriptor or a magic link
+ * leads to. */
 static int full_rules(const struct plan *p, struct message *m, struct err *err) {
-    int r = add_rule(m, INIT_ACCESS_EXEC, false, "/", err);
+    int r = 0;
 
     for (size_t i = 0; r >= 0 && i < p->n_steps; i++) {
         const struct step *s = &p->steps[i];
@@ -126,10 +126,10 @@ int native_start_message(const struct engine_request *req, const struct cgroup *
     make_limits(req, cg, &m);
     if (p->rung == RUNG_LANDLOCK) {
         m.start.flags |= INIT_FLAG_NO_PIDNS;
-        m.start.landlock = 2;
+        m.start.landlock = INIT_LANDLOCK_WALL;
         r = bare_rules(p, p->private_dir, &m, err);
     } else if (p->landlock_abi > 0) {
-        m.start.landlock = 1;
+        m.start.landlock = INIT_LANDLOCK_FENCE;
         r = full_rules(p, &m, err);
     }
     if (r < 0)

@@ -562,8 +562,11 @@ static void test_raw_terminal_is_restored(void **state) {
     expect_modes(outer, &user);
     turn(&s, 0);
     expect_modes(outer, &user);
+    user.c_cc[VINTR] = 'y'; /* stty at the shell's prompt */
+    tcsetattr(outer, TCSANOW, &user);
     stdio_resume(&s);
     assert_true(is_raw(outer));
+    stdio_resume(&s); /* SIGSTOP and SIGCONT, which nobody saw: what we set ourselves is not the user's wish */
     stdio_done(&s);
     expect_modes(outer, &user);
     close(slave);
