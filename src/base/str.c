@@ -47,28 +47,27 @@ bool str_is_utf8(const char *s) {
 
 enum { NEAREST_MAX = 40 };
 
+/* Insertions, deletions, replacements and swaps of neighbours. */
 static size_t distance(const char *a, const char *b) {
-    size_t row[NEAREST_MAX + 1], la = strlen(a), lb = strlen(b);
+    size_t rows[3][NEAREST_MAX + 1], la = strlen(a), lb = strlen(b);
 
     if (la > NEAREST_MAX || lb > NEAREST_MAX)
         return SIZE_MAX;
     for (size_t j = 0; j <= lb; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= la; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *two_above = rows[(i + 1) % 3];
 
         row[0] = i;
         for (size_t j = 1; j <= lb; j++) {
-            size_t above = row[j];
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-
-            best = MIN_OF(best, above + 1);
-            best = MIN_OF(best, row[j - 1] + 1);
-            row[j] = best;
-            diagonal = above;
+            row[j] = above[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = MIN_OF(row[j], above[j] + 1);
+            row[j] = MIN_OF(row[j], row[j - 1] + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = MIN_OF(row[j], two_above[j - 2] + 1);
         }
     }
-    return row[lb];
+    return rows[la % 3][lb];
 }
 
 const char *str_nearest(const char *word, const char *const *candidates, size_t n) {

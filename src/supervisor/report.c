@@ -53,6 +53,13 @@ static void describe(const struct run_result *r, enum run_limit which, char out[
 
 static const enum setting limit_setting[RUN_LIMIT_COUNT] = {SETTING_MEMORY, SETTING_PIDS, SETTING_DISK, SETTING_TIMEOUT};
 
+/* "profile tight (/home/u/.config/bawn/profiles/tight.json)" is "profile tight" in one line. */
+static int short_len(const char *origin) {
+    const char *path = strstr(origin, " (");
+
+    return path ? (int)(path - origin) : (int)strlen(origin);
+}
+
 void run_report_limits(const struct run_result *r, const struct settings *s) {
     for (int i = 0; i < RUN_LIMIT_COUNT; i++) {
         const char *origin = s->origin[limit_setting[i]];
@@ -61,7 +68,8 @@ void run_report_limits(const struct run_result *r, const struct settings *s) {
         if (!r->hit[i])
             continue;
         describe(r, (enum run_limit)i, text);
-        log_line("%s reached (%s)", text, origin ? origin : "built-in");
+        origin = origin ? origin : "built-in";
+        log_line("%s reached (%.*s)", text, short_len(origin), origin); /* without the path of the file */
     }
 }
 

@@ -178,6 +178,8 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     if (!run.engine)
         return err->code;
     ret->engine = run.engine->name;
+    if (s->allowed_engines.len && !strv_has(&s->allowed_engines, run.engine->name))
+        return err_set(err, -EPERM, "the organisation's policy does not allow engine '%s'", run.engine->name);
     r = run_check_engine(run.engine, s, err);
     if (r < 0)
         return r;
