@@ -120,8 +120,19 @@ static void fix_filter(const struct doctor_facts *f UNUSED, struct buf *out) {
                   "  systemctl edit UNIT      # [Service] RestrictNamespaces=no and an empty SystemCallFilter=\n");
 }
 
+static bool needs_search(const struct doctor_facts *f) {
+    return caused_by(f, USERNS_UNKNOWN) || (f->native.launch < 0 && caused_by(f, USERNS_FINE) && !in_container(f) && f->native.launch != -ENOSYS);
+}
+
+static void fix_search(const struct doctor_facts *f UNUSED, struct buf *out) {
+    buf_adds(out, "No switch of this kernel explains it. Look for what is around this process, and start Bawn outside of it:\n"
+                  "  sudo ls -di / /proc/1/root/.        # two different numbers: this is a chroot\n"
+                  "  findmnt -R /proc                    # anything mounted below: a covered /proc, as in containers\n"
+                  "  sudo dmesg | tail                   # a security module names what it denied\n");
+}
+
 static bool needs_kernel(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_KERNEL) || older_than(f, 5, 12) || f->native.seccomp < 0;
+    return caused_by(f, USERNS_KERNEL) || f->native.launch == -ENOSYS || older_than(f, 5, 12) || f->native.seccomp < 0 || f->native.memfd < 0;
 }
 
 static void fix_kernel(const struct doctor_facts *f, struct buf *out) {
@@ -239,6 +250,7 @@ const struct fix fixes[] = {
     {"sysctl-max-userns", "allow user namespaces", false, needs_max, fix_max},
     {"container-options", "let the container have sandboxes", false, needs_container_options, fix_container_options},
     {"filter", "leave the system call filter around this process", false, needs_filter, fix_filter},
+    {"search", "find out who refuses", false, needs_search, fix_search},
     {"kernel", "a newer kernel", false, needs_kernel, fix_kernel},
     {"landlock", "switch Landlock on", false, needs_landlock, fix_landlock},
     {"cgroup", "limits by control groups", false, needs_limits, fix_limits},

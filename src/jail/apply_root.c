@@ -2,11 +2,13 @@
  * The root of the sandbox. A tmpfs is stacked on top of "/" in the child's own mount namespace and made the
  * current directory, so host paths still resolve as before while it is being filled. Order matters:
  *
- *   1. directories, files, symlinks, read-only host parts
- *   2. the whole tree read-only, nosuid, nodev, private propagation, in one call
- *   3. what must be writable or special: private areas (subdirectories of the same tmpfs, so that one quota
+ *   1. mount points of everything that comes in step 4, and the private areas themselves, while there is nothing but the tmpfs:
+ *      no folder is ever made, and no mode changed, in a tree of the host
+ *   2. directories, files, symlinks, read-only host parts
+ *   3. the whole tree read-only, nosuid, nodev, private propagation, in one call
+ *   4. what must be writable or special: private areas (subdirectories of the same tmpfs, so that one quota
  *      holds for all of them), devices, /proc, the workspace, extra mounts
- *   4. pivot into it, the host's tree is detached
+ *   5. pivot into it, the host's tree is detached
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +35,7 @@ static const char *rel(const struct step *s) {
     return s->to + 1;
 }
 
-/* mkdir -p below the new root. Existing components, read-only host parts included, are fine. */
+/* mkdir -p below the new root. */
 static int make_dirs(int root, const char *path, mode_t mode) {
     char part[PATH_MAX];
     size_t len = strlen(path);
@@ -47,7 +49,7 @@ static int make_dirs(int root, const char *path, mode_t mode) {
             continue;
         memcpy(part, path, i);
         part[i] = 0;
-        if (mkdirat(root, part, i == len ? mode : 0755) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+        if (mkdirat(root, part, i == len ? mode : 0755) < 0 && errno != EEXIST)
             return -errno;
     }
     return 0;
@@ -279,7 +281,7 @@ int apply_root(struct launch *l) {
     if (r < 0)
         return r;
     r = new_root(l);
-    if (r < 0 || (r = run_steps(l, true)) < 0 || (r = make_late_points(l)) < 0)
+    if (r < 0 || (r = make_late_points(l)) < 0 || (r = run_steps(l, true)) < 0)
         return r;
     r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
     if (r < 0)

@@ -10,21 +10,36 @@
 
 extern char **environ;
 
+/* Canonical form of a home, because it is compared with the workspace's path; NULL if it is no usable path. A home that
+ * does not exist is kept as it is written: it is only a name inside. */
+static int own_home(const char *path, struct strv *owned, const char **ret) {
+    char real[PATH_MAX];
+
+    if (!path || path[0] != '/')
+        return 0;
+    if (!realpath(path, real)) {
+        if (strstr(path, "//") || strstr(path, "/.") || strlen(path) >= sizeof real)
+            return 0;
+        memcpy(real, path, strlen(path) + 1);
+    }
+    if (strv_add(owned, real) < 0)
+        return -ENOMEM;
+    *ret = owned->v[owned->len - 1];
+    return 0;
+}
+
 /* Names and home from /etc/passwd. getpwuid() would load NSS plug-ins into this static program. */
 static int passwd_entry(struct host_facts *f, struct strv *owned) {
     FILE *file = fopen("/etc/passwd", "re");
-    struct passwd *pw;
+    struct passwd *pw = NULL;
     int r = 0;
 
     while (file && (pw = fgetpwent(file)) && pw->pw_uid != f->uid)
         ;
-    if (file && pw) {
+    if (pw) {
         r = strv_add(owned, pw->pw_name);
         f->user = r < 0 ? NULL : owned->v[owned->len - 1];
-        if (r == 0 && !f->home && pw->pw_dir[0] == '/') {
-            r = strv_add(owned, pw->pw_dir);
-            f->home = r < 0 ? NULL : owned->v[owned->len - 1];
-        }
+        r = r < 0 ? r : own_home(pw->pw_dir, owned, &f->passwd_home);
     }
     if (file)
         fclose(file);
@@ -64,14 +79,14 @@ static void root_facts(struct host_facts *f) {
 
 int host_facts(struct host_facts *ret, struct strv *owned, struct err *err) {
     struct host_facts f = {.uid = getuid(), .gid = getgid(), .pid = getpid(), .environ_ = environ, .landlock_abi = landlock_abi()};
-    const char *home = getenv("HOME");
     int r;
 
-    f.home = home && home[0] == '/' ? home : NULL;
     f.umask_ = umask(022);
     umask(f.umask_);
-    if (passwd_entry(&f, owned) < 0)
+    if (passwd_entry(&f, owned) < 0 || own_home(getenv("HOME"), owned, &f.home) < 0)
         return err_oom(err);
+    if (!f.home)
+        f.home = f.passwd_home;
     r = workspace_facts(&f, owned, err);
     if (r < 0)
         return r;

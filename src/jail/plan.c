@@ -56,9 +56,15 @@ static const char *const never_workspace[] = {"/",    "/bin", "/boot", "/dev",  
 /* Nor anything below these. */
 static const char *const never_below[] = {"/dev/", "/proc/", "/sys/", "/run/", "/boot/", "/var/run/"};
 
+/* True if dir is path or one of its parents. */
+static bool holds(const char *dir, const char *path) {
+    size_t n = strlen(dir);
+
+    return path && strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
+}
+
 static int check_workspace(const struct host_facts *h, struct err *err) {
     const char *ws = h->workspace;
-    size_t n = strlen(ws);
 
     for (size_t i = 0; i < ARRAY_LEN(never_workspace); i++)
         if (str_eq(ws, never_workspace[i]))
@@ -66,7 +72,7 @@ static int check_workspace(const struct host_facts *h, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(never_below); i++)
         if (str_starts(ws, never_below[i]))
             return err_set(err, -EPERM, "'%s' cannot be the workspace: nothing below %s can", ws, never_below[i]);
-    if (h->home && str_starts(h->home, ws) && (h->home[n] == 0 || h->home[n] == '/'))
+    if (holds(ws, h->home) || holds(ws, h->passwd_home))
         return err_set(err, -EPERM, "'%s' cannot be the workspace: your home, with its keys and tokens, would be inside; go to a project folder or use -C DIR", ws);
     return 0;
 }
@@ -110,6 +116,18 @@ static char *joined(const char *dir, const char *name) {
     return asprintf(&s, "%s/%s", dir, name) < 0 ? NULL : s;
 }
 
+/* The user's own path, so that messages and caches agree on it, unless something else has to be there. */
+static const char *home_inside(const struct host_facts *h) {
+    static const char *const taken[] = {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr", "/workspace"};
+
+    if (h->uid == 0 || !h->home || h->home[1] == 0)
+        return "/home/bawn";
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+        if (holds(taken[i], h->home))
+            return "/home/bawn";
+    return h->home;
+}
+
 /* Home and /tmp: mounts of the sandbox's own, or, where nothing can be mounted, a folder made for this run. */
 static int make_places(const struct host_facts *h, struct plan *p, struct err *err) {
     p->workspace = plan_own(p, strdup(h->workspace));
@@ -118,7 +136,7 @@ static int make_places(const struct host_facts *h, struct plan *p, struct err *e
         p->home = p->private_dir ? plan_own(p, joined(p->private_dir, "home")) : NULL;
         p->tmp = p->private_dir ? plan_own(p, joined(p->private_dir, "tmp")) : NULL;
     } else {
-        p->home = plan_own(p, strdup(p->ids.by_root || !h->home ? "/home/bawn" : h->home));
+        p->home = plan_own(p, strdup(home_inside(h)));
         p->tmp = "/tmp";
     }
     return p->workspace && p->home && p->tmp ? 0 : err_oom(err);

@@ -62,7 +62,8 @@ struct host_facts {
     gid_t gid;
     pid_t pid;
     const char *user; /* login name; NULL: unknown */
-    const char *home; /* the user's home; NULL: unknown */
+    const char *home;        /* $HOME, or else the one of /etc/passwd; canonical; NULL: unknown */
+    const char *passwd_home; /* the one of /etc/passwd; canonical; NULL: unknown */
     const char *workspace; /* absolute, canonical */
     uid_t workspace_uid;
     gid_t workspace_gid;

@@ -104,14 +104,15 @@ RECEIVE = """
     data, anc, flags, addr = s.recvmsg(1, 1024)
     if not anc: return False
     folder = array.array("i", anc[0][2][:4])[0]
-    return os.read(os.open(".ssh/id_ed25519", os.O_RDONLY, dir_fd=folder), 100)
+    return os.write(os.open(".ssh/id_ed25519", os.O_WRONLY | os.O_APPEND, dir_fd=folder), b"owned")
 """
 
 
-def test_a_folder_passed_by_an_accomplice_outside_stays_shut(runner, pyprobe, secret):
-    """Claim: even with a descriptor of the host's folder in hand, Landlock lets nothing below it be opened (26).
+def test_a_folder_passed_by_an_accomplice_outside_cannot_be_written(runner, pyprobe, secret):
+    """Claim: even with a descriptor of the host's folder in hand, Landlock lets nothing below it be written (26).
 
-    The residual, stated in SECURITY.md: a socket that a host process puts into the workspace can be called from inside."""
+    The residual, stated in SECURITY.md: a socket that a host process puts into the workspace can be called from inside, and what
+    that process hands over can be read."""
     address = str(runner.workspace / "service.sock")
     for half in ("outside", "inside"):
         with listening(runner, address) as s:
@@ -122,6 +123,7 @@ def test_a_folder_passed_by_an_accomplice_outside_stays_shut(runner, pyprobe, se
             s.shutdown(socket.SHUT_RDWR)
             accomplice.join()
         assert r.rc == (0 if half == "outside" else 3), r
+    assert secret.read_text().count("owned") == 1, "once from the outside half, never from inside"
 
 
 @contextlib.contextmanager

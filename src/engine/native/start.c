@@ -43,7 +43,7 @@ static void make_limits(const struct engine_request *req, const struct cgroup *c
     if (l->pids && !cg->enforces.pids)
         add_rlimit(m, RLIMIT_NPROC, l->pids);
     if (l->memory && !cg->enforces.memory) {
-        add_rlimit(m, RLIMIT_DATA, l->memory);
+        add_rlimit(m, RLIMIT_DATA, l->memory + l->memory / 4); /* above the watchdog's limit, so that it can name the hit */
         m->start.watch_memory = l->memory;
     }
     if (l->cpus_milli && !cg->enforces.cpu)
