@@ -16,7 +16,8 @@ struct buf {
     bool failed;
 };
 
-#define BUF_INIT(max) {.ceiling = (max)}
+#define BUF_INIT(max) \
+    { .ceiling = (max) }
 
 void buf_done(struct buf *b);
 void buf_clear(struct buf *b);

@@ -28,8 +28,8 @@ struct err {
 
 /* Each returns r, so that a failing function can say `return err_set(...)`. err may be NULL. */
 int err_set(struct err *err, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);
-int err_sys(struct err *err, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);   /* adds ": <strerror(-r)>" */
-int err_usage(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);        /* -EINVAL, exit status 64 */
+int err_sys(struct err *err, int r, const char *fmt, ...) PRINTF_LIKE(3, 4); /* adds ": <strerror(-r)>" */
+int err_usage(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);      /* -EINVAL, exit status 64 */
 int err_oom(struct err *err);
 
 /* Puts "context: " in front of a message that is already there; returns r. */

@@ -14,11 +14,11 @@
 #define CLEANUP(f) __attribute__((cleanup(f)))
 
 /* Hand an owned value over: the old owner is left empty, so that its cleanup does nothing. */
-#define TAKE(var, empty)                 \
-    ({                                   \
-        __auto_type taken_ = (var);      \
-        (var) = (empty);                 \
-        taken_;                          \
+#define TAKE(var, empty)            \
+    ({                              \
+        __auto_type taken_ = (var); \
+        (var) = (empty);            \
+        taken_;                     \
     })
 #define TAKE_PTR(p) TAKE(p, NULL)
 #define TAKE_FD(fd) TAKE(fd, -1)

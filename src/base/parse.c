@@ -51,9 +51,20 @@ static const struct unit *unit_find(const struct unit *units, size_t n, const ch
 
 int parse_size(const char *s, uint64_t *ret_bytes, struct err *err) {
     static const struct unit units[] = {
-        {"", 1},           {"b", 1},           {"k", 1ull << 10}, {"kb", 1ull << 10}, {"kib", 1ull << 10},
-        {"m", 1ull << 20}, {"mb", 1ull << 20}, {"mib", 1ull << 20}, {"g", 1ull << 30}, {"gb", 1ull << 30},
-        {"gib", 1ull << 30}, {"t", 1ull << 40}, {"tb", 1ull << 40}, {"tib", 1ull << 40},
+        {"", 1},
+        {"b", 1},
+        {"k", 1ull << 10},
+        {"kb", 1ull << 10},
+        {"kib", 1ull << 10},
+        {"m", 1ull << 20},
+        {"mb", 1ull << 20},
+        {"mib", 1ull << 20},
+        {"g", 1ull << 30},
+        {"gb", 1ull << 30},
+        {"gib", 1ull << 30},
+        {"t", 1ull << 40},
+        {"tb", 1ull << 40},
+        {"tib", 1ull << 40},
     };
     const uint64_t ceiling = 1ull << PARSE_SIZE_MAX_LOG2;
     const struct unit *u;

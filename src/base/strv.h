@@ -9,7 +9,7 @@ struct strv {
 };
 
 void strv_done(struct strv *s);
-int strv_add(struct strv *s, const char *item);                /* copies */
-int strv_add_take(struct strv *s, char *item);                 /* owns item from now on, also on failure */
+int strv_add(struct strv *s, const char *item); /* copies */
+int strv_add_take(struct strv *s, char *item);  /* owns item from now on, also on failure */
 int strv_addf(struct strv *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool strv_has(const struct strv *s, const char *item);

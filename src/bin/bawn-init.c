@@ -55,8 +55,7 @@ static int read_start(struct init *in, struct err *err) {
     return r < 0 ? err_sys(err, r, "the start message is not understood") : 0;
 }
 
-static void on_child(int sig UNUSED) {
-}
+static void on_child(int sig UNUSED) {}
 
 /* SIGCHLD only wakes ppoll(); everything else that could stop or end us is blocked. */
 static void set_signals(struct init *in) {

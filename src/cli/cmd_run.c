@@ -24,7 +24,8 @@ static int confirm(struct err *err) {
     char answer[16];
     ssize_t n;
 
-    log_line("WARNING: without a sandbox the command can read your keys and tokens, change any of your files and use the network");
+    log_line(
+        "WARNING: without a sandbox the command can read your keys and tokens, change any of your files and use the network");
     if (tty < 0 || !isatty(STDIN_FILENO))
         return err_usage(err, "--no-sandbox without a terminal needs --yes-unsandboxed");
     if (fd_write_all(tty, "bawn: run it unprotected? [y/N] ", 32) < 0)
@@ -77,8 +78,15 @@ static int check_network(const struct settings *s, struct err *err) {
                    s->network == NETWORK_FULL ? "full" : "limited", s->origin[SETTING_NETWORK]);
 }
 
-static int run_sandboxed(const struct run_args *a, const struct host_facts *facts, const struct settings *s, const bool closed[3], struct err *err) {
-    struct run_options opt = {.settings = s, .facts = facts, .argv = a->argv, .argc = a->argc, .force_tty = a->tty, .no_tty = a->no_tty, .want_usage = a->json,
+static int run_sandboxed(const struct run_args *a, const struct host_facts *facts, const struct settings *s, const bool closed[3],
+                         struct err *err) {
+    struct run_options opt = {.settings = s,
+                              .facts = facts,
+                              .argv = a->argv,
+                              .argc = a->argc,
+                              .force_tty = a->tty,
+                              .no_tty = a->no_tty,
+                              .want_usage = a->json,
                               .closed = {closed[0], closed[1], closed[2]}};
     struct run_result result;
     int r = check_network(s, err);

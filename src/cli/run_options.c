@@ -24,7 +24,8 @@ const struct opt run_opts[N_RUN_OPTS] = {
     {RUN_OPT_ENV, 0, "env", "NAME[=VALUE]", "set a variable, or pass the one of this name on", NULL},
     {RUN_OPT_MOUNT, 0, "mount", "FROM[:TO][:ro|rw]", "show another file or folder inside, read-only unless rw", "@dir"},
     {RUN_OPT_WORKSPACE, 'w', "workspace", "MODE", "direct (default) or ro (read-only)", "direct|ro"},
-    {RUN_OPT_SANDBOX, 0, "sandbox", "[=MODE]", "auto (default), or require: refuse anything less than the full sandbox", "auto|require"},
+    {RUN_OPT_SANDBOX, 0, "sandbox", "[=MODE]", "auto (default), or require: refuse anything less than the full sandbox",
+     "auto|require"},
     {RUN_OPT_NO_SANDBOX, 0, "no-sandbox", NULL, "run without any protection, after a warning", NULL},
     {RUN_OPT_YES, 0, "yes-unsandboxed", NULL, "with --no-sandbox: do not ask (needed without a terminal)", NULL},
     {RUN_OPT_TTY, 0, "tty", NULL, "give the command a terminal even if there is none", NULL},
@@ -40,9 +41,18 @@ static const char **text_slot(struct run_args *a, int id) {
         enum run_opt id;
         const char **slot;
     } slots[] = {
-        {RUN_OPT_DIR, &a->dir},       {RUN_OPT_PROFILE, &f->profile}, {RUN_OPT_AGENT, &a->agent},     {RUN_OPT_ENGINE, &f->engine},
-        {RUN_OPT_IMAGE, &f->image},   {RUN_OPT_CPUS, &f->cpus},       {RUN_OPT_MEMORY, &f->memory},   {RUN_OPT_SWAP, &f->swap},
-        {RUN_OPT_PIDS, &f->pids},     {RUN_OPT_DISK, &f->disk},       {RUN_OPT_TIMEOUT, &f->timeout}, {RUN_OPT_NETWORK, &f->network},
+        {RUN_OPT_DIR, &a->dir},
+        {RUN_OPT_PROFILE, &f->profile},
+        {RUN_OPT_AGENT, &a->agent},
+        {RUN_OPT_ENGINE, &f->engine},
+        {RUN_OPT_IMAGE, &f->image},
+        {RUN_OPT_CPUS, &f->cpus},
+        {RUN_OPT_MEMORY, &f->memory},
+        {RUN_OPT_SWAP, &f->swap},
+        {RUN_OPT_PIDS, &f->pids},
+        {RUN_OPT_DISK, &f->disk},
+        {RUN_OPT_TIMEOUT, &f->timeout},
+        {RUN_OPT_NETWORK, &f->network},
         {RUN_OPT_WORKSPACE, &f->workspace_mode},
     };
 

@@ -14,7 +14,7 @@ struct verb {
     const struct opt *opts;
     size_t n_opts;
     int (*run)(const struct verb *self, int argc, char **argv); /* argv[0] is the last word of name; returns the exit status */
-    bool hidden;             /* for tests and generators only */
+    bool hidden;                                                /* for tests and generators only */
 };
 
 extern const struct verb *const verbs[];
@@ -23,6 +23,6 @@ extern const size_t n_verbs;
 /* Finds the verb that the command line names and runs it; returns the exit status. */
 int verb_dispatch(int argc, char **argv);
 
-void verb_help(const struct verb *v);                  /* to stdout */
+void verb_help(const struct verb *v); /* to stdout */
 /* Prints "bawn: <message>" and, for usage errors, where help is. Returns the exit status. */
 int verb_fail(const struct verb *v, const struct err *err);

@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
-const char *const guarantee_names[GUARANTEE_COUNT] = {"files", "processes", "network", "sockets", "syscalls", "cpu",
-                                                      "memory", "pids", "disk", "time", "end"};
+const char *const guarantee_names[GUARANTEE_COUNT] = {"files",  "processes", "network", "sockets", "syscalls", "cpu",
+                                                      "memory", "pids",      "disk",    "time",    "end"};
 
 const char *const guarantee_meaning[GUARANTEE_COUNT] = {
     "nothing of the host but the workspace and read-only tools",

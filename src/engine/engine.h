@@ -28,7 +28,7 @@ enum guarantee {
     KEEPS_PIDS = 1 << 7,
     KEEPS_DISK = 1 << 8,
     KEEPS_TIME = 1 << 9,
-    KEEPS_END = 1 << 10       /* nothing outlives the run */
+    KEEPS_END = 1 << 10 /* nothing outlives the run */
 };
 enum { GUARANTEE_COUNT = 11 };
 extern const char *const guarantee_names[GUARANTEE_COUNT];   /* "files", ... */
@@ -37,18 +37,18 @@ extern const char *const guarantee_meaning[GUARANTEE_COUNT]; /* a clause for peo
 /* One rung or variant of an engine, as this host has it. */
 struct engine_state {
     bool available;
-    unsigned keeps;     /* set of enum guarantee */
-    char why[240];      /* why it is not available, or not whole; "" if all is well */
-    char remedy[400];   /* what a person can type; "" if nothing */
+    unsigned keeps;   /* set of enum guarantee */
+    char why[240];    /* why it is not available, or not whole; "" if all is well */
+    char remedy[400]; /* what a person can type; "" if nothing */
 };
 
 /* What the caller wants started. */
 struct engine_request {
     const struct settings *settings;
     struct plan *plan;
-    int stdio[3];         /* what becomes 0, 1, 2 inside; -1: nothing */
-    unsigned tty;         /* set of enum init_flag TTY bits; 0: no terminal */
-    sigset_t old_mask;    /* the signal mask of the command */
+    int stdio[3];      /* what becomes 0, 1, 2 inside; -1: nothing */
+    unsigned tty;      /* set of enum init_flag TTY bits; 0: no terminal */
+    sigset_t old_mask; /* the signal mask of the command */
 };
 
 /* A sandbox that runs. The supervisor talks to its PID 1 through `control`. */
@@ -60,7 +60,8 @@ struct sandbox {
     struct cgroup_host cgroup_host;
     char private_dir[128]; /* landlock rung: removed at the end; "" otherwise */
 };
-#define SANDBOX_INIT {.pid = -1, .pidfd = -1, .control = -1, .cgroup = CGROUP_INIT}
+#define SANDBOX_INIT \
+    { .pid = -1, .pidfd = -1, .control = -1, .cgroup = CGROUP_INIT }
 
 struct engine_ops {
     const char *name, *summary;

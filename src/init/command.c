@@ -13,7 +13,7 @@ enum { STACK = 128 * 1024, PATH_BUF = 4096, INIT_SCRIPT_ARGS_MAX = 4096 };
 
 struct child {
     struct init *in;
-    int exec_errno;  /* results, written by the child into our memory */
+    int exec_errno; /* results, written by the child into our memory */
     struct err err;
 };
 

@@ -16,9 +16,9 @@
 
 struct init {
     struct init_start start;
-    char *bytes;       /* what `start` points into */
+    char *bytes; /* what `start` points into */
     int control;
-    int tty;           /* slave of the pty, -1: none */
+    int tty; /* slave of the pty, -1: none */
     pid_t command;
     sigset_t old_mask; /* for the command */
 };
@@ -34,5 +34,5 @@ int lockdown(const struct init_start *s, struct err *err);
 int command_start(struct init *in, int *ret_errno, struct err *err);
 
 /* tree.c */
-int tree_kill_descendants(void);          /* until none is left */
+int tree_kill_descendants(void);             /* until none is left */
 uint64_t tree_memory(bool only_descendants); /* bytes of anonymous memory, all together */

@@ -15,12 +15,12 @@ struct cgroup;
 
 struct launch {
     const struct plan *plan;
-    struct cgroup *cgroup;  /* entered by the child */
-    int init_fd;            /* the bawn-init program */
-    int control_fd;         /* the child's end of the control socket */
-    int start_fd;           /* memfd with the encoded struct init_start */
-    int stdio[3];           /* what becomes 0, 1, 2; -1: /dev/null of the sandbox */
-    sigset_t old_mask;      /* the signal mask the command shall have */
+    struct cgroup *cgroup; /* entered by the child */
+    int init_fd;           /* the bawn-init program */
+    int control_fd;        /* the child's end of the control socket */
+    int start_fd;          /* memfd with the encoded struct init_start */
+    int stdio[3];          /* what becomes 0, 1, 2; -1: /dev/null of the sandbox */
+    sigset_t old_mask;     /* the signal mask the command shall have */
 
     /* results */
     pid_t pid;

@@ -29,7 +29,6 @@
 enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, PRIVATE_INODES_MAX = 1000000, BYTES_PER_INODE = 4096 };
 #define ATTR_NOSUID_NODEV (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-
 /* Where it goes, relative to the new root. */
 static const char *rel(const struct step *s) {
     return s->to + 1;
@@ -187,9 +186,10 @@ static int do_user_tree(struct launch *l, const struct step *s) {
 }
 
 static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step *) = {
-    [STEP_DIR] = do_dir,       [STEP_SYMLINK] = do_symlink, [STEP_FILE] = do_file,           [STEP_RO] = do_ro,
-    [STEP_PRIVATE] = do_private, [STEP_DEVICE] = do_device, [STEP_PTS] = do_pts,             [STEP_PROC] = do_proc,
-    [STEP_PROC_RO] = do_proc_ro, [STEP_MASK] = do_mask,     [STEP_WORKSPACE] = do_user_tree, [STEP_EXTRA] = do_user_tree,
+    [STEP_DIR] = do_dir,   [STEP_SYMLINK] = do_symlink,     [STEP_FILE] = do_file,
+    [STEP_RO] = do_ro,     [STEP_PRIVATE] = do_private,     [STEP_DEVICE] = do_device,
+    [STEP_PTS] = do_pts,   [STEP_PROC] = do_proc,           [STEP_PROC_RO] = do_proc_ro,
+    [STEP_MASK] = do_mask, [STEP_WORKSPACE] = do_user_tree, [STEP_EXTRA] = do_user_tree,
 };
 
 static bool before_sealing(enum step_kind kind) {
@@ -205,8 +205,8 @@ static int run_steps(struct launch *l, bool before) {
             continue;
         r = step_fn[s->kind](l, s);
         if (r < 0)
-            return err_sys(&l->err, r, "sandbox root: %s '%s'%s%s", step_kind_names[s->kind], s->to, s->kind == STEP_EXTRA ? " from " : "",
-                           s->kind == STEP_EXTRA ? s->from : "");
+            return err_sys(&l->err, r, "sandbox root: %s '%s'%s%s", step_kind_names[s->kind], s->to,
+                           s->kind == STEP_EXTRA ? " from " : "", s->kind == STEP_EXTRA ? s->from : "");
     }
     return 0;
 }

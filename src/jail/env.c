@@ -10,8 +10,8 @@
 #include "jail/plan.h"
 
 static const char *const passed[] = {
-    "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LANG", "LANGUAGE", "TZ", "CI", "EDITOR", "VISUAL", "PAGER",
-    "COLUMNS", "LINES", "SOURCE_DATE_EPOCH", "MAKEFLAGS", "DEBIAN_FRONTEND",
+    "TERM",   "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE",    "LANG",      "LANGUAGE",        "TZ", "CI",
+    "EDITOR", "VISUAL",    "PAGER",    "COLUMNS",     "LINES",    "SOURCE_DATE_EPOCH", "MAKEFLAGS", "DEBIAN_FRONTEND",
 };
 
 /* Folders a PATH entry may lead to; the others do not exist inside. */

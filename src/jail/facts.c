@@ -78,7 +78,8 @@ static void root_facts(struct host_facts *f) {
 }
 
 int host_facts(struct host_facts *ret, struct strv *owned, struct err *err) {
-    struct host_facts f = {.uid = getuid(), .gid = getgid(), .pid = getpid(), .environ_ = environ, .landlock_abi = landlock_abi()};
+    struct host_facts f = {
+        .uid = getuid(), .gid = getgid(), .pid = getpid(), .environ_ = environ, .landlock_abi = landlock_abi()};
     int r;
 
     f.umask_ = umask(022);

@@ -126,7 +126,8 @@ static int idmap_tree(const struct plan *p, const struct step *s, struct err *er
         return err_sys(err, userns, "user namespace for mapping the owner of '%s'", s->from);
     r = mount_idmap(tree, userns);
     if (r < 0)
-        return err_sys(err, r, "map the owner of '%s' (its file system must support idmapped mounts; else run Bawn as the owner)", s->from);
+        return err_sys(err, r, "map the owner of '%s' (its file system must support idmapped mounts; else run Bawn as the owner)",
+                       s->from);
     return TAKE_FD(tree);
 }
 
@@ -158,7 +159,8 @@ static void return_ids(void) {
 }
 
 static int clone_child(struct launch *l, struct err *err) {
-    unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
+    unsigned long flags =
+        CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
     int cgroup_fd = cgroup_clone_fd(l->cgroup);
     pid_t pid = -ENOSYS;
 

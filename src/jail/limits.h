@@ -8,6 +8,6 @@ struct limits {
     uint64_t memory;     /* bytes */
     uint64_t swap;       /* bytes on top of memory */
     uint64_t pids;
-    uint64_t disk;       /* bytes: all private areas together, and growth of the workspace */
+    uint64_t disk; /* bytes: all private areas together, and growth of the workspace */
     uint64_t timeout_ms;
 };

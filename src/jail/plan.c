@@ -9,8 +9,8 @@
 const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_LANDLOCK] = "landlock"};
 
 const char *const step_kind_names[STEP_KIND_COUNT] = {
-    [STEP_DIR] = "dir",         [STEP_SYMLINK] = "symlink", [STEP_FILE] = "file",       [STEP_RO] = "read-only",
-    [STEP_PRIVATE] = "private", [STEP_DEVICE] = "device",   [STEP_PTS] = "devpts",      [STEP_PROC] = "proc",
+    [STEP_DIR] = "dir",         [STEP_SYMLINK] = "symlink", [STEP_FILE] = "file",           [STEP_RO] = "read-only",
+    [STEP_PRIVATE] = "private", [STEP_DEVICE] = "device",   [STEP_PTS] = "devpts",          [STEP_PROC] = "proc",
     [STEP_PROC_RO] = "proc-ro", [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_EXTRA] = "mount",
 };
 
@@ -50,9 +50,9 @@ static void make_ids(const struct host_facts *h, struct plan_ids *ids) {
 }
 
 /* Folders that hold other people's sockets, secrets or the system itself: never a workspace. */
-static const char *const never_workspace[] = {"/",    "/bin", "/boot", "/dev",     "/etc", "/home", "/lib",     "/lib64", "/mnt",
-                                              "/opt", "/proc", "/root", "/run",    "/sbin", "/srv", "/sys",     "/tmp",   "/usr",
-                                              "/var", "/var/lib", "/var/tmp", "/var/run", "/workspace"};
+static const char *const never_workspace[] = {"/",    "/bin", "/boot", "/dev",     "/etc",     "/home",    "/lib",      "/lib64",
+                                              "/mnt", "/opt", "/proc", "/root",    "/run",     "/sbin",    "/srv",      "/sys",
+                                              "/tmp", "/usr", "/var",  "/var/lib", "/var/tmp", "/var/run", "/workspace"};
 /* Nor anything below these. */
 static const char *const never_below[] = {"/dev/", "/proc/", "/sys/", "/run/", "/boot/", "/var/run/"};
 
@@ -68,12 +68,17 @@ static int check_workspace(const struct host_facts *h, struct err *err) {
 
     for (size_t i = 0; i < ARRAY_LEN(never_workspace); i++)
         if (str_eq(ws, never_workspace[i]))
-            return err_set(err, -EPERM, "'%s' cannot be the workspace (it holds more than a project); go to a project folder or use -C DIR", ws);
+            return err_set(err, -EPERM,
+                           "'%s' cannot be the workspace (it holds more than a project); go to a project folder or use -C DIR",
+                           ws);
     for (size_t i = 0; i < ARRAY_LEN(never_below); i++)
         if (str_starts(ws, never_below[i]))
             return err_set(err, -EPERM, "'%s' cannot be the workspace: nothing below %s can", ws, never_below[i]);
     if (holds(ws, h->home) || holds(ws, h->passwd_home))
-        return err_set(err, -EPERM, "'%s' cannot be the workspace: your home, with its keys and tokens, would be inside; go to a project folder or use -C DIR", ws);
+        return err_set(
+            err, -EPERM,
+            "'%s' cannot be the workspace: your home, with its keys and tokens, would be inside; go to a project folder or use -C DIR",
+            ws);
     return 0;
 }
 
@@ -118,7 +123,8 @@ static char *joined(const char *dir, const char *name) {
 
 /* The user's own path, so that messages and caches agree on it, unless something else has to be there. */
 static const char *home_inside(const struct host_facts *h) {
-    static const char *const taken[] = {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr", "/workspace"};
+    static const char *const taken[] = {"/bin",    "/boot", "/dev", "/etc",  "/lib", "/lib32", "/lib64",
+                                        "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr",   "/workspace"};
 
     if (h->uid == 0 || !h->home || h->home[1] == 0)
         return "/home/bawn";

@@ -24,18 +24,18 @@ extern const char *const rung_names[RUNG_COUNT];
 const char *rung_lacks(enum rung rung);
 
 enum step_kind {
-    STEP_DIR,      /* an empty directory of the read-only root */
-    STEP_SYMLINK,  /* from: its target */
-    STEP_FILE,     /* from: its content */
-    STEP_RO,       /* host path, read-only, with whatever is mounted below */
-    STEP_PRIVATE,  /* writable directory of the sandbox's own; mode in `mode` */
-    STEP_DEVICE,   /* host device node */
-    STEP_PTS,      /* own devpts */
-    STEP_PROC,     /* own procfs */
-    STEP_PROC_RO,  /* a part of /proc, read-only */
-    STEP_MASK,     /* a part of /proc, hidden */
-    STEP_WORKSPACE,/* the current directory of the supervisor */
-    STEP_EXTRA,    /* a mount the user asked for */
+    STEP_DIR,       /* an empty directory of the read-only root */
+    STEP_SYMLINK,   /* from: its target */
+    STEP_FILE,      /* from: its content */
+    STEP_RO,        /* host path, read-only, with whatever is mounted below */
+    STEP_PRIVATE,   /* writable directory of the sandbox's own; mode in `mode` */
+    STEP_DEVICE,    /* host device node */
+    STEP_PTS,       /* own devpts */
+    STEP_PROC,      /* own procfs */
+    STEP_PROC_RO,   /* a part of /proc, read-only */
+    STEP_MASK,      /* a part of /proc, hidden */
+    STEP_WORKSPACE, /* the current directory of the supervisor */
+    STEP_EXTRA,     /* a mount the user asked for */
     STEP_KIND_COUNT
 };
 extern const char *const step_kind_names[STEP_KIND_COUNT];
@@ -52,7 +52,7 @@ struct step {
 struct plan_ids {
     uid_t inside_uid, host_uid, workspace_uid;
     gid_t inside_gid, host_gid, workspace_gid;
-    bool by_root; /* started by root: mounts of the user's files are idmapped */
+    bool by_root;     /* started by root: mounts of the user's files are idmapped */
     const char *user; /* name inside */
 };
 
@@ -61,10 +61,10 @@ struct host_facts {
     uid_t uid;
     gid_t gid;
     pid_t pid;
-    const char *user; /* login name; NULL: unknown */
+    const char *user;        /* login name; NULL: unknown */
     const char *home;        /* $HOME, or else the one of /etc/passwd; canonical; NULL: unknown */
     const char *passwd_home; /* the one of /etc/passwd; canonical; NULL: unknown */
-    const char *workspace; /* absolute, canonical */
+    const char *workspace;   /* absolute, canonical */
     uid_t workspace_uid;
     gid_t workspace_gid;
     mode_t umask_;

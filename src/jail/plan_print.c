@@ -89,8 +89,8 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
     line(out, "profile", s->profile ? s->profile : "none", s->origin[SETTING_PROFILE]);
     line(out, "workspace", p->workspace, NULL);
     line(out, "home", p->home, NULL);
-    snprintf(ids, sizeof ids, "%u:%u inside, %u:%u on the host%s", p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid, p->ids.host_gid,
-             p->ids.by_root ? ", the workspace's files idmapped" : "");
+    snprintf(ids, sizeof ids, "%u:%u inside, %u:%u on the host%s", p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid,
+             p->ids.host_gid, p->ids.by_root ? ", the workspace's files idmapped" : "");
     line(out, "user", ids, NULL);
     line(out, "network", "none", s->origin[SETTING_NETWORK]);
     limit_lines(p, s, out);
@@ -166,12 +166,13 @@ void plan_print_json(const struct plan *p, const struct settings *s, struct buf 
     json_string(out, "workspace", p->workspace);
     buf_addc(out, ',');
     json_string(out, "home", p->home);
-    buf_addf(out, ",\"inside_uid\":%u,\"inside_gid\":%u,\"host_uid\":%u,\"host_gid\":%u,\"idmapped\":%s,\"network\":\"none\"", p->ids.inside_uid,
-             p->ids.inside_gid, p->ids.host_uid, p->ids.host_gid, p->ids.by_root ? "true" : "false");
+    buf_addf(out, ",\"inside_uid\":%u,\"inside_gid\":%u,\"host_uid\":%u,\"host_gid\":%u,\"idmapped\":%s,\"network\":\"none\"",
+             p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid, p->ids.host_gid, p->ids.by_root ? "true" : "false");
     buf_addf(out,
-             ",\"limits\":{\"cpus\":%" PRIu64 ".%03" PRIu64 ",\"memory\":%" PRIu64 ",\"swap\":%" PRIu64 ",\"pids\":%" PRIu64 ",\"disk\":%" PRIu64
-             ",\"timeout_ms\":%" PRIu64 ",\"private\":%" PRIu64 "},\"landlock_abi\":%d",
-             l->cpus_milli / 1000, l->cpus_milli % 1000, l->memory, l->swap, l->pids, l->disk, l->timeout_ms, p->private_size, p->landlock_abi);
+             ",\"limits\":{\"cpus\":%" PRIu64 ".%03" PRIu64 ",\"memory\":%" PRIu64 ",\"swap\":%" PRIu64 ",\"pids\":%" PRIu64
+             ",\"disk\":%" PRIu64 ",\"timeout_ms\":%" PRIu64 ",\"private\":%" PRIu64 "},\"landlock_abi\":%d",
+             l->cpus_milli / 1000, l->cpus_milli % 1000, l->memory, l->swap, l->pids, l->disk, l->timeout_ms, p->private_size,
+             p->landlock_abi);
     json_strings(out, "env", p->env.v, p->env.len);
     json_strings(out, "command", p->argv, p->argc);
     json_origins(s, out);

@@ -32,10 +32,43 @@ static const struct step skeleton[] = {
  * (passwords of network shares), not the configuration of daemons, not npmrc, pip.conf or environment (tokens). Every
  * entry costs a start about 10 us, so what programs do well without is not here. */
 static const char *const etc_shared[] = {
-    "ImageMagick-6", "alternatives", "bash.bashrc", "chromium.d", "crypto-policies", "debian_version", "fonts", "gitconfig", "inputrc", "java",
-    "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "lsb-release", "maven",
-    "mime.types", "os-release", "perl", "php", "pki/tls/certs", "pki/ca-trust/extracted", "profile", "profile.d", "protocols", "services", "sgml",
-    "ssl/certs", "ssl/openssl.cnf", "texmf", "timezone", "vim", "xml", "zsh",
+    "ImageMagick-6",
+    "alternatives",
+    "bash.bashrc",
+    "chromium.d",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "gitconfig",
+    "inputrc",
+    "java",
+    "java-11-openjdk",
+    "java-17-openjdk",
+    "java-21-openjdk",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "lsb-release",
+    "maven",
+    "mime.types",
+    "os-release",
+    "perl",
+    "php",
+    "pki/tls/certs",
+    "pki/ca-trust/extracted",
+    "profile",
+    "profile.d",
+    "protocols",
+    "services",
+    "sgml",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "texmf",
+    "timezone",
+    "vim",
+    "xml",
+    "zsh",
 };
 
 static const char nsswitch[] = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
@@ -108,7 +141,8 @@ static int add_root_names(const struct host_facts *h, struct plan *p, struct err
 
 static int add_etc_shared(struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++) {
-        int r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, fmt2("/etc/%s", etc_shared[i]), fmt2("/etc/%s", etc_shared[i]), err);
+        int r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, fmt2("/etc/%s", etc_shared[i]),
+                         fmt2("/etc/%s", etc_shared[i]), err);
 
         if (r < 0)
             return r;
@@ -177,7 +211,9 @@ static int add_user_parts(const struct settings *s, struct plan *p, struct err *
     r = r < 0 ? r : add_private(p, p->home, 0700, err);
     r = r < 0 ? r : add_devices(p, err);
     r = r < 0 ? r : add_all(p, proc_steps, ARRAY_LEN(proc_steps), err);
-    r = r < 0 ? r : add_made(p, (struct step){.kind = STEP_WORKSPACE, .writable = p->workspace_writable}, strdup(p->workspace), strdup(p->workspace), err);
+    r = r < 0 ? r
+              : add_made(p, (struct step){.kind = STEP_WORKSPACE, .writable = p->workspace_writable}, strdup(p->workspace),
+                         strdup(p->workspace), err);
     return r < 0 ? r : add_extra(s, p, err);
 }
 

@@ -128,8 +128,7 @@ int init_start_decode(char *bytes, size_t len, struct init_start *ret) {
 
     if (take(&c, &h, sizeof h) < 0 || memcmp(h.magic, magic, sizeof magic) != 0)
         return -EBADMSG;
-    if (h.argc < 1 || h.argc > INIT_STRINGS_MAX || h.envc > INIT_STRINGS_MAX || h.n_rules > INIT_STRINGS_MAX ||
-        h.n_rlimits > 64)
+    if (h.argc < 1 || h.argc > INIT_STRINGS_MAX || h.envc > INIT_STRINGS_MAX || h.n_rules > INIT_STRINGS_MAX || h.n_rlimits > 64)
         return -EBADMSG;
     s = (struct init_start){.flags = h.flags,
                             .umask = h.umask,

@@ -35,11 +35,11 @@ struct init_msg {
 };
 
 enum init_flag {
-    INIT_FLAG_TTY = 1,        /* open a pty, make it the controlling terminal */
-    INIT_FLAG_TTY_STDIN = 2,  /* which of 0, 1, 2 are the pty's slave */
+    INIT_FLAG_TTY = 1,       /* open a pty, make it the controlling terminal */
+    INIT_FLAG_TTY_STDIN = 2, /* which of 0, 1, 2 are the pty's slave */
     INIT_FLAG_TTY_STDOUT = 4,
     INIT_FLAG_TTY_STDERR = 8,
-    INIT_FLAG_NO_PIDNS = 16   /* not PID 1: adopt orphans, end every descendant at the end */
+    INIT_FLAG_NO_PIDNS = 16 /* not PID 1: adopt orphans, end every descendant at the end */
 };
 
 enum init_landlock {
@@ -66,10 +66,10 @@ struct init_rlimit {
 /* Everything that PID 1 must know to start the command. Strings point into the decoded bytes. */
 struct init_start {
     uint32_t flags, umask, seccomp, landlock; /* landlock: enum init_landlock */
-    uint64_t watch_memory;                   /* bytes for the watchdog; 0: the kernel limits it */
-    uint64_t cpu_affinity;                   /* run on this many CPUs; 0: all */
-    const char *cwd, *search_path;           /* search_path: PATH for finding argv[0] */
-    char **argv, **envp;                     /* NULL-terminated */
+    uint64_t watch_memory;                    /* bytes for the watchdog; 0: the kernel limits it */
+    uint64_t cpu_affinity;                    /* run on this many CPUs; 0: all */
+    const char *cwd, *search_path;            /* search_path: PATH for finding argv[0] */
+    char **argv, **envp;                      /* NULL-terminated */
     size_t argc, envc;
     struct init_rule *rules;
     size_t n_rules;

@@ -11,10 +11,10 @@ struct loop {
     struct sandbox *sandbox;
     struct stdio *io;
     struct watch watch;
-    int signals;        /* signalfd */
+    int signals; /* signalfd */
     struct run_result *result;
-    struct err *err;    /* why it never started */
-    bool ended, failed; /* the command is over; bawn-init could not start it */
+    struct err *err;     /* why it never started */
+    bool ended, failed;  /* the command is over; bawn-init could not start it */
     uint64_t kill_at_ms; /* after a polite end was asked for; 0: not */
 };
 

@@ -12,12 +12,14 @@ void run_announce_rung(enum rung rung) {
     const char *lacks = rung_lacks(rung);
 
     if (lacks)
-        log_line("weaker sandbox (%s rung), user namespaces cannot be had here; %s (see 'bawn doctor --fix')", rung_names[rung], lacks);
+        log_line("weaker sandbox (%s rung), user namespaces cannot be had here; %s (see 'bawn doctor --fix')", rung_names[rung],
+                 lacks);
 }
 
 void run_announce_limits(const struct plan *p, const struct cgroup *cg) {
     const struct limits *l = &p->limits;
-    bool cpu = l->cpus_milli && !cg->enforces.cpu, memory = l->memory && !cg->enforces.memory, pids = l->pids && !cg->enforces.pids;
+    bool cpu = l->cpus_milli && !cg->enforces.cpu, memory = l->memory && !cg->enforces.memory,
+         pids = l->pids && !cg->enforces.pids;
 
     if (!cpu && !memory && !pids)
         return;
@@ -94,6 +96,6 @@ void run_report_json(const struct run_result *r, const struct settings *s, struc
     buf_addf(out,
              "],\"duration_ms\":%" PRIu64 ".%03" PRIu64 ",\"memory_peak\":%" PRIu64 ",\"cpu_us\":%" PRIu64
              ",\"enforced\":{\"cpu\":%s,\"memory\":%s,\"pids\":%s}}\n",
-             r->duration_us / 1000, r->duration_us % 1000, r->usage.memory_peak, r->usage.cpu_us, r->enforced.cpu ? "true" : "false",
-             r->enforced.memory ? "true" : "false", r->enforced.pids ? "true" : "false");
+             r->duration_us / 1000, r->duration_us % 1000, r->usage.memory_peak, r->usage.cpu_us,
+             r->enforced.cpu ? "true" : "false", r->enforced.memory ? "true" : "false", r->enforced.pids ? "true" : "false");
 }

@@ -151,8 +151,7 @@ static int run_inside(struct run *run, struct err *err) {
 
 static int run_with_stdio(struct run *run, struct err *err) {
     const struct run_options *opt = run->opt;
-    struct stdio_opts io = {.fd = {0, 1, 2},
-                            .wish = {.force_tty = opt->force_tty, .no_tty = opt->no_tty}};
+    struct stdio_opts io = {.fd = {0, 1, 2}, .wish = {.force_tty = opt->force_tty, .no_tty = opt->no_tty}};
     int r;
 
     for (int i = 0; i < 3; i++)

@@ -21,14 +21,14 @@ struct run_options {
     size_t argc;
     bool force_tty, no_tty;
     bool want_usage; /* measure memory and CPU time */
-    bool closed[3]; /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
+    bool closed[3];  /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
 };
 
 struct run_result {
-    int status;             /* what `bawn run` exits with */
-    int signal;             /* the command was ended by it; 0: it was not */
-    bool started;           /* the command was executed */
-    int exec_errno;         /* it could not be: why */
+    int status;     /* what `bawn run` exits with */
+    int signal;     /* the command was ended by it; 0: it was not */
+    bool started;   /* the command was executed */
+    int exec_errno; /* it could not be: why */
     const char *engine;
     enum rung rung;
     bool hit[RUN_LIMIT_COUNT];

@@ -8,7 +8,7 @@ struct watch {
     uint64_t disk;        /* bytes the workspace may grow by; 0: not watched */
     uint64_t next_disk_ms;
     uint64_t free_at_start;
-    uint64_t started_s;   /* CLOCK_REALTIME */
+    uint64_t started_s; /* CLOCK_REALTIME */
 };
 
 enum watch_event { WATCH_NOTHING, WATCH_TIME, WATCH_DISK };

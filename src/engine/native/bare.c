@@ -31,7 +31,8 @@ static int child_main(void *arg) {
     _exit(EXIT_SANDBOX);
 }
 
-int native_start_bare(const struct engine_request *req, struct sandbox *sb, int init_fd, int start_fd, int control, struct err *err) {
+int native_start_bare(const struct engine_request *req, struct sandbox *sb, int init_fd, int start_fd, int control,
+                      struct err *err) {
     struct launch l = {.plan = req->plan,
                        .cgroup = &sb->cgroup,
                        .init_fd = init_fd,
@@ -43,7 +44,9 @@ int native_start_bare(const struct engine_request *req, struct sandbox *sb, int 
     int r;
 
     if (req->plan->landlock_abi < 1)
-        return err_set(err, -EOPNOTSUPP, "neither user namespaces nor Landlock can be had here: there is no wall to build (see 'bawn doctor --fix')");
+        return err_set(
+            err, -EOPNOTSUPP,
+            "neither user namespaces nor Landlock can be had here: there is no wall to build (see 'bawn doctor --fix')");
     r = make_home(req->plan, err);
     if (r < 0)
         return r;

@@ -4,8 +4,8 @@
 #include "engine/native/native.h"
 #include "jail/apply.h"
 
-int native_start_full(const struct engine_request *req, struct sandbox *sb, int init_fd, int start_fd, int control, bool *ret_weaker,
-                      struct err *err) {
+int native_start_full(const struct engine_request *req, struct sandbox *sb, int init_fd, int start_fd, int control,
+                      bool *ret_weaker, struct err *err) {
     struct launch l = {.plan = req->plan,
                        .cgroup = &sb->cgroup,
                        .init_fd = init_fd,

@@ -91,8 +91,8 @@ static void finish(struct sandbox *sb) {
 const struct engine_ops engine_native = {
     .name = "native",
     .summary = "namespaces, seccomp, Landlock and cgroups of this Linux; nothing to install",
-    .can_keep = KEEPS_FILES | KEEPS_PROCESSES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_CPU | KEEPS_MEMORY | KEEPS_PIDS |
-                KEEPS_DISK | KEEPS_TIME | KEEPS_END,
+    .can_keep = KEEPS_FILES | KEEPS_PROCESSES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_CPU | KEEPS_MEMORY |
+                KEEPS_PIDS | KEEPS_DISK | KEEPS_TIME | KEEPS_END,
     .probe = native_probe,
     .start = start,
     .stop = stop,

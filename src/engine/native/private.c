@@ -17,7 +17,8 @@ static const char prefix[] = "bawn-run-";
 /* The name carries proof of who owns it: pid and start time of the supervisor. */
 int private_dir_make(char *ret_path, size_t size, struct err *err) {
     char path[128];
-    int n = snprintf(path, sizeof path, "%s/%s%d-%llu-XXXXXX", place, prefix, (int)getpid(), (unsigned long long)process_start_time(getpid()));
+    int n = snprintf(path, sizeof path, "%s/%s%d-%llu-XXXXXX", place, prefix, (int)getpid(),
+                     (unsigned long long)process_start_time(getpid()));
 
     if (n < 0 || (size_t)n >= sizeof path || (size_t)n >= size)
         return err_set(err, -ENAMETOOLONG, "private folder");

@@ -26,8 +26,7 @@ static int start(const struct engine_request *req, struct sandbox *sb UNUSED, bo
     return r;
 }
 
-static void stop(struct sandbox *sb UNUSED) {
-}
+static void stop(struct sandbox *sb UNUSED) {}
 
 const struct engine_ops engine_none = {
     .name = "none",
