@@ -23,7 +23,7 @@ static const char *decimal_milli(const char *s, uint64_t *ret) {
         any = true;
         if (frac >= 3)
             return NULL;
-        if (v > UINT64_MAX / 10000)
+        if (v >= UINT64_MAX / 10000)
             return NULL;
         v = v * 10 + (uint64_t)(*s - '0');
         if (frac >= 0)
@@ -75,7 +75,7 @@ int parse_size(const char *s, uint64_t *ret_bytes, struct err *err) {
     u = rest ? unit_find(units, ARRAY_LEN(units), rest) : NULL;
     if (!u)
         return err_usage(err, "'%s' is not a size (write it like 512m, 4g or 1.5g)", s);
-    if (milli / 1000 > ceiling / u->factor)
+    if (milli > ceiling / u->factor * 1000)
         return err_usage(err, "size '%s' is too large (at most 1024t)", s);
     bytes = milli / 1000 * u->factor + milli % 1000 * u->factor / 1000;
     if (bytes == 0)
@@ -95,7 +95,7 @@ int parse_duration(const char *s, uint64_t *ret_ms, struct err *err) {
     u = rest ? unit_find(units, ARRAY_LEN(units), rest) : NULL;
     if (!u)
         return err_usage(err, "'%s' is not a duration (write it like 90s, 5m or 2h)", s);
-    if (milli / 1000 > ceiling / u->factor)
+    if (milli > ceiling / u->factor * 1000)
         return err_usage(err, "duration '%s' is too long (at most 365d)", s);
     ms = milli * u->factor / 1000;
     if (ms == 0)
@@ -133,7 +133,7 @@ int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct e
     bool good = *s != 0;
 
     for (const char *p = s; *p && good; p++) {
-        if (!isdigit((unsigned char)*p) || v > (UINT64_MAX - 9) / 10)
+        if (!isdigit((unsigned char)*p) || v > (UINT64_MAX - (uint64_t)(*p - '0')) / 10)
             good = false;
         else
             v = v * 10 + (uint64_t)(*p - '0');

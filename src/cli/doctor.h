@@ -21,25 +21,25 @@ enum doctor_call { CALL_OPENAT2, CALL_CLONE3, CALL_CLOSE_RANGE, CALL_PIDFD, CALL
 
 struct doctor_facts {
     struct native_facts native;
-    unsigned major, minor;     /* of the kernel */
+    unsigned major, minor; /* of the kernel */
     char release[66];
-    char distro[64];           /* "ubuntu 24.04"; "" if unknown */
-    bool apt;                  /* packages come by apt-get */
-    bool systemd;              /* is PID 1 */
-    char lsm[128];             /* active security modules, comma-separated; "" if unknown */
-    char self[PATH_MAX];       /* this program */
-    bool self_by_others;       /* somebody other than root may replace it */
+    char distro[64];     /* "ubuntu 24.04"; "" if unknown */
+    bool apt;            /* packages come by apt-get */
+    bool systemd;        /* is PID 1 */
+    char lsm[128];       /* active security modules, comma-separated; "" if unknown */
+    char self[PATH_MAX]; /* this program */
+    bool self_by_others; /* somebody other than root may replace it */
     char user[64];
     unsigned uid;
-    int calls[CALL_COUNT];     /* 0: there; -errno */
-    int pty, kvm;              /* 0: can be opened; -errno */
-    uint64_t swap;             /* bytes */
-    int64_t ptrace_scope;      /* SWITCH_ABSENT: no Yama */
-    bool subuid, subgid;       /* the user has entries */
-    bool tty[3];               /* which of 0, 1, 2 are terminals */
-    int workspace;             /* the current directory can be one: 0 or -errno */
+    int calls[CALL_COUNT]; /* 0: there; -errno */
+    int pty, kvm;          /* 0: can be opened; -errno */
+    uint64_t swap;         /* bytes */
+    int64_t ptrace_scope;  /* SWITCH_ABSENT: no Yama */
+    bool subuid, subgid;   /* the user has entries */
+    bool tty[3];           /* which of 0, 1, 2 are terminals */
+    int workspace;         /* the current directory can be one: 0 or -errno */
     char workspace_path[PATH_MAX];
-    struct err workspace_err;  /* why not */
+    struct err workspace_err; /* why not */
 };
 
 void doctor_look(struct doctor_facts *ret);
@@ -54,10 +54,10 @@ struct finding {
 };
 
 struct check {
-    const char *id;   /* stable: documented in docs/doctor.md */
+    const char *id; /* stable: documented in docs/doctor.md */
     const char *name;
-    const char *how;  /* how it is found out */
-    const char *why;  /* why it matters */
+    const char *how; /* how it is found out */
+    const char *why; /* why it matters */
     void (*look)(const struct doctor_facts *f, struct finding *ret);
 };
 extern const struct check checks[];
@@ -71,11 +71,11 @@ extern const char *const doctor_outcome_names[OUTCOME_COUNT];
 
 struct doctor_run {
     enum doctor_outcome outcome;
-    int status;                   /* what `bawn doctor` exits with */
-    enum rung rung;               /* unless it refuses */
-    char why[1000];               /* if it is not the full one */
+    int status;     /* what `bawn doctor` exits with */
+    enum rung rung; /* unless it refuses */
+    char why[1000]; /* if it is not the full one */
     size_t n_announces;
-    char announces[3][400];       /* what the run would say aloud */
+    char announces[3][400]; /* what the run would say aloud */
 };
 void doctor_verdict(const struct doctor_facts *f, struct doctor_run *ret);
 

@@ -60,7 +60,8 @@ static void check_container(const struct doctor_facts *f, struct finding *r) {
     if (f->native.container == CONTAINER_NO)
         say(r, VERDICT_OK, f->native.filtered ? "none, but a system call filter is around this process" : "none");
     else
-        say(r, VERDICT_INFO, "%s%s", container_names[f->native.container], f->native.filtered ? ", with a system call filter" : "");
+        say(r, VERDICT_INFO, "%s%s", container_names[f->native.container],
+            f->native.filtered ? ", with a system call filter" : "");
 }
 
 static void check_root(const struct doctor_facts *f, struct finding *r) {
@@ -139,8 +140,9 @@ static void check_cgroup(const struct doctor_facts *f, struct finding *r) {
     const struct cgroup_host *h = &f->native.cgroup;
     bool scope_lacks = h->kind == CGROUP_SYSTEMD && f->native.scope < 0;
 
-    say(r, h->why || scope_lacks ? VERDICT_WARN : VERDICT_OK, "%s:%s%s%s%s%s%s", cgroup_kind_name(h->kind), h->can.cpu ? " cpu" : "",
-        h->can.memory ? " memory" : "", h->can.pids ? " pids" : "", h->can.kill ? " kill" : "", h->why ? "; " : "", h->why ? h->why : "");
+    say(r, h->why || scope_lacks ? VERDICT_WARN : VERDICT_OK, "%s:%s%s%s%s%s%s", cgroup_kind_name(h->kind),
+        h->can.cpu ? " cpu" : "", h->can.memory ? " memory" : "", h->can.pids ? " pids" : "", h->can.kill ? " kill" : "",
+        h->why ? "; " : "", h->why ? h->why : "");
     if (h->kind == CGROUP_NONE)
         say(r, VERDICT_WARN, "none: %s", h->why ? h->why : "no group can be made");
     if (h->remedy)
@@ -230,7 +232,10 @@ static void check_subid(const struct doctor_facts *f, struct finding *r) {
     if (f->subuid && f->subgid)
         say(r, VERDICT_OK, "%s has entries", f->user);
     else
-        say(r, VERDICT_INFO, "no entry for %s in %s", f->user, f->subuid ? "/etc/subgid" : f->subgid ? "/etc/subuid" : "/etc/subuid and /etc/subgid");
+        say(r, VERDICT_INFO, "no entry for %s in %s", f->user,
+            f->subuid   ? "/etc/subgid"
+            : f->subgid ? "/etc/subuid"
+                        : "/etc/subuid and /etc/subgid");
 }
 
 static void check_terminal(const struct doctor_facts *f, struct finding *r) {
@@ -253,25 +258,32 @@ static void check_workspace(const struct doctor_facts *f, struct finding *r) {
 
 const struct check checks[] = {
     {"kernel", "kernel", "uname", "the wall is made of kernel features", check_kernel},
-    {"container", "container around us", "/.dockerenv, /run/.containerenv, cgroup", "a container may refuse what a sandbox is made of", check_container},
+    {"container", "container around us", "/.dockerenv, /run/.containerenv, cgroup",
+     "a container may refuse what a sandbox is made of", check_container},
     {"userns", "user namespaces", "one was made", "without them there is only the landlock rung", check_userns},
     {"root", "the sandbox's own root", "one was built and thrown away", "it hides the host's files", check_root},
     {"mount-api", "new mount calls", "fsopen, mount_setattr", "read-only parts are sealed with them at once", check_mount_api},
-    {"idmap", "idmapped mounts", "the current directory was mapped", "root's sandboxes run with unprivileged ids, and files keep their owner", check_idmap},
+    {"idmap", "idmapped mounts", "the current directory was mapped",
+     "root's sandboxes run with unprivileged ids, and files keep their owner", check_idmap},
     {"overlay", "overlayfs in a sandbox", "one was mounted", "for copy-on-write workspaces, which are to come", check_overlay},
-    {"landlock", "Landlock", "landlock_create_ruleset", "second fence of the full rung, the wall of the landlock rung", check_landlock},
+    {"landlock", "Landlock", "landlock_create_ruleset", "second fence of the full rung, the wall of the landlock rung",
+     check_landlock},
     {"seccomp", "system call filters", "one was installed", "cut the kernel's surface; Bawn refuses without", check_seccomp},
-    {"cgroup", "control groups", "/proc/self/cgroup, systemd", "limit CPU, memory and processes of all the sandbox together", check_cgroup},
+    {"cgroup", "control groups", "/proc/self/cgroup, systemd", "limit CPU, memory and processes of all the sandbox together",
+     check_cgroup},
     {"pidfd", "pidfd", "pidfd_open", "names a process without mistakes; there is a substitute", check_pidfd},
     {"openat2", "openat2", "openat2", "opens below a folder and never outside; there is a substitute", check_openat2},
     {"clone3", "clone3", "clone3", "starts in the cgroup at once; there is a substitute", check_clone3},
-    {"close-range", "close_range", "close_range", "closes what a sandbox must not inherit; there is a substitute", check_close_range},
+    {"close-range", "close_range", "close_range", "closes what a sandbox must not inherit; there is a substitute",
+     check_close_range},
     {"pty", "pseudo-terminals", "/dev/ptmx", "a command gets a terminal of its own, never yours", check_pty},
     {"kvm", "KVM", "/dev/kvm", "for the microvm engine, which is to come", check_kvm},
     {"swap", "swap", "sysinfo", "memory that swaps out without limit escapes the memory limit", check_swap},
-    {"ptrace", "ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope", "protects your programs from each other; sandboxes are fenced anyway", check_ptrace},
+    {"ptrace", "ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope",
+     "protects your programs from each other; sandboxes are fenced anyway", check_ptrace},
     {"init", "bawn-init", "beside bawn, ../libexec/bawn", "is the first process of every sandbox", check_init},
-    {"scope", "bawn-scope", "beside bawn, ../libexec/bawn", "asks systemd for a cgroup where none can be made directly", check_scope},
+    {"scope", "bawn-scope", "beside bawn, ../libexec/bawn", "asks systemd for a cgroup where none can be made directly",
+     check_scope},
     {"subid", "subordinate ids", "/etc/subuid, /etc/subgid", "for container engines, which are to come", check_subid},
     {"terminal", "terminal", "isatty", "decides whether commands get a terminal", check_terminal},
     {"workspace", "workspace", "the plan for the current directory", "what the sandbox may change", check_workspace},
@@ -332,7 +344,8 @@ void doctor_verdict(const struct doctor_facts *f, struct doctor_run *ret) {
         refused(ret, "the current directory is on a file system without idmapped mounts, which root's sandboxes need");
         return;
     }
-    *ret = (struct doctor_run){.outcome = full ? RUNS_FULL : RUNS_WEAKER, .status = full ? 0 : 1, .rung = full ? RUNG_FULL : RUNG_LANDLOCK};
+    *ret = (struct doctor_run){
+        .outcome = full ? RUNS_FULL : RUNS_WEAKER, .status = full ? 0 : 1, .rung = full ? RUNG_FULL : RUNG_LANDLOCK};
     if (!full)
         snprintf(ret->why, sizeof ret->why, "%s", rungs[RUNG_FULL].why);
     announce_all(f, rungs[ret->rung].keeps, ret);

@@ -113,7 +113,8 @@ static bool has_subids(const char *path, const char *user, unsigned uid) {
     for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         size_t len = strcspn(line, ":\n");
 
-        if (line[len] == ':' && ((strlen(user) == len && memcmp(line, user, len) == 0) || (strlen(number) == len && memcmp(line, number, len) == 0)))
+        if (line[len] == ':' &&
+            ((strlen(user) == len && memcmp(line, user, len) == 0) || (strlen(number) == len && memcmp(line, number, len) == 0)))
             return true;
     }
     return false;

@@ -54,8 +54,10 @@ static void fix_apparmor(const struct doctor_facts *f, struct buf *out) {
                   "EOF\n"
                   "sudo apparmor_parser -r /etc/apparmor.d/bawn\n");
     if (f->self_by_others)
-        buf_adds(out, "\nWARNING: not only root can replace that file, and whoever replaces it gets user namespaces too. Install Bawn\n"
-                      "into /usr/local (as root) first, and run doctor from there.\n");
+        buf_adds(
+            out,
+            "\nWARNING: not only root can replace that file, and whoever replaces it gets user namespaces too. Install Bawn\n"
+            "into /usr/local (as root) first, and run doctor from there.\n");
     if (f->apt)
         buf_adds(out, "\nIf apparmor_parser is missing: sudo apt-get install apparmor\n");
     buf_adds(out, "\nFor every program, which is weaker (not recommended):\n");
@@ -87,17 +89,18 @@ static bool needs_container_options(const struct doctor_facts *f) {
 static const char docker_options[] =
     "  docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined ...\n";
 static const char podman_options[] = "  podman run --security-opt seccomp=unconfined --security-opt unmask=ALL ...\n";
-static const char kubernetes_options[] =
-    "In the pod, for this container:\n"
-    "  securityContext:\n"
-    "    seccompProfile: {type: Unconfined}\n"
-    "    appArmorProfile: {type: Unconfined}\n"
-    "    procMount: Unmasked      # needs hostUsers: false\n";
+static const char kubernetes_options[] = "In the pod, for this container:\n"
+                                         "  securityContext:\n"
+                                         "    seccompProfile: {type: Unconfined}\n"
+                                         "    appArmorProfile: {type: Unconfined}\n"
+                                         "    procMount: Unmasked      # needs hostUsers: false\n";
 static const char lxc_options[] = "  lxc config set CONTAINER security.nesting true && lxc restart CONTAINER\n";
 
 static void fix_container_options(const struct doctor_facts *f, struct buf *out) {
     static const char *const options[CONTAINER_COUNT] = {
-        [CONTAINER_DOCKER] = docker_options, [CONTAINER_PODMAN] = podman_options, [CONTAINER_KUBERNETES] = kubernetes_options,
+        [CONTAINER_DOCKER] = docker_options,
+        [CONTAINER_PODMAN] = podman_options,
+        [CONTAINER_KUBERNETES] = kubernetes_options,
         [CONTAINER_LXC] = lxc_options,
     };
     const char *known = options[f->native.container];
@@ -106,8 +109,9 @@ static void fix_container_options(const struct doctor_facts *f, struct buf *out)
     buf_adds(out, known ? known : docker_options);
     if (!known)
         buf_adds(out, podman_options);
-    buf_adds(out, "\nWARNING: this takes the container's own filter away from everything in it. Where the container itself is a wall\n"
-                  "that counts, run Bawn on the host, or stay on the landlock rung.\n");
+    buf_adds(out,
+             "\nWARNING: this takes the container's own filter away from everything in it. Where the container itself is a wall\n"
+             "that counts, run Bawn on the host, or stay on the landlock rung.\n");
 }
 
 static bool needs_filter(const struct doctor_facts *f) {
@@ -115,13 +119,15 @@ static bool needs_filter(const struct doctor_facts *f) {
 }
 
 static void fix_filter(const struct doctor_facts *f UNUSED, struct buf *out) {
-    buf_adds(out, "Whoever started this process put a system call filter around it (grep Seccomp /proc/self/status), which cannot be\n"
-                  "taken off. Start Bawn from an ordinary shell; for a systemd service:\n"
-                  "  systemctl edit UNIT      # [Service] RestrictNamespaces=no and an empty SystemCallFilter=\n");
+    buf_adds(out,
+             "Whoever started this process put a system call filter around it (grep Seccomp /proc/self/status), which cannot be\n"
+             "taken off. Start Bawn from an ordinary shell; for a systemd service:\n"
+             "  systemctl edit UNIT      # [Service] RestrictNamespaces=no and an empty SystemCallFilter=\n");
 }
 
 static bool needs_search(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_UNKNOWN) || (f->native.launch < 0 && caused_by(f, USERNS_FINE) && !in_container(f) && f->native.launch != -ENOSYS);
+    return caused_by(f, USERNS_UNKNOWN) ||
+           (f->native.launch < 0 && caused_by(f, USERNS_FINE) && !in_container(f) && f->native.launch != -ENOSYS);
 }
 
 static void fix_search(const struct doctor_facts *f UNUSED, struct buf *out) {
@@ -132,7 +138,8 @@ static void fix_search(const struct doctor_facts *f UNUSED, struct buf *out) {
 }
 
 static bool needs_kernel(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_KERNEL) || f->native.launch == -ENOSYS || older_than(f, 5, 12) || f->native.seccomp < 0 || f->native.memfd < 0;
+    return caused_by(f, USERNS_KERNEL) || f->native.launch == -ENOSYS || older_than(f, 5, 12) || f->native.seccomp < 0 ||
+           f->native.memfd < 0;
 }
 
 static void fix_kernel(const struct doctor_facts *f, struct buf *out) {
@@ -141,7 +148,9 @@ static void fix_kernel(const struct doctor_facts *f, struct buf *out) {
     if (f->apt && str_starts(f->distro, "ubuntu"))
         buf_adds(out, "  sudo apt-get install linux-generic-hwe-$(lsb_release -rs)\n");
     else if (f->apt && str_starts(f->distro, "debian"))
-        buf_adds(out, "  sudo apt-get install -t $(. /etc/os-release; echo $VERSION_CODENAME)-backports linux-image-$(dpkg --print-architecture)\n");
+        buf_adds(
+            out,
+            "  sudo apt-get install -t $(. /etc/os-release; echo $VERSION_CODENAME)-backports linux-image-$(dpkg --print-architecture)\n");
 }
 
 static bool needs_landlock(const struct doctor_facts *f) {
@@ -166,11 +175,12 @@ static bool needs_limits(const struct doctor_facts *f) {
 }
 
 static void fix_delegation(struct buf *out) {
-    buf_adds(out, "Let systemd hand the controllers to users:\n\n"
-                  "  sudo mkdir -p /etc/systemd/system/user@.service.d\n"
-                  "  printf '[Service]\\nDelegate=cpu memory pids\\n' | sudo tee /etc/systemd/system/user@.service.d/delegate.conf\n"
-                  "  sudo systemctl daemon-reload\n\n"
-                  "and log in again.\n");
+    buf_adds(out,
+             "Let systemd hand the controllers to users:\n\n"
+             "  sudo mkdir -p /etc/systemd/system/user@.service.d\n"
+             "  printf '[Service]\\nDelegate=cpu memory pids\\n' | sudo tee /etc/systemd/system/user@.service.d/delegate.conf\n"
+             "  sudo systemctl daemon-reload\n\n"
+             "and log in again.\n");
 }
 
 static void fix_session(const struct doctor_facts *f, struct buf *out) {
@@ -215,7 +225,9 @@ static bool needs_owner(const struct doctor_facts *f) {
 }
 
 static void fix_owner(const struct doctor_facts *f, struct buf *out) {
-    buf_adds(out, "The file system of the current directory cannot map owners. As the one who owns the files:\n  sudo -u \"$(stat -c %U ");
+    buf_adds(
+        out,
+        "The file system of the current directory cannot map owners. As the one who owns the files:\n  sudo -u \"$(stat -c %U ");
     buf_add_shell(out, f->workspace_path);
     buf_adds(out, ")\" bawn run -- COMMAND\n");
 }
@@ -225,8 +237,9 @@ static bool needs_user(const struct doctor_facts *f) {
 }
 
 static void fix_user(const struct doctor_facts *f, struct buf *out) {
-    buf_adds(out, "Root's sandboxes run with an unprivileged id, which root cannot take here. An ordinary user needs none of this:\n"
-                  "  useradd -m dev && su dev -c 'bawn doctor'\n");
+    buf_adds(out,
+             "Root's sandboxes run with an unprivileged id, which root cannot take here. An ordinary user needs none of this:\n"
+             "  useradd -m dev && su dev -c 'bawn doctor'\n");
     if (in_container(f))
         buf_adds(out, "or in the container's recipe:\n  RUN useradd -m dev\n  USER dev\n");
 }

@@ -115,7 +115,8 @@ static void add_engines(struct buf *b, const struct doctor_facts *f) {
 
 static void add_outcome(struct buf *b, const struct doctor_facts *f, bool colour) {
     static const enum verdict as[OUTCOME_COUNT] = {VERDICT_OK, VERDICT_WARN, VERDICT_MISSING};
-    static const char *const text[OUTCOME_COUNT] = {"runs commands in the full sandbox", "runs commands in a weaker sandbox", "refuses to run"};
+    static const char *const text[OUTCOME_COUNT] = {"runs commands in the full sandbox", "runs commands in a weaker sandbox",
+                                                    "refuses to run"};
     struct doctor_run run;
 
     doctor_verdict(f, &run);
@@ -149,8 +150,8 @@ static size_t add_fixes(struct buf *out, const struct doctor_facts *f, bool opti
     for (size_t i = 0; i < n_fixes; i++) {
         if (fixes[i].optional != optional || !fixes[i].needed(f))
             continue;
-        buf_addf(out, "%s%s# %s%s%s\n", out->len ? "\n" : "", colour ? "\033[1m" : "", fixes[i].title, optional ? " (optional)" : "",
-                 colour ? "\033[0m" : "");
+        buf_addf(out, "%s%s# %s%s%s\n", out->len ? "\n" : "", colour ? "\033[1m" : "", fixes[i].title,
+                 optional ? " (optional)" : "", colour ? "\033[0m" : "");
         fixes[i].text(f, out);
         n++;
     }

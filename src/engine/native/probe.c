@@ -32,6 +32,7 @@ static const struct step steps[] = {
     {.kind = STEP_DIR, .to = "/var/cache"},
     {.kind = STEP_RO, .to = "/usr", .from = "/usr"},
     {.kind = STEP_PRIVATE, .to = "/tmp", .mode = 01777},
+    {.kind = STEP_PRIVATE, .to = "/dev/shm", .mode = 01777},
     {.kind = STEP_DEVICE, .to = "/dev/null", .from = "/dev/null"},
     {.kind = STEP_PTS, .to = "/dev/pts"},
     {.kind = STEP_PROC, .to = "/proc"},
@@ -75,16 +76,18 @@ static int inside(void *arg) {
         a->code = launch_steps[i](&a->launch);
     if (a->code >= 0)
         a->overlay = overlay_try();
-    _exit(0);
+    return 0;
 }
 
 static void launch_try(struct attempt *a) {
-    unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
+    unsigned long flags =
+        CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
     pid_t pid = process_clone(inside, a, flags, NULL);
 
     if (pid < 0) {
         a->code = err_sys(&a->launch.err, pid, "create namespaces");
-        a->launch.no_userns = pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
+        a->launch.no_userns =
+            pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
         return;
     }
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -145,12 +148,13 @@ static void attempt_init(struct attempt *a) {
     a->plan.steps = a->steps;
     a->plan.n_steps = ARRAY_LEN(a->steps);
     a->plan.private_size = PROBE_SIZE;
-    a->plan.ids = root ? (struct plan_ids){.by_root = true,
-                                           .host_uid = id,
-                                           .host_gid = id,
-                                           .inside_uid = PROBE_ID_INSIDE,
-                                           .inside_gid = PROBE_ID_INSIDE}
-                       : (struct plan_ids){.host_uid = getuid(), .host_gid = getgid(), .inside_uid = getuid(), .inside_gid = getgid()};
+    a->plan.ids =
+        root ? (struct plan_ids){.by_root = true,
+                                 .host_uid = id,
+                                 .host_gid = id,
+                                 .inside_uid = PROBE_ID_INSIDE,
+                                 .inside_gid = PROBE_ID_INSIDE}
+             : (struct plan_ids){.host_uid = getuid(), .host_gid = getgid(), .inside_uid = getuid(), .inside_gid = getgid()};
     a->launch = (struct launch){.plan = &a->plan, .trees = a->trees, .root_fd = -1};
     a->code = a->seccomp = -EIO; /* what stays if the process is killed */
     a->idmap = a->overlay = NOT_TRIED;

@@ -6,7 +6,8 @@
 #include "base/str.h"
 #include "engine/native/probe.h"
 
-const char *const container_names[CONTAINER_COUNT] = {"none", "docker", "podman", "kubernetes", "lxc", "systemd-nspawn", "unknown"};
+const char *const container_names[CONTAINER_COUNT] = {"none", "docker",         "podman", "kubernetes",
+                                                      "lxc",  "systemd-nspawn", "unknown"};
 
 enum container container_guess(const char *word, const char *cgroup_text) {
     static const struct {
@@ -101,7 +102,8 @@ static bool lacks_base(const struct native_facts *f, struct engine_state *s) {
         return true;
     }
     if (f->seccomp < 0) {
-        refuse(s, "boot a kernel with CONFIG_SECCOMP_FILTER=y", "no system call filter can be installed: %s", strerror(-f->seccomp));
+        refuse(s, "boot a kernel with CONFIG_SECCOMP_FILTER=y", "no system call filter can be installed: %s",
+               strerror(-f->seccomp));
         return true;
     }
     return false;
@@ -133,7 +135,8 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
     if (lacks_base(f, s))
         return;
     if (cause != USERNS_FINE) {
-        refuse(s, userns_remedy(cause), "%s%s%s", native_userns_why(cause), f->launch < 0 ? ": " : "", f->launch < 0 ? f->launch_err.msg : "");
+        refuse(s, userns_remedy(cause), "%s%s%s", native_userns_why(cause), f->launch < 0 ? ": " : "",
+               f->launch < 0 ? f->launch_err.msg : "");
         return;
     }
     if (f->launch < 0) {
@@ -141,8 +144,8 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
         return;
     }
     *s = (struct engine_state){.available = true,
-                               .keeps = KEEPS_FILES | KEEPS_PROCESSES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_DISK |
-                                        KEEPS_TIME | KEEPS_END | kept_limits(f)};
+                               .keeps = KEEPS_FILES | KEEPS_PROCESSES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS |
+                                        KEEPS_DISK | KEEPS_TIME | KEEPS_END | kept_limits(f)};
     if (f->landlock_abi < 1)
         snprintf(s->why, sizeof s->why, "without Landlock the second fence around files is missing");
     note_limits(f, s);
@@ -158,7 +161,8 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
     if (lacks_base(f, s))
         return;
     if (f->landlock_abi < 1) {
-        refuse(s, "boot Linux 5.13 or newer with landlock in its list of security modules (lsm=...)", "this kernel has no Landlock, or it is off");
+        refuse(s, "boot Linux 5.13 or newer with landlock in its list of security modules (lsm=...)",
+               "this kernel has no Landlock, or it is off");
         return;
     }
     if (f->launch < 0 && !f->launch_userns) {
@@ -170,7 +174,8 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
     if (f->landlock_abi >= LANDLOCK_TRUNCATE)
         s->keeps |= KEEPS_FILES;
     else
-        snprintf(s->why, sizeof s->why, "Landlock ABI %d is older than 3: files that may only be read can be truncated", f->landlock_abi);
+        snprintf(s->why, sizeof s->why, "Landlock ABI %d is older than 3: files that may only be read can be truncated",
+                 f->landlock_abi);
     note_limits(f, s);
 }
 

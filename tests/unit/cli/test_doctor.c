@@ -156,8 +156,10 @@ static void containers_get_their_own_options(void **state UNUSED) {
         enum container container;
         const char *part;
     } cases[] = {
-        {CONTAINER_DOCKER, "docker run --security-opt seccomp=unconfined"}, {CONTAINER_PODMAN, "podman run --security-opt"},
-        {CONTAINER_KUBERNETES, "seccompProfile: {type: Unconfined}"},     {CONTAINER_LXC, "security.nesting true"},
+        {CONTAINER_DOCKER, "docker run --security-opt seccomp=unconfined"},
+        {CONTAINER_PODMAN, "podman run --security-opt"},
+        {CONTAINER_KUBERNETES, "seccompProfile: {type: Unconfined}"},
+        {CONTAINER_LXC, "security.nesting true"},
         {CONTAINER_OTHER, "docker run"},
     };
 
@@ -256,7 +258,8 @@ static void cgroups_of_every_kind(void **state UNUSED) {
 
     f.native.cgroup = (struct cgroup_host){.kind = CGROUP_V1, .can = {.cpu = true, .memory = true, .swap = true, .pids = true}};
     assert_check(&f, "cgroup", VERDICT_OK, "cpu memory pids");
-    f.native.cgroup = (struct cgroup_host){.kind = CGROUP_SYSTEMD, .can = {.memory = true, .pids = true}, .why = "not all", .remedy = "do"};
+    f.native.cgroup =
+        (struct cgroup_host){.kind = CGROUP_SYSTEMD, .can = {.memory = true, .pids = true}, .why = "not all", .remedy = "do"};
     assert_check(&f, "cgroup", VERDICT_WARN, "memory pids; not all");
     assert_fixes(&f, "cgroup", "/etc/systemd/system/user@.service.d/delegate.conf");
     f.native.cgroup = (struct cgroup_host){.kind = CGROUP_NONE, .why = "no bus", .remedy = "do"};

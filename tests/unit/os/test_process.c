@@ -1,0 +1,213 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "os/fd.h"
+#include "os/process.h"
+
+struct told {
+    pid_t pid, parent;
+    volatile int written;
+    char cgroup[4096];
+};
+
+static int tell(void *arg) {
+    struct told *t = arg;
+
+    t->pid = (pid_t)syscall(SYS_getpid); /* libc might remember its own */
+    t->parent = (pid_t)syscall(SYS_getppid);
+    t->written = 1;
+    return 42;
+}
+
+static int exit_status(pid_t pid) {
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_shared_memory(void **state) {
+    struct told t = {0};
+    int pidfd = -7;
+    pid_t pid = process_clone(tell, &t, CLONE_VM | CLONE_VFORK, &pidfd);
+
+    assert_true(pid > 0);
+    assert_int_equal(t.written, 1); /* we slept until it was done */
+    assert_int_equal(t.pid, pid);
+    assert_int_equal(t.parent, getpid());
+    assert_int_equal(fcntl(pidfd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, -1), 1);
+    assert_int_equal(exit_status(pid), 42);
+    close(pidfd);
+}
+
+static void test_copied_memory(void **state) {
+    struct told t = {0};
+    pid_t pid = process_clone(tell, &t, 0, NULL);
+
+    assert_true(pid > 0);
+    assert_int_equal(exit_status(pid), 42);
+    assert_int_equal(t.written, 0);
+}
+
+/* Deep enough to need most of the child's stack, which is not ours. */
+static int deep(void *arg) {
+    volatile char frame[1024];
+    size_t left = (size_t)(uintptr_t)arg;
+
+    frame[left % sizeof frame] = 1;
+    return left ? deep((void *)(uintptr_t)(left - 1)) + frame[left % sizeof frame] - 1 : 7;
+}
+
+static void test_stack_is_large_enough(void **state) {
+    pid_t pid = process_clone(deep, (void *)(uintptr_t)64, CLONE_VM | CLONE_VFORK, NULL);
+
+    assert_int_equal(exit_status(pid), 7);
+}
+
+static void test_clone_that_cannot_work(void **state) {
+    int pidfd = -7;
+
+    assert_int_equal(process_clone(tell, &(struct told){0}, CLONE_SIGHAND, &pidfd), -EINVAL); /* wants CLONE_VM */
+    assert_int_equal(pidfd, -7);
+    assert_int_equal(process_clone_into(tell, &(struct told){0}, 0, -1, &pidfd), -EBADF);
+    assert_int_equal(pidfd, -7);
+}
+
+static const char *cgroup2_mount(void) {
+    static const char *const places[] = {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"};
+
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        char path[64];
+
+        snprintf(path, sizeof path, "%s/cgroup.controllers", places[i]);
+        if (access(path, F_OK) == 0)
+            return places[i];
+    }
+    return NULL;
+}
+
+static int tell_cgroup(void *arg) {
+    struct told *t = arg;
+    ssize_t n = fd_read_file_at(AT_FDCWD, "/proc/self/cgroup", t->cgroup, sizeof t->cgroup);
+
+    t->written = 1;
+    return n > 0 ? 43 : 1;
+}
+
+/* A group of our own, made and removed here. */
+static void check_born_in(const char *mount, unsigned long flags) {
+    static struct told t;
+    char name[64], path[128], line[80];
+    int pidfd = -1;
+    pid_t pid;
+
+    t = (struct told){0};
+    snprintf(name, sizeof name, "bawn-unit-%d", (int)getpid());
+    snprintf(path, sizeof path, "%s/%s", mount, name);
+    snprintf(line, sizeof line, "0::/%s\n", name);
+    assert_int_equal(mkdir(path, 0755), 0);
+    {
+        CLEANUP(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        pid = process_clone_into(tell_cgroup, &t, flags, fd, &pidfd);
+    }
+    if (pid > 0) {
+        assert_int_equal(exit_status(pid), 43);
+        assert_int_equal(fcntl(pidfd, F_GETFD), FD_CLOEXEC);
+        close(pidfd);
+    }
+    assert_int_equal(rmdir(path), 0);
+    assert_true(pid > 0);
+    assert_int_equal(t.written, flags & CLONE_VM ? 1 : 0);
+    if ((flags & CLONE_VM) && !strstr(t.cgroup, line))
+        fail_msg("'%s' is not in '%s'", line, t.cgroup);
+}
+
+static void test_born_in_a_cgroup(void **state) {
+    const char *mount = cgroup2_mount();
+
+    if (geteuid() != 0) {
+        print_message("skip: needs root\n");
+        skip();
+    }
+    if (!mount) {
+        print_message("skip: needs a kernel with cgroup2\n");
+        skip();
+    }
+    check_born_in(mount, CLONE_VM | CLONE_VFORK);
+    check_born_in(mount, 0);
+}
+
+/* A second opinion: the 20th word after the last parenthesis. */
+static uint64_t start_time_by_hand(pid_t pid) {
+    char path[32], stat[2048], *p;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    assert_true(fd_read_file_at(AT_FDCWD, path, stat, sizeof stat) > 0);
+    p = strrchr(stat, ')') + 1;
+    for (int i = 0; i < 19; i++)
+        p = strchr(p + 1, ' ');
+    return strtoull(strchr(p + 1, ' '), NULL, 10);
+}
+
+static void test_start_time(void **state) {
+    uint64_t own = process_start_time(getpid());
+    pid_t pid = fork();
+
+    if (pid == 0)
+        for (;;)
+            pause();
+    assert_true(own > 0);
+    assert_int_equal(own, start_time_by_hand(getpid()));
+    assert_true(process_start_time(pid) >= own);
+    assert_int_equal(process_start_time(pid), start_time_by_hand(pid));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(process_start_time(pid), 0);
+    assert_int_equal(process_start_time(0), 0);
+    assert_int_equal(process_start_time(-1), 0);
+    assert_int_equal(process_start_time(INT32_MAX), 0);
+}
+
+/* A process chooses its own name, and so could choose its own start time. */
+static void test_start_time_of_a_liar(void **state) {
+    static const char *const names[] = {") R 1 2 3 4 5 6", "a) R 1", ")", "((((", "x ) (y", "\n) R 1 1 1 1", ""};
+    char old[16];
+
+    assert_int_equal(prctl(PR_GET_NAME, old), 0);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        uint64_t before = process_start_time(getpid());
+
+        assert_int_equal(prctl(PR_SET_NAME, names[i]), 0);
+        assert_int_equal(process_start_time(getpid()), before);
+    }
+    prctl(PR_SET_NAME, old);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shared_memory),
+        cmocka_unit_test(test_copied_memory),
+        cmocka_unit_test(test_stack_is_large_enough),
+        cmocka_unit_test(test_clone_that_cannot_work),
+        cmocka_unit_test(test_born_in_a_cgroup),
+        cmocka_unit_test(test_start_time),
+        cmocka_unit_test(test_start_time_of_a_liar),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
