@@ -79,11 +79,12 @@ static void test_stack_is_large_enough(void **state) {
 }
 
 static void test_clone_that_cannot_work(void **state) {
+    CLEANUP(closep) int no_cgroup = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int pidfd = -7;
 
     assert_int_equal(process_clone(tell, &(struct told){0}, CLONE_SIGHAND, &pidfd), -EINVAL); /* wants CLONE_VM */
     assert_int_equal(pidfd, -7);
-    assert_int_equal(process_clone_into(tell, &(struct told){0}, 0, -1, &pidfd), -EBADF);
+    assert_int_equal(process_clone_into(tell, &(struct told){0}, 0, no_cgroup, &pidfd), -EBADF);
     assert_int_equal(pidfd, -7);
 }
 
@@ -161,7 +162,7 @@ static uint64_t start_time_by_hand(pid_t pid) {
     p = strrchr(stat, ')') + 1;
     for (int i = 0; i < 19; i++)
         p = strchr(p + 1, ' ');
-    return strtoull(strchr(p + 1, ' '), NULL, 10);
+    return strtoull(p, NULL, 10);
 }
 
 static void test_start_time(void **state) {
