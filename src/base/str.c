@@ -1,5 +1,8 @@
 #include "base/str.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 bool str_starts(const char *s, const char *prefix) {
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }

@@ -18,7 +18,7 @@ static_assert((int)INIT_ACCESS_READ == (int)LANDLOCK_READ, "protocol number");
 static_assert((int)INIT_ACCESS_EXEC == (int)LANDLOCK_READ_EXEC, "protocol number");
 static_assert((int)INIT_ACCESS_WRITE == (int)LANDLOCK_WRITE, "protocol number");
 
-enum { RULES_MAX = 256 };
+enum { RULES_MAX = 256, WALL_ABI_MIN = 3 /* before it, any file could be truncated */ };
 
 static int set_rlimits(const struct init_start *s, struct err *err) {
     for (size_t i = 0; i < s->n_rlimits; i++) {
@@ -56,7 +56,11 @@ static int set_affinity(uint64_t cpus, struct err *err) {
 static int restrict_files(const struct init_start *s, struct err *err) {
     struct landlock_rule rules[RULES_MAX];
     const bool wall = s->landlock == INIT_LANDLOCK_WALL;
-    const struct landlock_opts opts = {.scope_abstract = true, .scope_signals = true, .deny_tcp = wall, .writes_only = !wall};
+    const struct landlock_opts opts = {.scope_abstract = true,
+                                       .scope_signals = true,
+                                       .deny_tcp = wall,
+                                       .writes_only = !wall,
+                                       .min_abi = wall ? WALL_ABI_MIN : 0};
 
     if (s->landlock == INIT_LANDLOCK_NONE)
         return 0;

@@ -204,6 +204,8 @@ static int run_steps(struct launch *l, bool before) {
         if (before_sealing(s->kind) != before)
             continue;
         r = step_fn[s->kind](l, s);
+        /* A container that covers parts of its /proc: the kernel then refuses an uncovered one. */
+        l->no_userns = s->kind == STEP_PROC && r == -EPERM;
         if (r < 0)
             return err_sys(&l->err, r, "sandbox root: %s '%s'%s%s", step_kind_names[s->kind], s->to,
                            s->kind == STEP_EXTRA ? " from " : "", s->kind == STEP_EXTRA ? s->from : "");
@@ -268,6 +270,7 @@ static int new_root(struct launch *l) {
         return err_sys(&l->err, l->root_fd, "sandbox root: mount tmpfs");
     }
     r = mount_attach(l->root_fd, AT_FDCWD, "/");
+    l->no_userns = r == -EPERM || r == -EACCES; /* Landlock or AppArmor around us: no mounts */
     if (r == 0 && fchdir(l->root_fd) < 0)
         r = -errno;
     return r < 0 ? err_sys(&l->err, r, "sandbox root: attach") : 0;

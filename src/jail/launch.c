@@ -105,11 +105,17 @@ static int child_main(void *arg) {
     for (size_t i = 0; i < ARRAY_LEN(child_steps); i++)
         if (child_steps[i](l) < 0)
             break;
-    _exit(EXIT_SANDBOX);
+    return EXIT_SANDBOX;
+}
+
+/* Refusals that mean "no user namespace for you": filters, security modules, switches, ids that are not mapped here. */
+static bool is_refusal(int r) {
+    return r == -EPERM || r == -EACCES || r == -ENOSPC || r == -EINVAL || r == -ENOSYS || r == -EUSERS;
 }
 
 /* By root: the user's files as idmapped mounts, so that what is written inside belongs to the owner outside. */
-static int idmap_tree(const struct plan *p, const struct step *s, struct err *err) {
+static int idmap_tree(struct launch *l, const struct step *s, struct err *err) {
+    const struct plan *p = l->plan;
     const char *from = s->kind == STEP_WORKSPACE ? "." : s->from;
     CLEANUP(closep) int tree = -1;
     CLEANUP(closep) int userns = -1;
@@ -119,12 +125,15 @@ static int idmap_tree(const struct plan *p, const struct step *s, struct err *er
     if (stat(from, &st) < 0)
         return err_sys(err, -errno, "mount '%s'", s->from);
     tree = mount_clone(AT_FDCWD, from, true);
+    l->no_userns = tree == -EPERM || tree == -EACCES; /* root of a container, without CAP_SYS_ADMIN */
     if (tree < 0)
         return err_sys(err, tree, "mount '%s'%s", s->from, tree == -ENOSYS ? " (Bawn needs the mount calls of Linux 5.12)" : "");
     userns = idmap_userns(st.st_uid, p->ids.host_uid, st.st_gid, p->ids.host_gid);
+    l->no_userns = userns < 0 && is_refusal(userns);
     if (userns < 0)
         return err_sys(err, userns, "user namespace for mapping the owner of '%s'", s->from);
     r = mount_idmap(tree, userns);
+    l->no_userns = r == -EPERM || r == -EACCES;
     if (r < 0)
         return err_sys(err, r, "map the owner of '%s' (its file system must support idmapped mounts; else run Bawn as the owner)",
                        s->from);
@@ -137,7 +146,7 @@ static int idmap_trees(struct launch *l, struct err *err) {
 
         if (s->kind != STEP_WORKSPACE && s->kind != STEP_EXTRA)
             continue;
-        l->trees[i] = idmap_tree(l->plan, s, err);
+        l->trees[i] = idmap_tree(l, s, err);
         if (l->trees[i] < 0)
             return l->trees[i];
     }
@@ -154,7 +163,10 @@ static int take_ids(const struct plan_ids *ids, struct err *err) {
 }
 
 static void return_ids(void) {
-    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0 || prctl(PR_SET_SECUREBITS, 0) < 0)
+    bool kept = prctl(PR_GET_SECUREBITS) & SECBIT_NO_SETUID_FIXUP; /* not if take_ids() failed for lack of CAP_SETPCAP */
+
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0 ||
+        (kept && prctl(PR_SET_SECUREBITS, 0) < 0))
         BUG("root cannot take its ids back");
 }
 
@@ -168,12 +180,12 @@ static int clone_child(struct launch *l, struct err *err) {
         l->born_in_cgroup = true;
         pid = process_clone_into(child_main, l, flags, cgroup_fd, &l->pidfd);
     }
-    if (pid == -ENOSYS || pid == -E2BIG) {
+    if (pid < 0) { /* no clone3, or this group cannot be born into: enter it as a child of ours */
         l->born_in_cgroup = false;
         pid = process_clone(child_main, l, flags, &l->pidfd);
     }
     if (pid < 0) {
-        l->no_userns = pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
+        l->no_userns = is_refusal(pid);
         return err_sys(err, pid, "create namespaces");
     }
     if (l->err.code) { /* the child failed before it could execute bawn-init */
@@ -192,6 +204,7 @@ static int launch_with_trees(struct launch *l, struct err *err) {
     if (!ids->by_root)
         return clone_child(l, err);
     r = take_ids(ids, err);
+    l->no_userns = r < 0 && is_refusal(r); /* root of a user namespace that has no such ids */
     r = r < 0 ? r : idmap_trees(l, err);
     r = r < 0 ? r : clone_child(l, err);
     return_ids();

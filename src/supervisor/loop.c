@@ -51,6 +51,8 @@ static void on_signal(struct loop *l) {
 
         if (sig == SIGWINCH)
             stdio_resize(l->io);
+        if (sig == SIGCONT)
+            stdio_resume(l->io); /* somebody else stopped us; the shell has reset the terminal since */
         for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
             if (forwarded[i] == sig)
                 send_signal(l, sig, info.ssi_code == SI_KERNEL);
@@ -172,6 +174,16 @@ static int timeout(const struct loop *l) {
     if (!l->kill_at_ms)
         return t;
     return sooner(t, l->kill_at_ms <= now ? 0 : (int)(l->kill_at_ms - now));
+}
+
+void loop_drain(struct loop *l) {
+    struct signalfd_siginfo info;
+
+    stdio_finish(l->io);
+    while (stdio_drain(l->io, l->signals) == 1)
+        while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info)
+            if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT)
+                return;
 }
 
 int loop_run(struct loop *l) {

@@ -21,3 +21,5 @@ struct loop {
 /* Blocks what the loop wants to read from a descriptor; *ret_old is the mask for the command. */
 int loop_signals(sigset_t *ret_old, int *ret_fd, struct err *err);
 int loop_run(struct loop *l);
+/* Forwards what is left after everything inside has ended; a signal that asks us to end gives it up. */
+void loop_drain(struct loop *l);

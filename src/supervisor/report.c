@@ -8,7 +8,8 @@
 
 const char *const run_limit_names[RUN_LIMIT_COUNT] = {"memory", "pids", "disk", "time"};
 
-void run_announce_rung(enum rung rung) {
+void run_announce_rung(enum rung rung, int landlock_abi) {
+    enum { ABI_SIGNALS = 6 };
     const char *lacks = rung_lacks(rung);
 
     if (lacks)

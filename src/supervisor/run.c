@@ -93,7 +93,7 @@ static int start(struct run *run, struct err *err) {
     run->sandbox = (struct sandbox)SANDBOX_INIT;
     r = start_rung(run, RUNG_LANDLOCK, &weaker, err);
     if (r >= 0)
-        run_announce_rung(RUNG_LANDLOCK);
+        run_announce_rung(RUNG_LANDLOCK, run->plan.landlock_abi);
     return r;
 }
 
@@ -119,9 +119,7 @@ static void end(struct run *run) {
     struct run_result *r = run->result;
 
     run->engine->stop(&run->sandbox);
-    stdio_finish(&run->io);
-    while (stdio_drain(&run->io, -1) == 1)
-        ;
+    loop_drain(&(struct loop){.io = &run->io, .signals = run->signals});
     cgroup_hits(&run->sandbox.cgroup, &hits);
     r->hit[RUN_LIMIT_MEMORY] |= hits.oom_kills > 0;
     r->hit[RUN_LIMIT_PIDS] |= hits.pids > 0;

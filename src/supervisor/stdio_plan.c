@@ -41,8 +41,8 @@ bool stdio_same_object(int a, int b) {
 
 /* Without options. A socket could carry descriptors in (ATTACKS 26), or be the host's network. */
 static const enum stdio_way default_way[] = {
-    [STDIO_CLOSED] = STDIO_WAY_NULL,    [STDIO_TERMINAL] = STDIO_WAY_PTY, [STDIO_PIPE] = STDIO_WAY_DIRECT,
-    [STDIO_NULLDEV] = STDIO_WAY_DIRECT, [STDIO_FILE] = STDIO_WAY_RELAY,   [STDIO_SOCKET] = STDIO_WAY_RELAY,
+    [STDIO_CLOSED] = STDIO_WAY_NULL,    [STDIO_TERMINAL] = STDIO_WAY_PTY,   [STDIO_PIPE] = STDIO_WAY_DIRECT,
+    [STDIO_NULLDEV] = STDIO_WAY_DIRECT, [STDIO_FILE] = STDIO_WAY_RELAY,     [STDIO_SOCKET] = STDIO_WAY_RELAY,
     [STDIO_DEVICE] = STDIO_WAY_RELAY,   [STDIO_DIRECTORY] = STDIO_WAY_NULL, [STDIO_PATH] = STDIO_WAY_NULL,
 };
 static_assert(ARRAY_LEN(default_way) == STDIO_CLASS_COUNT, "a way for each class");
@@ -52,8 +52,6 @@ static enum stdio_way choose_way(enum stdio_class cls, const struct stdio_wish *
         return STDIO_WAY_PTY;
     if (cls == STDIO_TERMINAL && wish->no_tty)
         return STDIO_WAY_RELAY;
-    if (cls == STDIO_FILE && wish->have_landlock)
-        return STDIO_WAY_DIRECT;
     return default_way[cls];
 }
 
@@ -81,8 +79,10 @@ static enum stdio_term choose_term(const enum stdio_class cls[3]) {
 static int refuse_escapes(const enum stdio_class cls[3], struct err *err) {
     for (int i = 0; i < 3; i++) {
         if (cls[i] == STDIO_DIRECTORY)
-            return err_set(err, -EISDIR, "%s is a directory, through which the sandboxed program could open files outside; "
-                           "redirect it to a file or a pipe", stream_names[i]);
+            return err_set(err, -EISDIR,
+                           "%s is a directory, through which the sandboxed program could open files outside; "
+                           "redirect it to a file or a pipe",
+                           stream_names[i]);
         if (cls[i] == STDIO_PATH)
             return err_set(err, -EBADF, "%s was opened with O_PATH and cannot be read or written", stream_names[i]);
     }

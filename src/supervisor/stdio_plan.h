@@ -10,7 +10,7 @@ enum stdio_class {
     STDIO_TERMINAL,
     STDIO_PIPE,
     STDIO_NULLDEV,
-    STDIO_FILE,
+    STDIO_FILE,      /* could be reopened for writing, or truncated, through /proc/self/fd */
     STDIO_SOCKET,
     STDIO_DEVICE,    /* every other device, and anonymous inodes */
     STDIO_DIRECTORY, /* openat() through it leads out of the sandbox (ATTACKS 19) */
@@ -41,9 +41,8 @@ struct stdio_plan {
 };
 
 struct stdio_wish {
-    bool force_tty;     /* a pty for all three, even without a terminal */
-    bool no_tty;        /* pipes, even with a terminal (which is never handed in itself) */
-    bool have_landlock; /* else a file could be reopened for writing through /proc/self/fd */
+    bool force_tty; /* a pty for all three, even without a terminal */
+    bool no_tty;    /* pipes, even with a terminal (which is never handed in itself) */
 };
 
 enum stdio_class stdio_classify(int fd);

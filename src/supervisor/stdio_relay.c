@@ -11,10 +11,10 @@
 #include "supervisor/tty.h"
 
 enum {
-    RUNS_PER_TURN = 16,      /* of one flow, before the others and the caller's signals get their turn */
-    HUP_RETRY_MS = 50,       /* no process has the pty open: somebody may reopen /dev/tty */
+    RUNS_PER_TURN = 16,        /* of one flow, before the others and the caller's signals get their turn */
+    HUP_RETRY_MS = 50,         /* no process has the pty open: somebody may reopen /dev/tty */
     BACKGROUND_CHECK_MS = 250, /* `fg` of a running job sends no signal */
-    QUIET_MS = 100,          /* after the end, a pipe that is silent this long is held by nobody of ours */
+    QUIET_MS = 100,            /* after the end, a pipe that is silent this long is held by nobody of ours */
     CTRL_D = 4,
 };
 

@@ -43,10 +43,10 @@ int native_start_bare(const struct engine_request *req, struct sandbox *sb, int 
     pid_t pid;
     int r;
 
-    if (req->plan->landlock_abi < 1)
+    if (req->plan->landlock_abi < NATIVE_BARE_ABI)
         return err_set(
             err, -EOPNOTSUPP,
-            "neither user namespaces nor Landlock can be had here: there is no wall to build (see 'bawn doctor --fix')");
+            "neither user namespaces nor Landlock (of Linux 6.2) can be had here: there is no wall to build (see 'bawn doctor --fix')");
     r = make_home(req->plan, err);
     if (r < 0)
         return r;

@@ -3,6 +3,8 @@
 
 #include "engine/engine.h"
 
+enum { NATIVE_BARE_ABI = 3 }; /* Landlock: with an older one, any file could be truncated */
+
 /* start.c: encodes what bawn-init must know into a memfd. */
 int native_start_message(const struct engine_request *req, const struct cgroup *cg, int *ret_fd, struct err *err);
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "base/str.h"
+#include "engine/native/native.h"
 #include "engine/native/probe.h"
 
 const char *const container_names[CONTAINER_COUNT] = {"none", "docker",         "podman", "kubernetes",
@@ -153,16 +154,15 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
 
 /*
  * Not kept: processes (names and command lines are visible), disk (home and /tmp are ordinary folders without a
- * quota). Before ABI 3 Landlock does not stop truncate(2), so files that may only be read are not safe either.
+ * quota).
  */
 static void judge_landlock(const struct native_facts *f, struct engine_state *s) {
-    enum { LANDLOCK_TRUNCATE = 3 };
-
     if (lacks_base(f, s))
         return;
-    if (f->landlock_abi < 1) {
-        refuse(s, "boot Linux 5.13 or newer with landlock in its list of security modules (lsm=...)",
-               "this kernel has no Landlock, or it is off");
+    if (f->landlock_abi < NATIVE_BARE_ABI) {
+        refuse(s, "boot Linux 6.2 or newer with landlock in its list of security modules (lsm=...)",
+               "this kernel's Landlock is %s",
+               f->landlock_abi < 1 ? "missing or off" : "too old: files that may only be read could be truncated");
         return;
     }
     if (f->launch < 0 && !f->launch_userns) {
@@ -170,12 +170,8 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
         return;
     }
     *s = (struct engine_state){.available = true,
-                               .keeps = KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_TIME | KEEPS_END | kept_limits(f)};
-    if (f->landlock_abi >= LANDLOCK_TRUNCATE)
-        s->keeps |= KEEPS_FILES;
-    else
-        snprintf(s->why, sizeof s->why, "Landlock ABI %d is older than 3: files that may only be read can be truncated",
-                 f->landlock_abi);
+                               .keeps = KEEPS_FILES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_TIME | KEEPS_END |
+                                        kept_limits(f)};
     note_limits(f, s);
 }
 
