@@ -10,7 +10,7 @@
 #include "os/fd.h"
 #include "os/sock.h"
 
-enum { FD_CONTROL = 3, FD_START = 4, WATCH_MS = 100 };
+enum { FD_CONTROL = 3, FD_START = 4, WATCH_MS = 20 };
 
 static int send_msg(const struct init *in, uint32_t type, int value, int extra) {
     struct init_msg msg = {.type = type, .value = value, .extra = extra};

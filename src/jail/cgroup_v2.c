@@ -40,19 +40,30 @@ static int move_to_leaf(int dir) {
     return fd_write_file_at(dir, CGROUP_LEAF "/cgroup.procs", "0");
 }
 
+/*
+ * Asked before anything is handed out, not after a refusal: cpu and pids are handed out by a group with processes too, but
+ * that makes it a "threaded domain", whose children nothing but its own threads can enter.
+ */
+static bool must_move(int dir) {
+    char procs[64];
+
+    return faccessat(dir, "cgroup.type", F_OK, 0) == 0 && fd_read_file_at(dir, "cgroup.procs", procs, sizeof procs) > 0;
+}
+
 static void v2_prepare(struct cgroup *cg, const struct cgroup_dir *d, unsigned wanted) {
     CLEANUP(closep) int dir = -1;
-    int r;
+    int r = 0;
 
     wanted &= ~d->enabled;
     if (!wanted)
         return;
     dir = open(d->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    r = hand_out(dir, wanted);
-    if (r == -EBUSY && move_to_leaf(dir) == 0) {
-        cg->moved = true;
-        r = hand_out(dir, wanted);
+    if (must_move(dir)) {
+        r = move_to_leaf(dir);
+        cg->moved = r == 0;
     }
+    if (r == 0)
+        r = hand_out(dir, wanted);
     if (r < 0)
         cgroup_because(cg, "its own cgroup cannot hand out controllers: %s", strerror(-r));
 }

@@ -33,7 +33,7 @@ const char *rung_lacks(enum rung rung) {
  * (0x70000000 and up is unassigned in systemd's table of id ranges; pids stay below 2^22). */
 enum { SANDBOX_ID_BASE = 0x70000000, INSIDE_ID_FOR_ROOT = 1000 };
 
-static void make_ids(const struct host_facts *h, struct plan_ids *ids) {
+static void make_ids(const struct host_facts *h, enum rung rung, struct plan_ids *ids) {
     ids->workspace_uid = h->workspace_uid;
     ids->workspace_gid = h->workspace_gid;
     ids->by_root = h->uid == 0;
@@ -41,6 +41,12 @@ static void make_ids(const struct host_facts *h, struct plan_ids *ids) {
         ids->inside_uid = ids->host_uid = h->uid;
         ids->inside_gid = ids->host_gid = h->gid;
         ids->user = h->user ? h->user : "user";
+        return;
+    }
+    if (rung == RUNG_LANDLOCK) { /* nothing can be mapped: the owner of the workspace (bare.c refuses root), never root's group */
+        ids->inside_uid = ids->host_uid = h->workspace_uid;
+        ids->inside_gid = ids->host_gid = h->workspace_gid ? h->workspace_gid : h->workspace_uid;
+        ids->user = "bawn";
         return;
     }
     ids->host_uid = ids->host_gid = SANDBOX_ID_BASE + (unsigned)h->pid;
@@ -170,7 +176,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, enum rung ru
 
     if (r < 0)
         return r;
-    make_ids(h, &p.ids);
+    make_ids(h, rung, &p.ids);
     make_limits(s, &p);
     r = make_parts(s, h, &p, err);
     if (r < 0) {

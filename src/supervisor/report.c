@@ -8,13 +8,13 @@
 
 const char *const run_limit_names[RUN_LIMIT_COUNT] = {"memory", "pids", "disk", "time"};
 
-void run_announce_rung(enum rung rung, int landlock_abi) {
+void run_announce_rung(const struct plan *p) {
     enum { ABI_SIGNALS = 6 };
-    const char *lacks = rung_lacks(rung);
+    const char *lacks = rung_lacks(p->rung);
 
     if (lacks)
-        log_line("weaker sandbox (%s rung), user namespaces cannot be had here; %s (see 'bawn doctor --fix')", rung_names[rung],
-                 lacks);
+        log_line("weaker sandbox (%s rung), user namespaces cannot be had here; %s%s (see 'bawn doctor --fix')",
+                 rung_names[p->rung], lacks, p->landlock_abi < ABI_SIGNALS ? ", your other processes can be signalled" : "");
 }
 
 void run_announce_limits(const struct plan *p, const struct cgroup *cg) {

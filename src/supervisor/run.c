@@ -93,7 +93,7 @@ static int start(struct run *run, struct err *err) {
     run->sandbox = (struct sandbox)SANDBOX_INIT;
     r = start_rung(run, RUNG_LANDLOCK, &weaker, err);
     if (r >= 0)
-        run_announce_rung(RUNG_LANDLOCK, run->plan.landlock_abi);
+        run_announce_rung(&run->plan);
     return r;
 }
 

@@ -45,7 +45,7 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
 struct buf;
 void run_report_limits(const struct run_result *r, const struct settings *s); /* log lines for limits that were hit */
 void run_report_json(const struct run_result *r, const struct settings *s, struct buf *out);
-void run_announce_rung(enum rung rung, int landlock_abi);
+void run_announce_rung(const struct plan *p); /* the line about a weaker rung, if it is one */
 void run_announce_limits(const struct plan *p, const struct cgroup *cg);
 
 /* needs.c: what these settings need kept, as a set of enum guarantee, and the comparison with an engine. */

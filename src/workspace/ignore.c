@@ -173,7 +173,7 @@ enum ignore_verdict ignore_explain(const struct ignore *ig, const char *path, bo
                 *ret_why = (struct ignore_why){0};
             return v;
         }
-        if (ig->n > 1) {
+        if (ig->n > 1 || !l) {
             const struct ignore_list *deeper = find(ig, path, end);
 
             l = deeper ? deeper : l;

@@ -59,7 +59,7 @@ enum ignore_verdict ignore_explain(const struct ignore *ig, const char *path, bo
 
 /*
  * For walkers, which know that no folder above the path is excluded: the rules that hold inside a folder, and what they say
- * about one path in it. The list stays valid until the next ignore_add_file().
+ * about one path in it. A list lives as long as the struct ignore; files that are added later count through it too.
  */
 struct ignore_list;
 const struct ignore_list *ignore_rules_in(const struct ignore *ig, const char *dir, size_t len);

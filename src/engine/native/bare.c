@@ -7,16 +7,37 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "engine/native/native.h"
 #include "jail/apply.h"
+#include "jail/caps.h"
 #include "os/process.h"
 
 static int make_home(const struct plan *p, struct err *err) {
     if (mkdir(p->home, 0700) < 0 || mkdir(p->tmp, 0700) < 0)
         return err_sys(err, -errno, "private folder '%s'", p->private_dir);
+    if (!p->ids.by_root)
+        return 0;
+    if (chown(p->private_dir, p->ids.host_uid, p->ids.host_gid) < 0 || chown(p->home, p->ids.host_uid, p->ids.host_gid) < 0 ||
+        chown(p->tmp, p->ids.host_uid, p->ids.host_gid) < 0)
+        return err_sys(err, -errno, "private folder '%s'", p->private_dir);
+    return 0;
+}
+
+/* Root becomes the owner of the workspace. The raw calls: see apply_ids.c. */
+static int become_owner(struct launch *l) {
+    const struct plan_ids *ids = &l->plan->ids;
+
+    if (!ids->by_root)
+        return 0;
+    if (caps_drop_bounding(&l->err) < 0)
+        return l->err.code;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, ids->host_gid, ids->host_gid, ids->host_gid) < 0 ||
+        syscall(SYS_setresuid, ids->host_uid, ids->host_uid, ids->host_uid) < 0)
+        return err_sys(&l->err, -errno, "become the owner of the workspace");
     return 0;
 }
 
@@ -26,9 +47,9 @@ static int child_main(void *arg) {
 
     if (r < 0)
         err_sys(&l->err, r, "enter the cgroup");
-    else if (apply_fds(l) == 0)
+    else if (apply_fds(l) == 0 && become_owner(l) == 0)
         apply_exec(l);
-    _exit(EXIT_SANDBOX);
+    return EXIT_SANDBOX;
 }
 
 int native_start_bare(const struct engine_request *req, struct sandbox *sb, int init_fd, int start_fd, int control,
@@ -47,6 +68,11 @@ int native_start_bare(const struct engine_request *req, struct sandbox *sb, int 
         return err_set(
             err, -EOPNOTSUPP,
             "neither user namespaces nor Landlock (of Linux 6.2) can be had here: there is no wall to build (see 'bawn doctor --fix')");
+    if (req->plan->ids.host_uid == 0) /* uid 0 owns the host's files: without any capability it could still change their modes */
+        return err_set(
+            err, -EPERM,
+            "root cannot be sandboxed without user namespaces; run Bawn as an ordinary user, or give the workspace to one "
+            "(chown), whose id is then taken (see 'bawn doctor --fix')");
     r = make_home(req->plan, err);
     if (r < 0)
         return r;

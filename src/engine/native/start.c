@@ -12,7 +12,7 @@
 #include "os/fd.h"
 #include "proto/initmsg.h"
 
-enum { MSG_RULES_MAX = 192, MSG_RLIMITS_MAX = 8 };
+enum { MSG_RULES_MAX = 192, MSG_RLIMITS_MAX = 8, DATA_SLACK = 1 << 30 };
 
 struct message {
     struct init_start start;
@@ -43,7 +43,8 @@ static void make_limits(const struct engine_request *req, const struct cgroup *c
     if (l->pids && !cg->enforces.pids)
         add_rlimit(m, RLIMIT_NPROC, l->pids);
     if (l->memory && !cg->enforces.memory) {
-        add_rlimit(m, RLIMIT_DATA, l->memory + l->memory / 4); /* above the watchdog's limit, so that it can name the hit */
+        add_rlimit(m, RLIMIT_DATA,
+                   4 * l->memory + DATA_SLACK); /* only a backstop: the watchdog can name the hit, a failed mmap() cannot */
         m->start.watch_memory = l->memory;
     }
     if (l->cpus_milli && !cg->enforces.cpu)

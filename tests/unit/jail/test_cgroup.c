@@ -217,11 +217,19 @@ static void test_cpu_is_throttled(void **state) {
     assert_true(usage.throttled_us > 0);
 }
 
+static bool wait_until_inside(const struct cgroup *cg, pid_t pid) {
+    while (cgroup_get(cg->groups[cg->n - 1].dir, "cgroup.procs", NULL, 0) == 0) {
+        if (waitpid(pid, NULL, WNOHANG) != 0)
+            return false;
+        usleep(100);
+    }
+    return true;
+}
+
 static void kill_and_check(struct cgroup *cg) {
     pid_t pid = start_inside(cg, body_sleep);
 
-    while (cgroup_get(cg->groups[cg->n - 1].dir, "cgroup.procs", NULL, 0) == 0)
-        usleep(100);
+    assert_true(wait_until_inside(cg, pid));
     assert_int_equal(cgroup_kill(cg), 0);
     assert_int_equal(wait_for(pid), 128 + SIGKILL);
     assert_int_equal(cgroup_done(cg), 0);
@@ -333,9 +341,7 @@ static void doomed_supervisor(struct fixture *f, int to) {
 
     create(f, &limits);
     orphan = start_inside(&f->cg, body_sleep);
-    while (cgroup_get(f->cg.groups[f->cg.n - 1].dir, "cgroup.procs", NULL, 0) == 0)
-        usleep(100);
-    if (write(to, &orphan, sizeof orphan) == sizeof orphan && write(to, &f->cg, sizeof f->cg) == sizeof f->cg)
+    if (wait_until_inside(&f->cg, orphan) && write(to, &orphan, sizeof orphan) == sizeof orphan && write(to, &f->cg, sizeof f->cg) == sizeof f->cg)
         raise(SIGKILL);
     _exit(1);
 }
