@@ -31,7 +31,7 @@ const char *rung_lacks(enum rung rung) {
 
 /* Host ids of sandboxes that root starts: one per running supervisor, in a range that no distribution hands out
  * (0x70000000 and up is unassigned in systemd's table of id ranges; pids stay below 2^22). */
-enum { SANDBOX_ID_BASE = 0x70000000, INSIDE_ID_FOR_ROOT = 1000 };
+enum { SANDBOX_ID_BASE = 0x70000000, INSIDE_ID_FOR_ROOT = 1000, NOGROUP = 65534 };
 
 static void make_ids(const struct host_facts *h, enum rung rung, struct plan_ids *ids) {
     ids->workspace_uid = h->workspace_uid;
@@ -45,7 +45,7 @@ static void make_ids(const struct host_facts *h, enum rung rung, struct plan_ids
     }
     if (rung == RUNG_LANDLOCK) { /* nothing can be mapped: the owner of the workspace (bare.c refuses root), never root's group */
         ids->inside_uid = ids->host_uid = h->workspace_uid;
-        ids->inside_gid = ids->host_gid = h->workspace_gid ? h->workspace_gid : h->workspace_uid;
+        ids->inside_gid = ids->host_gid = h->workspace_gid ? h->workspace_gid : NOGROUP;
         ids->user = "bawn";
         return;
     }

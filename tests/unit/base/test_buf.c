@@ -220,8 +220,9 @@ static size_t shell_output(const char *script, char *out, size_t size) {
 /* Every word, and every byte, must come out of a real shell as it went in. */
 static void test_shell(void **state) {
     static const char *const words[] = {
-        "", " ", "plain", "-rf", "a b", "it's", "'", "''", "\"", "\\", "\\'", "$HOME", "`id`", "$(id)", "*", "?", "[a]", "~", "~root", "a;b",
-        "a&b", "a|b", "<", ">", "#", "a#b", "!", "{a,b}", "a\nb", "\n", "a\n", "\t", "a=b", "\xff\xfe", "\x1b[0m", "%s", "%", "\xc3\xa4", "(", ")",
+        "",     " ",  "plain", "-rf", "a b",   "it's",     "'",       "''",  "\"", "\\",       "\\'", "$HOME", "`id`", "$(id)",
+        "*",    "?",  "[a]",   "~",   "~root", "a;b",      "a&b",     "a|b", "<",  ">",        "#",   "a#b",   "!",    "{a,b}",
+        "a\nb", "\n", "a\n",   "\t",  "a=b",   "\xff\xfe", "\x1b[0m", "%s",  "%",  "\xc3\xa4", "(",   ")",
     };
     CLEANUP(buf_done) struct buf script = BUF_INIT(BIG), want = BUF_INIT(BIG);
     static char out[BIG];
@@ -248,7 +249,8 @@ static void test_shell(void **state) {
 
 static void test_shell_leaves_plain_words_alone(void **state) {
     static const struct escape table[] = {
-        {"/usr/bin/cc", "/usr/bin/cc"}, {"--opt=a,b:c@d+e%", "--opt=a,b:c@d+e%"}, {"", "''"}, {"a b", "'a b'"}, {"it's", "'it'\\''s'"},
+        {"/usr/bin/cc", "/usr/bin/cc"}, {"--opt=a,b:c@d+e%", "--opt=a,b:c@d+e%"}, {"", "''"}, {"a b", "'a b'"},
+        {"it's", "'it'\\''s'"},
     };
 
     check_escapes(buf_add_shell, table, ARRAY_LEN(table));

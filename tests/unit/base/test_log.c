@@ -89,7 +89,8 @@ static void test_stderr_without_a_sink(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        LOG_TEST(test_line), LOG_TEST(test_hostile_text), LOG_TEST(test_err), LOG_TEST(test_longest_line), LOG_TEST(test_stderr_without_a_sink),
+        LOG_TEST(test_line),         LOG_TEST(test_hostile_text),          LOG_TEST(test_err),
+        LOG_TEST(test_longest_line), LOG_TEST(test_stderr_without_a_sink),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

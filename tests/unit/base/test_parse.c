@@ -193,8 +193,8 @@ static void test_cpus_number(void **state) {
         double d;
         uint64_t milli; /* 0: refused */
     } table[] = {
-        {1, 1000}, {0.5, 500}, {0.01, 10}, {4096, 4096000}, {1.9999, 2000}, {0, 0}, {-1, 0}, {0.001, 0}, {4097, 0}, {1e300, 0}, {INFINITY, 0},
-        {-INFINITY, 0}, {NAN, 0},
+        {1, 1000},  {0.5, 500}, {0.01, 10}, {4096, 4096000}, {1.9999, 2000}, {0, 0},   {-1, 0},
+        {0.001, 0}, {4097, 0},  {1e300, 0}, {INFINITY, 0},   {-INFINITY, 0}, {NAN, 0},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
@@ -247,8 +247,17 @@ static void test_format_size(void **state) {
         uint64_t bytes;
         const char *text;
     } table[] = {
-        {0, "0 B"},         {1, "1 B"},         {1023, "1023 B"},   {K, "1 KiB"},          {K + K / 2, "1.5 KiB"}, {M - 1, "1023.9 KiB"},
-        {512 * M, "512 MiB"}, {4 * G, "4 GiB"}, {T, "1 TiB"},       {1024 * T, "1 PiB"},   {2 * G - 1, "1.9 GiB"},
+        {0, "0 B"},
+        {1, "1 B"},
+        {1023, "1023 B"},
+        {K, "1 KiB"},
+        {K + K / 2, "1.5 KiB"},
+        {M - 1, "1023.9 KiB"},
+        {512 * M, "512 MiB"},
+        {4 * G, "4 GiB"},
+        {T, "1 TiB"},
+        {1024 * T, "1 PiB"},
+        {2 * G - 1, "1.9 GiB"},
         {UINT64_MAX, "16383.9 PiB"},
     };
 
@@ -282,8 +291,16 @@ static void test_format_duration(void **state) {
         uint64_t ms;
         const char *text;
     } table[] = {
-        {0, "0 ms"},          {999, "999 ms"},      {1000, "1.0 s"},      {1500, "1.5 s"},  {90000, "90.0 s"}, {119999, "119.9 s"},
-        {120000, "2 min"},    {7199999, "119 min"}, {7200000, "2 h"},     {365 * 86400000ull, "8760 h"},
+        {0, "0 ms"},
+        {999, "999 ms"},
+        {1000, "1.0 s"},
+        {1500, "1.5 s"},
+        {90000, "90.0 s"},
+        {119999, "119.9 s"},
+        {120000, "2 min"},
+        {7199999, "119 min"},
+        {7200000, "2 h"},
+        {365 * 86400000ull, "8760 h"},
         {UINT64_MAX, "5124095576030 h"},
     };
 
@@ -297,9 +314,15 @@ static void test_format_duration(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size),        cmocka_unit_test(test_huge_digits_never_wrap), cmocka_unit_test(test_duration),
-        cmocka_unit_test(test_cpus),        cmocka_unit_test(test_cpus_number),            cmocka_unit_test(test_u64),
-        cmocka_unit_test(test_format_size), cmocka_unit_test(test_size_round_trip),        cmocka_unit_test(test_format_duration),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_huge_digits_never_wrap),
+        cmocka_unit_test(test_duration),
+        cmocka_unit_test(test_cpus),
+        cmocka_unit_test(test_cpus_number),
+        cmocka_unit_test(test_u64),
+        cmocka_unit_test(test_format_size),
+        cmocka_unit_test(test_size_round_trip),
+        cmocka_unit_test(test_format_duration),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,8 +78,8 @@ static void test_utf8(void **state) {
 }
 
 static void test_nearest(void **state) {
-    static const char *const names[] = {"profile", "memory", "network", "timeout", "p",
-                                        "a-name-that-is-longer-than-the-forty-characters-allowed"};
+    static const char *const names[] = {"profile", "memory", "network",
+                                        "timeout", "p",      "a-name-that-is-longer-than-the-forty-characters-allowed"};
     static const struct {
         const char *word, *nearest;
     } table[] = {

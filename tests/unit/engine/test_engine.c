@@ -76,7 +76,8 @@ static void test_fake_keeps(void **state) {
     static const struct {
         const char *variable;
         unsigned keeps;
-    } table[] = {{NULL, (1 << GUARANTEE_COUNT) - 1}, {"0", 0}, {"5", 5}, {"2047", 2047}, {"2048", 0}, {"-1", 0}, {"", 0}, {"x", 0}};
+    } table[] = {
+        {NULL, (1 << GUARANTEE_COUNT) - 1}, {"0", 0}, {"5", 5}, {"2047", 2047}, {"2048", 0}, {"-1", 0}, {"", 0}, {"x", 0}};
 
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         struct engine_state st = {0};
@@ -102,10 +103,12 @@ static void test_fake_answers(void **state) {
         int value;
         const char *text;
     } table[] = {
-        {NULL, INIT_MSG_EXITED, 0, ""},         {"exit:0", INIT_MSG_EXITED, 0, ""},       {"exit:7", INIT_MSG_EXITED, 7 << 8, ""},
-        {"exit:255", INIT_MSG_EXITED, 255 << 8, ""}, {"signal:9", INIT_MSG_EXITED, 9, ""}, {"fail:no luck", INIT_MSG_FAILED, EIO, "no luck"},
-        {"fail:", INIT_MSG_FAILED, EIO, ""},    {"exit:256", INIT_MSG_FAILED, EIO, ""},   {"exit:", INIT_MSG_FAILED, EIO, ""},
-        {"signal:0", INIT_MSG_FAILED, EIO, ""}, {"signal:65", INIT_MSG_FAILED, EIO, ""},  {"nonsense", INIT_MSG_FAILED, EIO, ""},
+        {NULL, INIT_MSG_EXITED, 0, ""},          {"exit:0", INIT_MSG_EXITED, 0, ""},
+        {"exit:7", INIT_MSG_EXITED, 7 << 8, ""}, {"exit:255", INIT_MSG_EXITED, 255 << 8, ""},
+        {"signal:9", INIT_MSG_EXITED, 9, ""},    {"fail:no luck", INIT_MSG_FAILED, EIO, "no luck"},
+        {"fail:", INIT_MSG_FAILED, EIO, ""},     {"exit:256", INIT_MSG_FAILED, EIO, ""},
+        {"exit:", INIT_MSG_FAILED, EIO, ""},     {"signal:0", INIT_MSG_FAILED, EIO, ""},
+        {"signal:65", INIT_MSG_FAILED, EIO, ""}, {"nonsense", INIT_MSG_FAILED, EIO, ""},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {

@@ -13,8 +13,13 @@
 /* The environment inside, for this environment outside. */
 static int make_env(char *const *outside, const struct env_spec *named, size_t n_named, struct plan *ret, struct err *err) {
     const struct settings s = {.engine = (char[]){"native"}, .env = (struct env_spec *)(uintptr_t)named, .n_env = n_named};
-    const struct host_facts h = {
-        .uid = 1000, .gid = 1000, .user = "ann", .home = "/home/ann", .passwd_home = "/home/ann", .workspace = "/home/ann/proj", .environ_ = outside};
+    const struct host_facts h = {.uid = 1000,
+                                 .gid = 1000,
+                                 .user = "ann",
+                                 .home = "/home/ann",
+                                 .passwd_home = "/home/ann",
+                                 .workspace = "/home/ann/proj",
+                                 .environ_ = outside};
     char *argv[] = {(char[]){"true"}, NULL};
 
     return plan_make(&s, &h, RUNG_FULL, argv, 1, ret, err);
@@ -33,16 +38,22 @@ static const char *value(const struct plan *p, const char *name) {
     return found;
 }
 
-#define MAKE(outside, named, n)                                  \
-    CLEANUP(plan_done) struct plan p = {0};                      \
-    struct err err = {0};                                        \
+#define MAKE(outside, named, n)                                     \
+    CLEANUP(plan_done) struct plan p = {0};                         \
+    struct err err = {0};                                           \
     if (make_env((char *const *)(outside), named, n, &p, &err) < 0) \
     fail_msg("%s", err.msg)
 
 static void test_out_of_nothing(void **state) {
     static const char *const want[] = {
-        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/home/ann", "USER=ann", "LOGNAME=ann", "SHELL=/bin/sh",
-        "PWD=/home/ann/proj", "TMPDIR=/tmp", "BAWN=full",
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME=/home/ann",
+        "USER=ann",
+        "LOGNAME=ann",
+        "SHELL=/bin/sh",
+        "PWD=/home/ann/proj",
+        "TMPDIR=/tmp",
+        "BAWN=full",
     };
     const char *const outside[] = {NULL};
     MAKE(outside, NULL, 0);
@@ -61,14 +72,62 @@ static void test_out_of_nothing(void **state) {
 
 static void test_what_never_passes(void **state) {
     static const char *const outside[] = {
-        "LD_PRELOAD=/x.so", "LD_LIBRARY_PATH=/x", "LD_AUDIT=/x.so", "BASH_ENV=/x", "ENV=/x", "BASH_FUNC_ls%%=() { id; }", "SHELLOPTS=xtrace",
-        "PS4=$(id)", "PROMPT_COMMAND=id", "IFS=x", "CDPATH=/x", "NODE_OPTIONS=--require /x", "NODE_PATH=/x", "PYTHONSTARTUP=/x", "PYTHONPATH=/x",
-        "PYTHONHOME=/x", "PERL5LIB=/x", "PERL5OPT=-Mx", "RUBYOPT=-rx", "JAVA_TOOL_OPTIONS=-javaagent:x", "GIT_DIR=/x", "GIT_SSH_COMMAND=id",
-        "GIT_CONFIG_COUNT=1", "GIT_ASKPASS=/x", "SSH_AUTH_SOCK=/x", "SSH_ASKPASS=/x", "GPG_AGENT_INFO=x", "AWS_SECRET_ACCESS_KEY=x",
-        "AWS_SESSION_TOKEN=x", "ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x", "GITHUB_TOKEN=x", "NPM_TOKEN=x", "KUBECONFIG=/x", "DOCKER_HOST=x",
-        "DBUS_SESSION_BUS_ADDRESS=x", "XDG_RUNTIME_DIR=/run/user/1000", "XDG_CONFIG_HOME=/x", "DISPLAY=:0", "WAYLAND_DISPLAY=x", "XAUTHORITY=/x",
-        "HTTP_PROXY=http://u:p@x", "https_proxy=x", "OLDPWD=/x", "SUDO_USER=x", "BAWN_FAKE=x", "GCONV_PATH=/x", "MALLOC_CHECK_=3", "TMP=/x",
-        "LCX=x", "TERMX=x", "lang=x", "TERMINFO=/x", "NO_EQUALS_SIGN", "=odd", NULL,
+        "LD_PRELOAD=/x.so",
+        "LD_LIBRARY_PATH=/x",
+        "LD_AUDIT=/x.so",
+        "BASH_ENV=/x",
+        "ENV=/x",
+        "BASH_FUNC_ls%%=() { id; }",
+        "SHELLOPTS=xtrace",
+        "PS4=$(id)",
+        "PROMPT_COMMAND=id",
+        "IFS=x",
+        "CDPATH=/x",
+        "NODE_OPTIONS=--require /x",
+        "NODE_PATH=/x",
+        "PYTHONSTARTUP=/x",
+        "PYTHONPATH=/x",
+        "PYTHONHOME=/x",
+        "PERL5LIB=/x",
+        "PERL5OPT=-Mx",
+        "RUBYOPT=-rx",
+        "JAVA_TOOL_OPTIONS=-javaagent:x",
+        "GIT_DIR=/x",
+        "GIT_SSH_COMMAND=id",
+        "GIT_CONFIG_COUNT=1",
+        "GIT_ASKPASS=/x",
+        "SSH_AUTH_SOCK=/x",
+        "SSH_ASKPASS=/x",
+        "GPG_AGENT_INFO=x",
+        "AWS_SECRET_ACCESS_KEY=x",
+        "AWS_SESSION_TOKEN=x",
+        "ANTHROPIC_API_KEY=x",
+        "OPENAI_API_KEY=x",
+        "GITHUB_TOKEN=x",
+        "NPM_TOKEN=x",
+        "KUBECONFIG=/x",
+        "DOCKER_HOST=x",
+        "DBUS_SESSION_BUS_ADDRESS=x",
+        "XDG_RUNTIME_DIR=/run/user/1000",
+        "XDG_CONFIG_HOME=/x",
+        "DISPLAY=:0",
+        "WAYLAND_DISPLAY=x",
+        "XAUTHORITY=/x",
+        "HTTP_PROXY=http://u:p@x",
+        "https_proxy=x",
+        "OLDPWD=/x",
+        "SUDO_USER=x",
+        "BAWN_FAKE=x",
+        "GCONV_PATH=/x",
+        "MALLOC_CHECK_=3",
+        "TMP=/x",
+        "LCX=x",
+        "TERMX=x",
+        "lang=x",
+        "TERMINFO=/x",
+        "NO_EQUALS_SIGN",
+        "=odd",
+        NULL,
     };
     MAKE(outside, NULL, 0);
 
@@ -78,8 +137,20 @@ static void test_what_never_passes(void **state) {
 }
 
 static void test_what_passes(void **state) {
-    static const char *const outside[] = {"TERM=xterm-256color", "COLORTERM=truecolor", "NO_COLOR=", "LANG=de_DE.UTF-8", "LANGUAGE=de", "TZ=Europe/Dublin",
-                                          "CI=true", "EDITOR=vim", "VISUAL=vim", "PAGER=less", "LC_ALL=C", "LC_TIME=C", "SOURCE_DATE_EPOCH=1", NULL};
+    static const char *const outside[] = {"TERM=xterm-256color",
+                                          "COLORTERM=truecolor",
+                                          "NO_COLOR=",
+                                          "LANG=de_DE.UTF-8",
+                                          "LANGUAGE=de",
+                                          "TZ=Europe/Dublin",
+                                          "CI=true",
+                                          "EDITOR=vim",
+                                          "VISUAL=vim",
+                                          "PAGER=less",
+                                          "LC_ALL=C",
+                                          "LC_TIME=C",
+                                          "SOURCE_DATE_EPOCH=1",
+                                          NULL};
     MAKE(outside, NULL, 0);
 
     for (size_t i = 0; outside[i]; i++)
@@ -155,7 +226,8 @@ static void test_shell(void **state) {
 
 /* What Bawn sets is not taken from outside. */
 static void test_own_values(void **state) {
-    static const char *const outside[] = {"HOME=/root", "USER=root", "LOGNAME=root", "PWD=/", "TMPDIR=/home/ann/tmp", "BAWN=none", NULL};
+    static const char *const outside[] = {"HOME=/root", "USER=root", "LOGNAME=root", "PWD=/", "TMPDIR=/home/ann/tmp",
+                                          "BAWN=none",  NULL};
     MAKE(outside, NULL, 0);
 
     assert_string_equal(value(&p, "HOME"), "/home/ann");
@@ -169,14 +241,14 @@ static void test_own_values(void **state) {
 static void test_named(void **state) {
     static const char *const outside[] = {"GITHUB_TOKEN=t=1", "LD_PRELOAD=/x.so", "TERM=dumb", "EMPTY=", NULL};
     const struct env_spec named[] = {
-        {(char[]){"GITHUB_TOKEN"}, NULL},          /* the host's value */
-        {(char[]){"NOT_SET"}, NULL},               /* the host has none: nor has the sandbox */
-        {(char[]){"EMPTY"}, NULL},                 /* empty is a value */
-        {(char[]){"DEBUG"}, (char[]){"1"}},        /* a value of its own */
-        {(char[]){"TERM"}, (char[]){"xterm"}},     /* instead of one that passes anyway */
+        {(char[]){"GITHUB_TOKEN"}, NULL},           /* the host's value */
+        {(char[]){"NOT_SET"}, NULL},                /* the host has none: nor has the sandbox */
+        {(char[]){"EMPTY"}, NULL},                  /* empty is a value */
+        {(char[]){"DEBUG"}, (char[]){"1"}},         /* a value of its own */
+        {(char[]){"TERM"}, (char[]){"xterm"}},      /* instead of one that passes anyway */
         {(char[]){"HOME"}, (char[]){"/elsewhere"}}, /* instead of one that Bawn sets */
-        {(char[]){"PATH"}, (char[]){"/my/bin:."}}, /* by name: not filtered */
-        {(char[]){"DEBUG"}, (char[]){"2"}},        /* the last one wins */
+        {(char[]){"PATH"}, (char[]){"/my/bin:."}},  /* by name: not filtered */
+        {(char[]){"DEBUG"}, (char[]){"2"}},         /* the last one wins */
     };
     MAKE(outside, named, ARRAY_LEN(named));
 
@@ -194,8 +266,9 @@ static void test_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out_of_nothing), cmocka_unit_test(test_what_never_passes), cmocka_unit_test(test_what_passes),
-        cmocka_unit_test(test_path),           cmocka_unit_test(test_endless_path),      cmocka_unit_test(test_shell),
+        cmocka_unit_test(test_out_of_nothing), cmocka_unit_test(test_what_never_passes),
+        cmocka_unit_test(test_what_passes),    cmocka_unit_test(test_path),
+        cmocka_unit_test(test_endless_path),   cmocka_unit_test(test_shell),
         cmocka_unit_test(test_own_values),     cmocka_unit_test(test_named),
     };
 

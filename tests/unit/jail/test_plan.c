@@ -35,8 +35,18 @@ static int setup(void **state) {
 
     sc = (struct scene){
         .s = {.engine = engine, .cpus_milli = 2000, .memory = 4 * G, .pids = 256, .workspace_writable = true},
-        .h = {.uid = 1000, .gid = 1001, .pid = 4321, .user = "ann", .home = "/home/ann", .passwd_home = "/home/ann", .workspace = "/home/ann/proj",
-              .workspace_uid = 1000, .workspace_gid = 1001, .umask_ = 027, .landlock_abi = 4, .environ_ = environ_},
+        .h = {.uid = 1000,
+              .gid = 1001,
+              .pid = 4321,
+              .user = "ann",
+              .home = "/home/ann",
+              .passwd_home = "/home/ann",
+              .workspace = "/home/ann/proj",
+              .workspace_uid = 1000,
+              .workspace_gid = 1001,
+              .umask_ = 027,
+              .landlock_abi = 4,
+              .environ_ = environ_},
         .argv = {argv0, argv1, NULL},
         .argc = 2,
     };
@@ -59,9 +69,9 @@ static int make(struct scene *sc, enum rung rung) {
     return plan_make(&sc->s, &sc->h, rung, sc->argv, sc->argc, &sc->p, &sc->err);
 }
 
-#define MAKE(sc)                          \
-    do {                                  \
-        if (make(sc, RUNG_FULL) < 0)      \
+#define MAKE(sc)                           \
+    do {                                   \
+        if (make(sc, RUNG_FULL) < 0)       \
             fail_msg("%s", (sc)->err.msg); \
     } while (0)
 
@@ -78,9 +88,37 @@ static bool below(const char *path, const char *dir) {
 
 static void test_refused_workspaces(void **state) {
     static const char *const refused[] = {
-        "/",     "/bin",     "/boot",      "/dev",        "/etc",     "/home", "/lib",      "/lib64",         "/mnt",      "/opt",       "/proc",
-        "/root", "/run",     "/sbin",      "/srv",        "/sys",     "/tmp",  "/usr",      "/var",           "/var/lib",  "/var/tmp",   "/var/run",
-        "/dev/x", "/proc/x", "/proc/self", "/sys/kernel", "/run/user/1000", "/boot/grub", "/var/run/docker", "/home/ann", "/workspace",
+        "/",
+        "/bin",
+        "/boot",
+        "/dev",
+        "/etc",
+        "/home",
+        "/lib",
+        "/lib64",
+        "/mnt",
+        "/opt",
+        "/proc",
+        "/root",
+        "/run",
+        "/sbin",
+        "/srv",
+        "/sys",
+        "/tmp",
+        "/usr",
+        "/var",
+        "/var/lib",
+        "/var/tmp",
+        "/var/run",
+        "/dev/x",
+        "/proc/x",
+        "/proc/self",
+        "/sys/kernel",
+        "/run/user/1000",
+        "/boot/grub",
+        "/var/run/docker",
+        "/home/ann",
+        "/workspace",
     };
     struct scene *sc = *state;
 
@@ -125,8 +163,9 @@ static void test_refused_homes(void **state) {
 }
 
 static void test_accepted_workspaces(void **state) {
-    static const char *const accepted[] = {"/home/ann/proj", "/home/ann/.x", "/srv/git", "/opt/proj", "/mnt/disk/p", "/tmp/x", "/var/tmp/x",
-                                           "/home/bob",      "/runner/work", "/devel",   "/process",  "/system/p",   "/w"};
+    static const char *const accepted[] = {"/home/ann/proj", "/home/ann/.x", "/srv/git",  "/opt/proj",    "/mnt/disk/p",
+                                           "/tmp/x",         "/var/tmp/x",   "/home/bob", "/runner/work", "/devel",
+                                           "/process",       "/system/p",    "/w"};
     struct scene *sc = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(accepted); i++) {
@@ -220,11 +259,40 @@ static bool from_host(enum step_kind kind) {
 }
 
 static void test_nothing_private_is_shared(void **state) {
-    static const char *const secret[] = {"/home", "/root", "/var",        "/run",         "/mnt",         "/srv",     "/tmp",          "/boot",
-                                         "/media", "/proc", "/dev/shm",   "/dev/pts",     "/dev/kvm",     "/dev/fuse", "/dev/mem",     "/dev/net",
-                                         "/sys/fs", "/sys/kernel", "/sys/class", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh", "/etc/bawn",
-                                         "/etc/fstab", "/etc/npmrc", "/etc/pip.conf", "/etc/environment", "/etc/docker", "/etc/ssl/private",
-                                         "/etc/pki/tls/private", "/etc/krb5.keytab", "/etc/passwd", "/etc/machine-id"};
+    static const char *const secret[] = {"/home",
+                                         "/root",
+                                         "/var",
+                                         "/run",
+                                         "/mnt",
+                                         "/srv",
+                                         "/tmp",
+                                         "/boot",
+                                         "/media",
+                                         "/proc",
+                                         "/dev/shm",
+                                         "/dev/pts",
+                                         "/dev/kvm",
+                                         "/dev/fuse",
+                                         "/dev/mem",
+                                         "/dev/net",
+                                         "/sys/fs",
+                                         "/sys/kernel",
+                                         "/sys/class",
+                                         "/etc/shadow",
+                                         "/etc/gshadow",
+                                         "/etc/sudoers",
+                                         "/etc/ssh",
+                                         "/etc/bawn",
+                                         "/etc/fstab",
+                                         "/etc/npmrc",
+                                         "/etc/pip.conf",
+                                         "/etc/environment",
+                                         "/etc/docker",
+                                         "/etc/ssl/private",
+                                         "/etc/pki/tls/private",
+                                         "/etc/krb5.keytab",
+                                         "/etc/passwd",
+                                         "/etc/machine-id"};
     struct scene *sc = *state;
     size_t seen = 0;
 
@@ -272,10 +340,11 @@ static void test_proc(void **state) {
         enum step_kind kind;
         bool optional;
     } table[] = {
-        {"/proc", STEP_PROC, false},       {"/proc/sys", STEP_PROC_RO, false},       {"/proc/bus", STEP_PROC_RO, true}, {"/proc/irq", STEP_PROC_RO, true},
-        {"/proc/fs", STEP_PROC_RO, true},  {"/proc/sysrq-trigger", STEP_MASK, true}, {"/proc/kcore", STEP_MASK, true},  {"/proc/keys", STEP_MASK, true},
-        {"/proc/acpi", STEP_MASK, true},   {"/proc/scsi", STEP_MASK, true},          {"/proc/timer_list", STEP_MASK, true},
-        {"/proc/key-users", STEP_MASK, true}, {"/proc/pressure", STEP_MASK, true},
+        {"/proc", STEP_PROC, false},         {"/proc/sys", STEP_PROC_RO, false},    {"/proc/bus", STEP_PROC_RO, true},
+        {"/proc/irq", STEP_PROC_RO, true},   {"/proc/fs", STEP_PROC_RO, true},      {"/proc/sysrq-trigger", STEP_MASK, true},
+        {"/proc/kcore", STEP_MASK, true},    {"/proc/keys", STEP_MASK, true},       {"/proc/acpi", STEP_MASK, true},
+        {"/proc/scsi", STEP_MASK, true},     {"/proc/timer_list", STEP_MASK, true}, {"/proc/key-users", STEP_MASK, true},
+        {"/proc/pressure", STEP_MASK, true},
     };
     struct scene *sc = *state;
     const struct step *proc;
@@ -315,7 +384,8 @@ static void test_order(void **state) {
 }
 
 static void test_extra_mounts(void **state) {
-    struct mount_spec mounts[] = {{(char[]){"/data/models"}, (char[]){"/models"}, false}, {(char[]){"/home/ann/lib"}, (char[]){"/home/ann/lib"}, true}};
+    struct mount_spec mounts[] = {{(char[]){"/data/models"}, (char[]){"/models"}, false},
+                                  {(char[]){"/home/ann/lib"}, (char[]){"/home/ann/lib"}, true}};
     struct scene *sc = *state;
     const struct step *a, *b;
 
@@ -360,7 +430,8 @@ static void test_split_usr(void **state) {
 
 /* Homes where the sandbox needs the place for something else, or that nobody knows. */
 static void test_odd_homes(void **state) {
-    static const char *const odd[] = {"/", "/usr/games", "/bin", "/dev", "/proc/1", "/etc/x", "/run/user", "/sys", "/lib/x", "/workspace", NULL};
+    static const char *const odd[] = {"/",         "/usr/games", "/bin",   "/dev",       "/proc/1", "/etc/x",
+                                      "/run/user", "/sys",       "/lib/x", "/workspace", NULL};
     static const char *const fine[] = {"/var/lib/jenkins", "/srv/ci", "/data/ann", "/usrlocal"};
     struct scene *sc = *state;
 
@@ -530,7 +601,8 @@ static void test_text_with_odd_bytes(void **state) {
 /* The facts of this very host, with a HOME that reaches the workspace by another name. */
 static void test_home_by_another_name(void **state) {
     CLEANUP(strv_done) struct strv owned = {0};
-    char top[] = "/var/tmp/bawn-plan-XXXXXX", real[64], other[64], *old = getenv("HOME") ? strdup(getenv("HOME")) : NULL, cwd[PATH_MAX];
+    char top[] = "/var/tmp/bawn-plan-XXXXXX", real[64], other[64], *old = getenv("HOME") ? strdup(getenv("HOME")) : NULL,
+         cwd[PATH_MAX];
     static const char *const names[] = {"%s/link", "%s/real", "%s//real", "%s/./real", "%s/real/", "%s/x/../real"};
     struct scene *sc = *state;
 

@@ -52,7 +52,8 @@ static void test_read_file_limits(void **state) {
     static const struct {
         size_t file, buffer;
         ssize_t want;
-    } table[] = {{0, 1, 0}, {0, 16, 0}, {1, 1, -EFBIG}, {1, 2, 1}, {15, 16, 15}, {16, 16, -EFBIG}, {17, 16, -EFBIG}, {5000, 16, -EFBIG}};
+    } table[] = {{0, 1, 0},    {0, 16, 0},       {1, 1, -EFBIG},   {1, 2, 1},
+                 {15, 16, 15}, {16, 16, -EFBIG}, {17, 16, -EFBIG}, {5000, 16, -EFBIG}};
     static char data[5000];
 
     memset(data, 'x', sizeof data);

@@ -201,12 +201,9 @@ static void test_start_time_of_a_liar(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shared_memory),
-        cmocka_unit_test(test_copied_memory),
-        cmocka_unit_test(test_stack_is_large_enough),
-        cmocka_unit_test(test_clone_that_cannot_work),
-        cmocka_unit_test(test_born_in_a_cgroup),
-        cmocka_unit_test(test_start_time),
+        cmocka_unit_test(test_shared_memory),         cmocka_unit_test(test_copied_memory),
+        cmocka_unit_test(test_stack_is_large_enough), cmocka_unit_test(test_clone_that_cannot_work),
+        cmocka_unit_test(test_born_in_a_cgroup),      cmocka_unit_test(test_start_time),
         cmocka_unit_test(test_start_time_of_a_liar),
     };
 

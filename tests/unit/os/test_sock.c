@@ -107,7 +107,7 @@ static void test_refused_messages(void **state) {
     static const struct {
         size_t len, room, fds, want;
     } table[] = {
-        {9, 8, 1, 1},  /* cut, with a descriptor that would have been welcome */
+        {9, 8, 1, 1}, /* cut, with a descriptor that would have been welcome */
         {9, 8, 4, 4},  {1, 8, 1, 0}, {1, 8, 2, 1}, {1, 8, 4, 3}, {1, 8, 5, 4}, /* more than the control buffer holds */
         {1, 8, 16, 4},
     };

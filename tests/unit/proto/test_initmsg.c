@@ -11,7 +11,8 @@
 
 static char *argv_full[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, (char[]){"echo \xff"}, (char[]){""}, NULL};
 static char *envp_full[] = {(char[]){"PATH=/bin"}, (char[]){"EMPTY="}, NULL};
-static struct init_rule rules_full[] = {{INIT_ACCESS_EXEC, 0, "/usr"}, {INIT_ACCESS_WRITE, 1, "/work space"}, {INIT_ACCESS_READ, 7, ""}};
+static struct init_rule rules_full[] = {
+    {INIT_ACCESS_EXEC, 0, "/usr"}, {INIT_ACCESS_WRITE, 1, "/work space"}, {INIT_ACCESS_READ, 7, ""}};
 static struct init_rlimit rlimits_full[] = {{7, 1, 1024}, {9, 0, UINT64_MAX}};
 
 static const struct init_start full = {

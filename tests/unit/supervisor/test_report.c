@@ -40,7 +40,9 @@ static void test_limits_that_were_hit(void **state) {
         {RUN_LIMIT_DISK, "bawn: disk limit 1.5 GiB reached (built-in)\n"},
         {RUN_LIMIT_TIME, "bawn: time limit 5 min reached (user)\n"},
     };
-    struct settings s = {.origin = {[SETTING_MEMORY] = (char[]){"flag --memory"}, [SETTING_PIDS] = (char[]){"profile tight"}, [SETTING_TIMEOUT] = (char[]){"user"}}};
+    struct settings s = {.origin = {[SETTING_MEMORY] = (char[]){"flag --memory"},
+                                    [SETTING_PIDS] = (char[]){"profile tight"},
+                                    [SETTING_TIMEOUT] = (char[]){"user"}}};
     struct run_result r = {.limits = {.memory = 64 << 20, .pids = 100, .disk = 3ull << 29, .timeout_ms = 300000}};
 
     run_report_limits(&r, &s);
