@@ -75,6 +75,25 @@ void buf_addf(struct buf *b, const char *fmt, ...) {
     b->len += (size_t)n;
 }
 
+/* C1 controls (U+0080..U+009F) and bidirectional overrides reprogram a terminal or a reader's eye. */
+static bool deceptive(const char *s, size_t n) {
+    const unsigned char *u = (const unsigned char *)s;
+
+    if (n == 2 && u[0] == 0xc2 && u[1] < 0xa0)
+        return true;
+    if (n == 3 && u[0] == 0xe2 && u[1] == 0x80 && (u[2] >= 0xaa && u[2] <= 0xae))
+        return true;
+    return n == 3 && u[0] == 0xe2 && u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9;
+}
+
+/* A character of two or three bytes as \\uXXXX. */
+static void add_escaped(struct buf *b, const char *s, size_t n) {
+    const unsigned char *u = (const unsigned char *)s;
+    unsigned code = n == 2 ? (u[0] & 0x1fu) << 6 | (u[1] & 0x3fu) : (u[0] & 0xfu) << 12 | (u[1] & 0x3fu) << 6 | (u[2] & 0x3fu);
+
+    buf_addf(b, "\\u%04x", code);
+}
+
 void buf_add_json(struct buf *b, const char *s) {
     buf_addc(b, '"');
     while (*s) {
@@ -86,7 +105,9 @@ void buf_add_json(struct buf *b, const char *s) {
             s++;
             continue;
         }
-        if (c == '"' || c == '\\')
+        if (deceptive(s, n))
+            add_escaped(b, s, n);
+        else if (c == '"' || c == '\\')
             buf_addf(b, "\\%c", c);
         else if (c == '\n')
             buf_adds(b, "\\n");
@@ -97,17 +118,6 @@ void buf_add_json(struct buf *b, const char *s) {
         s += n;
     }
     buf_addc(b, '"');
-}
-
-/* C1 controls (U+0080..U+009F) and bidirectional overrides reprogram a terminal or a reader's eye. */
-static bool deceptive(const char *s, size_t n) {
-    const unsigned char *u = (const unsigned char *)s;
-
-    if (n == 2 && u[0] == 0xc2 && u[1] < 0xa0)
-        return true;
-    if (n == 3 && u[0] == 0xe2 && u[1] == 0x80 && (u[2] >= 0xaa && u[2] <= 0xae))
-        return true;
-    return n == 3 && u[0] == 0xe2 && u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9;
 }
 
 void buf_add_printable(struct buf *b, const char *s) {
@@ -130,7 +140,7 @@ void buf_add_printable(struct buf *b, const char *s) {
 }
 
 void buf_add_shell(struct buf *b, const char *s) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:,@%";
 
     if (*s && strspn(s, plain) == strlen(s)) {
         buf_adds(b, s);

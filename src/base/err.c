@@ -55,6 +55,7 @@ int err_ctx(struct err *err, int r, const char *fmt, ...) {
     char head[sizeof err->msg / 2];
     char tail[sizeof err->msg];
     va_list ap;
+    int n;
 
     if (!err)
         return r;
@@ -63,7 +64,8 @@ int err_ctx(struct err *err, int r, const char *fmt, ...) {
     va_end(ap);
     memcpy(tail, err->msg, sizeof tail);
     tail[sizeof tail - 1] = 0;
-    snprintf(err->msg, sizeof err->msg, "%.*s: %.*s", (int)sizeof head - 1, head, (int)(sizeof tail - sizeof head - 2), tail);
+    n = (int)(sizeof err->msg - strlen(head) - sizeof ": ");
+    snprintf(err->msg, sizeof err->msg, "%s: %.*s", head, n, tail);
     return r;
 }
 

@@ -162,13 +162,16 @@ void format_size(uint64_t bytes, char out[static 24]) {
         snprintf(out, 24, "%" PRIu64 " %s", whole, names[i]);
 }
 
+/* The largest unit that loses nothing (but tenths of tenths). */
 void format_duration(uint64_t ms, char out[static 24]) {
     if (ms < 1000)
         snprintf(out, 24, "%" PRIu64 " ms", ms);
-    else if (ms < 120000)
-        snprintf(out, 24, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
-    else if (ms < 7200000)
-        snprintf(out, 24, "%" PRIu64 " min", ms / 60000);
-    else
+    else if (ms % 3600000 == 0)
         snprintf(out, 24, "%" PRIu64 " h", ms / 3600000);
+    else if (ms % 60000 == 0)
+        snprintf(out, 24, "%" PRIu64 " min", ms / 60000);
+    else if (ms % 1000 == 0)
+        snprintf(out, 24, "%" PRIu64 " s", ms / 1000);
+    else
+        snprintf(out, 24, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
 }

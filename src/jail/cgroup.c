@@ -15,11 +15,7 @@
 #include "os/process.h"
 
 static const char *const kind_names[] = {
-    [CGROUP_NONE] = "none",
-    [CGROUP_V1] = "v1",
-    [CGROUP_HYBRID] = "hybrid",
-    [CGROUP_V2] = "v2",
-    [CGROUP_SYSTEMD] = "systemd",
+    [CGROUP_NONE] = "none", [CGROUP_V1] = "v1", [CGROUP_HYBRID] = "hybrid", [CGROUP_V2] = "v2", [CGROUP_SYSTEMD] = "systemd",
 };
 static_assert(ARRAY_LEN(kind_names) == CGROUP_KIND_N, "a name for every kind");
 
@@ -146,7 +142,8 @@ static int group_add(struct cgroup *cg, const struct cgroup_dir *dir, const char
     return 0;
 }
 
-static int create_in(struct cgroup *cg, const struct cgroup_host *host, const struct limits *l, const char *name, struct err *err) {
+static int create_in(struct cgroup *cg, const struct cgroup_host *host, const struct limits *l, const char *name,
+                     struct err *err) {
     unsigned wanted = wanted_controllers(cg, l);
     int r;
 
@@ -174,8 +171,8 @@ static bool all_enforced(const struct cgroup *cg, const struct limits *l) {
     return (!l->cpus_milli || e->cpu) && (!l->memory || (e->memory && e->swap)) && (!l->pids || e->pids);
 }
 
-int cgroup_create(struct cgroup *cg, const struct cgroup_host *host, const struct limits *l, const char *name,
-                  const char *helper, struct err *err) {
+int cgroup_create(struct cgroup *cg, const struct cgroup_host *host, const struct limits *l, const char *name, const char *helper,
+                  struct err *err) {
     struct cgroup_host scope;
     int r;
 

@@ -243,8 +243,11 @@ static unsigned manager_controllers(void) {
 }
 
 static void set_can(struct cgroup_host *h, unsigned bits, bool kill) {
-    h->can = (struct cgroup_caps){
-        .cpu = bits & CGROUP_CPU, .memory = bits & CGROUP_MEMORY, .swap = bits & CGROUP_MEMORY, .pids = bits & CGROUP_PIDS, .kill = kill};
+    h->can = (struct cgroup_caps){.cpu = bits & CGROUP_CPU,
+                                  .memory = bits & CGROUP_MEMORY,
+                                  .swap = bits & CGROUP_MEMORY,
+                                  .pids = bits & CGROUP_PIDS,
+                                  .kill = kill};
 }
 
 static const char *v2_look_all(struct cgroup_host *h) {

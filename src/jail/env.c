@@ -10,12 +10,41 @@
 #include "jail/plan.h"
 
 static const char *const passed[] = {
-    "TERM",   "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE",    "LANG",      "LANGUAGE",        "TZ", "CI",
-    "EDITOR", "VISUAL",    "PAGER",    "COLUMNS",     "LINES",    "SOURCE_DATE_EPOCH", "MAKEFLAGS", "DEBIAN_FRONTEND",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "LINES",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "CI",
+    "SOURCE_DATE_EPOCH",
+    "DEBIAN_FRONTEND",
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    /* not LC_*: people carry other things through sshd under such names */
+    "LC_ALL",
+    "LC_ADDRESS",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_IDENTIFICATION",
+    "LC_MEASUREMENT",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NAME",
+    "LC_NUMERIC",
+    "LC_PAPER",
+    "LC_TELEPHONE",
+    "LC_TIME",
 };
 
 /* Folders a PATH entry may lead to; the others do not exist inside. */
-static const char *const path_roots[] = {"/usr/", "/bin", "/sbin", "/opt/", "/nix/"};
+static const char *const path_roots[] = {"/usr", "/bin", "/sbin", "/opt", "/nix"};
 static const char path_default[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 enum { PATH_VALUE_MAX = 64 * 1024 };
@@ -35,7 +64,7 @@ static bool path_entry_inside(const struct plan *p, const char *dir, size_t len)
     for (size_t i = 0; i < ARRAY_LEN(path_roots); i++) {
         size_t n = strlen(path_roots[i]);
 
-        if (len >= n && strncmp(dir, path_roots[i], n) == 0)
+        if (len >= n && strncmp(dir, path_roots[i], n) == 0 && (len == n || dir[n] == '/'))
             return true;
     }
     return len >= ws && strncmp(dir, p->workspace, ws) == 0 && (len == ws || dir[ws] == '/');
@@ -67,9 +96,6 @@ static int add_passed(const struct host_facts *h, struct plan *p, struct err *er
         if (v && strv_addf(&p->env, "%s=%s", passed[i], v) < 0)
             return err_oom(err);
     }
-    for (char *const *e = h->environ_; e && *e; e++)
-        if (str_starts(*e, "LC_") && strv_add(&p->env, *e) < 0)
-            return err_oom(err);
     return 0;
 }
 

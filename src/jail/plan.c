@@ -115,8 +115,10 @@ static void make_limits(const struct settings *s, struct plan *p) {
                                 .pids = s->pids,
                                 .disk = s->disk,
                                 .timeout_ms = s->timeout_ms};
+    enum { PRIVATE_SIZE_MIN = 1 << 20 }; /* tmpfs takes 0 for "no limit" */
+
     /* Private areas live in memory: filling them must end in "no space left", not in the OOM killer. */
-    p->private_size = s->memory ? s->memory / 2 : 1ull << 30;
+    p->private_size = s->memory ? MAX_OF(s->memory / 2, PRIVATE_SIZE_MIN) : 1ull << 30;
     if (s->disk && s->disk < p->private_size)
         p->private_size = s->disk;
 }

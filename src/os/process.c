@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "os/fd.h"
 
@@ -109,8 +110,10 @@ pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, i
         return -errno;
     pid = clone3_call(&args, child, arg);
     munmap(stack, CHILD_STACK);
-    if (pid >= 0)
+    if (pid >= 0 && ret_pidfd)
         *ret_pidfd = pidfd;
+    else if (pid >= 0)
+        close(pidfd);
     return (pid_t)pid;
 }
 

@@ -109,6 +109,10 @@ static int on_control(struct loop *l) {
     size_t n_fds = 1;
     long n = sock_recv(l->sandbox->control, &msg, sizeof msg, fds, &n_fds);
 
+    if (n_fds == 1 && (n != (long)sizeof msg || msg.type != INIT_MSG_PTY)) {
+        close(fds[0]); /* only a terminal comes with one */
+        n_fds = 0;
+    }
     if (n != (long)sizeof msg) {
         on_silence(l);
         return 0;

@@ -105,7 +105,7 @@ static void note_missing_fence(const struct run *run) {
 static int watch_over(struct run *run, struct err *err) {
     struct loop l = {.sandbox = &run->sandbox, .io = &run->io, .signals = run->signals, .result = run->result, .err = err};
 
-    watch_init(&l.watch, &run->plan.limits, run->plan.workspace_writable);
+    watch_init(&l.watch, &run->plan.limits, run->plan.workspace_writable, run->sandbox.pid);
     stdio_close_inside(&run->io);
     if (!run->io.plan.pty)
         stdio_start(&run->io);

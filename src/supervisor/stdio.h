@@ -53,20 +53,20 @@ struct stdio {
     struct stdio_plan plan;
     int inside[3]; /* for the sandbox; owned until stdio_close_inside() */
 
-    int host[3];             /* borrowed */
+    int host[3]; /* borrowed */
     enum stdio_class cls[3];
-    int ours[3];  /* our ends of the relay pipes */
-    int own[3];   /* private, non-blocking descriptions of the user's terminals and pipes; -1: none */
+    int ours[3];    /* our ends of the relay pipes */
+    int own[3];     /* private, non-blocking descriptions of the user's terminals and pipes; -1: none */
     int own_screen; /* instead, for what the pty prints: stdin's terminal, or /dev/null if stdout is closed */
-    int dev_tty;  /* for STDIO_TERM_OUTPUT, while the command reads keys */
+    int dev_tty;    /* for STDIO_TERM_OUTPUT, while the command reads keys */
     int master;
-    int tty;      /* whose modes and size we follow, one of host[] or dev_tty; -1: no terminal */
+    int tty; /* whose modes and size we follow, one of host[] or dev_tty; -1: no terminal */
 
     struct termios user; /* as found */
     bool have_user, raw_on, suspended, started, finishing;
     struct stdio_flow in, keys, out, err, screen;
-    struct termfilter filters[3]; /* by stream that they write to */
-    bool line_open;               /* forced pty: the last byte that went in was no newline */
+    struct termfilter filters[3];   /* by stream that they write to */
+    bool line_open;                 /* forced pty: the last byte that went in was no newline */
     uint64_t hup_until, last_moved; /* CLOCK_MONOTONIC, ms */
 };
 
@@ -92,7 +92,7 @@ void stdio_resize(struct stdio *s);
 void stdio_suspend(struct stdio *s); /* the terminal is as the user had it */
 void stdio_resume(struct stdio *s);
 
-void stdio_finish(struct stdio *s);        /* nothing is left inside: no more input, forward what remains */
+void stdio_finish(struct stdio *s); /* nothing is left inside: no more input, forward what remains */
 bool stdio_drained(const struct stdio *s);
 /* Forwards until drained (0) or until wake_fd (may be -1) is readable (1). A stuck reader waits, as it does without us. */
 int stdio_drain(struct stdio *s, int wake_fd);

@@ -10,7 +10,7 @@ enum stdio_class {
     STDIO_TERMINAL,
     STDIO_PIPE,
     STDIO_NULLDEV,
-    STDIO_FILE,      /* could be reopened for writing, or truncated, through /proc/self/fd */
+    STDIO_FILE, /* could be reopened for writing, or truncated, through /proc/self/fd */
     STDIO_SOCKET,
     STDIO_DEVICE,    /* every other device, and anonymous inodes */
     STDIO_DIRECTORY, /* openat() through it leads out of the sandbox (ATTACKS 19) */
@@ -34,10 +34,10 @@ enum stdio_term {
 
 struct stdio_plan {
     enum stdio_way way[3];
-    bool pty;             /* some way is STDIO_WAY_PTY */
-    bool merged;          /* 1 and 2 are relayed to the same object: one pipe, so that their order is kept */
+    bool pty;    /* some way is STDIO_WAY_PTY */
+    bool merged; /* 1 and 2 are relayed to the same object: one pipe, so that their order is kept */
     enum stdio_term term;
-    int screen;           /* which of 0, 1, 2 gets what the pty prints; -1 without a pty */
+    int screen; /* which of 0, 1, 2 gets what the pty prints; -1 without a pty */
 };
 
 struct stdio_wish {

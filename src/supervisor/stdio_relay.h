@@ -3,6 +3,6 @@
 
 struct stdio;
 
-int stdio_open_relays(struct stdio *s);   /* for the pipes; -ENOMEM */
+int stdio_open_relays(struct stdio *s);    /* for the pipes; -ENOMEM */
 int stdio_open_pty_flows(struct stdio *s); /* once the master is there */
 void stdio_close_relays(struct stdio *s);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/fd.h"
 
 enum { DISK_TICK_MS = 500, WALK_DEPTH_MAX = 256, BLOCK = 512 };
 
@@ -23,16 +24,17 @@ uint64_t watch_now_ms(void) {
 static uint64_t free_bytes(void) {
     struct statvfs v;
 
-    return statvfs(".", &v) < 0 ? 0 : (uint64_t)v.f_bfree * v.f_frsize;
+    return statvfs(".", &v) < 0 ? UINT64_MAX : (uint64_t)v.f_bfree * v.f_frsize;
 }
 
-void watch_init(struct watch *w, const struct limits *l, bool workspace_writable) {
+void watch_init(struct watch *w, const struct limits *l, bool workspace_writable, pid_t init) {
     uint64_t now = watch_now_ms();
 
     *w = (struct watch){.deadline_ms = l->timeout_ms ? now + l->timeout_ms : 0,
                         .disk = workspace_writable ? l->disk : 0,
                         .next_disk_ms = now + DISK_TICK_MS,
-                        .started_s = (uint64_t)time(NULL)};
+                        .started_s = (uint64_t)time(NULL),
+                        .init = init};
     if (w->disk)
         w->free_at_start = free_bytes();
 }
@@ -74,13 +76,69 @@ static uint64_t changed_below(int dirfd_, const char *name, uint64_t since, uint
     return sum;
 }
 
-/* Two steps, so that the tree is walked only when the file system really lost that much space. */
+/* What one process has written and holds open although it is unlinked: nothing of that is found by walking the tree. */
+struct use {
+    uint64_t written, unlinked;
+    dev_t dev;
+};
+
+static void add_open_files(pid_t pid, struct use *use) {
+    char path[64];
+    DIR *d;
+    struct dirent *e;
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    d = opendir(path);
+    while (d && (e = readdir(d)))
+        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_dev == use->dev)
+            use->unlinked += (uint64_t)st.st_blocks * BLOCK;
+    if (d)
+        closedir(d);
+}
+
+/* Includes what children that were waited for have written. */
+static void add_written(pid_t pid, struct use *use) {
+    char path[64], text[512];
+    unsigned long long n;
+    const char *p;
+
+    snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
+    if (fd_read_file_at(AT_FDCWD, path, text, sizeof text) <= 0)
+        return;
+    p = strstr(text, "\nwrite_bytes: ");
+    if (p && sscanf(p, "\nwrite_bytes: %llu", &n) == 1)
+        use->written += n;
+}
+
+static void add_process(pid_t pid, struct use *use, int depth) {
+    char path[64], children[16 * 1024], *p = children, *end;
+
+    add_written(pid, use);
+    add_open_files(pid, use);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    if (depth > WALK_DEPTH_MAX || fd_read_file_at(AT_FDCWD, path, children, sizeof children) <= 0)
+        return;
+    for (long child; (child = strtol(p, &end, 10)) > 0 && end != p; p = end)
+        add_process((pid_t)child, use, depth + 1);
+}
+
+/*
+ * Something is looked at only when the file system really lost that much space: first the tree, then, for files that the
+ * tree does not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open.
+ */
 static bool grown(const struct watch *w) {
     uint64_t now_free = free_bytes();
+    struct use use = {0};
+    struct stat st;
 
     if (now_free >= w->free_at_start || w->free_at_start - now_free <= w->disk)
         return false;
-    return changed_below(AT_FDCWD, ".", w->started_s, w->disk, 0) > w->disk;
+    if (changed_below(AT_FDCWD, ".", w->started_s, w->disk, 0) > w->disk)
+        return true;
+    use.dev = stat(".", &st) < 0 ? 0 : st.st_dev;
+    add_process(w->init, &use, 0);
+    return use.written > w->disk || use.unlinked > w->disk;
 }
 
 enum watch_event watch_check(struct watch *w) {

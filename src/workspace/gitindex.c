@@ -17,8 +17,8 @@ enum {
     FLAGS_LEN = 2,
     FLAG_EXTENDED = 0x4000,
     EXTENSION_HEADER = 8,
-    SHA1_LEN = 20,
-    SHA256_LEN_ = 32,
+    NAME_SHA1 = 20,
+    NAME_SHA256 = 32,
     TYPE_MASK = 0170000,
     TYPE_FILE = 0100000,
     TYPE_LINK = 0120000,
@@ -129,11 +129,11 @@ static bool is_sound(const unsigned char *data, size_t len, size_t hash) {
 }
 
 int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err) {
-    size_t hash = is_sound(data, len, SHA1_LEN) ? SHA1_LEN : SHA256_LEN_;
+    size_t hash = is_sound(data, len, NAME_SHA1) ? NAME_SHA1 : NAME_SHA256;
     struct reader s;
     uint32_t mode;
 
-    if (hash != SHA1_LEN && !is_sound(data, len, hash))
+    if (hash != NAME_SHA1 && !is_sound(data, len, hash))
         return err_set(err, -EBADMSG, "git's index is damaged, split, or of a version that is not known here");
     begin(&s, data, len, hash);
     for (uint32_t i = 0; i < s.count; i++) {

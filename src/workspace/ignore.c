@@ -135,6 +135,10 @@ int ignore_add_file(struct ignore *ig, const char *dir, const char *origin, cons
     return 0;
 }
 
+const char *ignore_folder(const struct ignore *ig, size_t i) {
+    return i < ig->n ? ig->lists[i]->dir : NULL;
+}
+
 /* `name` is where the last name of the path starts. */
 static enum ignore_verdict judge(const struct ignore_list *l, const char *path, size_t len, size_t name, bool is_dir,
                                  struct ignore_why *ret_why) {

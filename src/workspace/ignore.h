@@ -57,6 +57,9 @@ enum ignore_verdict ignore_match(const struct ignore *ig, const char *path, bool
 /* The same, and why; ret_why may be NULL. */
 enum ignore_verdict ignore_explain(const struct ignore *ig, const char *path, bool is_dir, struct ignore_why *ret_why);
 
+/* The folder of the i-th file that was added; NULL behind the last. */
+const char *ignore_folder(const struct ignore *ig, size_t i);
+
 /*
  * For walkers, which know that no folder above the path is excluded: the rules that hold inside a folder, and what they say
  * about one path in it. A list lives as long as the struct ignore; files that are added later count through it too.

@@ -153,27 +153,44 @@ static int add_lines(struct ignore_list *l, char *s, char *end, struct err *err)
     return 0;
 }
 
+static void set_bit(uint64_t bits[static 4], size_t i) {
+    bits[i % 256 / 64] |= UINT64_C(1) << i % 64;
+}
+
+static bool has_bit(const uint64_t bits[static 4], size_t i) {
+    return bits[i % 256 / 64] >> i % 64 & 1;
+}
+
+/* Where the newest rule of those that are found together with r is kept. */
+static int *row_of(struct ignore_list *l, const struct rule *r) {
+    if (r->kind < RULE_NAME_GLOB)
+        return &l->buckets[ignore_hash(r->kind, r->bytes, r->len) & l->mask];
+    return &l->globs[r->kind - RULE_NAME_GLOB][r->len ? (unsigned char)r->bytes[0] : ANY_BYTE];
+}
+
 static int build_index(struct ignore_list *l, struct err *err) {
     l->mask = 15;
     while (l->mask < 2 * l->n)
         l->mask = 2 * l->mask + 1;
     l->buckets = malloc((l->mask + 1) * sizeof *l->buckets);
-    l->globs = calloc(l->n + 1, sizeof *l->globs);
-    if (!l->buckets || !l->globs)
+    if (!l->buckets)
         return err_oom(err);
     memset(l->buckets, 0xff, (l->mask + 1) * sizeof *l->buckets);
+    memset(l->globs, 0xff, sizeof l->globs);
     for (size_t i = 0; i < l->n; i++) {
         struct rule *r = &l->rules[i];
-        int *bucket;
+        int *row = row_of(l, r);
 
-        if (r->kind >= RULE_NAME_GLOB) {
-            l->globs[l->n_globs++] = (int)i;
-            continue;
+        r->next = *row;
+        *row = (int)i;
+        if (r->kind <= RULE_PATH)
+            set_bit(l->lengths[r->kind], r->len);
+        if (r->kind == RULE_SUFFIX || r->kind == RULE_PREFIX) {
+            if (r->len == 0) /* "*" */
+                memset(l->edges[r->kind - RULE_SUFFIX], 0xff, sizeof l->edges[0]);
+            else
+                set_bit(l->edges[r->kind - RULE_SUFFIX], (unsigned char)r->bytes[r->kind == RULE_SUFFIX ? r->len - 1 : 0]);
         }
-        bucket = &l->buckets[ignore_hash(r->kind, r->bytes, r->len) & l->mask];
-        r->next = *bucket;
-        *bucket = (int)i;
-        l->lengths[r->kind][r->len % 256 / 64] |= UINT64_C(1) << r->len % 64;
     }
     return 0;
 }
@@ -211,7 +228,6 @@ void ignore_list_free(struct ignore_list *l) {
         rule_done(&l->rules[i]);
     free(l->rules);
     free(l->buckets);
-    free(l->globs);
     free(l->dir);
     free(l->origin);
     free(l->data);
@@ -227,10 +243,6 @@ static int look_up(const struct ignore_list *l, enum rule_kind kind, const char 
             return i;
     }
     return best;
-}
-
-static bool has_length(const struct ignore_list *l, enum rule_kind kind, size_t len) {
-    return l->lengths[kind][len % 256 / 64] >> len % 64 & 1;
 }
 
 static int look_up_affixes(const struct ignore_list *l, enum rule_kind kind, const char *name, size_t len, bool is_dir, int best) {
@@ -252,24 +264,33 @@ static bool glob_rule_matches(const struct rule *r, const char *s, size_t len) {
            (r->tail == 0 || (unsigned char)s[len - 1] == r->glob.tokens[r->glob.n - 1].byte) && glob_match(&r->glob, skip, s + skip, len - skip);
 }
 
+static int match_globs(const struct ignore_list *l, int newest, const char *s, size_t len, bool is_dir, int best) {
+    for (int i = newest; i > best; i = l->rules[i].next) {
+        const struct rule *r = &l->rules[i];
+
+        if ((is_dir || !r->dir_only) && glob_rule_matches(r, s, len))
+            return i;
+    }
+    return best;
+}
+
 int ignore_list_find(const struct ignore_list *l, const char *path, size_t len, size_t name, bool is_dir) {
     const char *base = path + name;
     size_t base_len = len - name;
     int best = -1;
 
-    if (has_length(l, RULE_NAME, base_len))
+    if (base_len == 0)
+        return best;
+    if (has_bit(l->lengths[RULE_NAME], base_len))
         best = look_up(l, RULE_NAME, base, base_len, is_dir, best);
-    if (has_length(l, RULE_PATH, len))
+    if (has_bit(l->lengths[RULE_PATH], len))
         best = look_up(l, RULE_PATH, path, len, is_dir, best);
-    best = look_up_affixes(l, RULE_SUFFIX, base, base_len, is_dir, best);
-    best = look_up_affixes(l, RULE_PREFIX, base, base_len, is_dir, best);
-    for (size_t i = l->n_globs; i-- > 0 && l->globs[i] > best;) {
-        const struct rule *r = &l->rules[l->globs[i]];
-
-        if (r->dir_only && !is_dir)
-            continue;
-        if (r->kind == RULE_NAME_GLOB ? glob_rule_matches(r, base, base_len) : glob_rule_matches(r, path, len))
-            return l->globs[i];
-    }
-    return best;
+    if (has_bit(l->edges[0], (unsigned char)base[base_len - 1]))
+        best = look_up_affixes(l, RULE_SUFFIX, base, base_len, is_dir, best);
+    if (has_bit(l->edges[1], (unsigned char)base[0]))
+        best = look_up_affixes(l, RULE_PREFIX, base, base_len, is_dir, best);
+    best = match_globs(l, l->globs[0][(unsigned char)base[0]], base, base_len, is_dir, best);
+    best = match_globs(l, l->globs[0][ANY_BYTE], base, base_len, is_dir, best);
+    best = match_globs(l, l->globs[1][(unsigned char)path[0]], path, len, is_dir, best);
+    return match_globs(l, l->globs[1][ANY_BYTE], path, len, is_dir, best);
 }

@@ -14,14 +14,17 @@ enum rule_kind {
     RULE_PATH_GLOB,
 };
 
-enum { AFFIX_MAX = 255 }; /* no name is longer; longer affixes are globs */
+enum {
+    AFFIX_MAX = 255, /* no name is longer; longer affixes are globs */
+    ANY_BYTE = 256,
+};
 
 struct rule {
     const char *text; /* the line, NUL-terminated */
     unsigned line;
     uint8_t kind;
     bool negative, dir_only;
-    int next;            /* RULE_NAME to RULE_PATH: the next older rule in the same bucket, -1 */
+    int next;            /* the next older rule in the same bucket or row of globs; -1 */
     char *bytes;         /* these, or what a glob starts with */
     size_t len;
     struct ignore_glob glob;
@@ -35,9 +38,9 @@ struct ignore_list {
     size_t n, cap;
     int *buckets;
     size_t mask;
-    int *globs; /* rules that are globs, ascending */
-    size_t n_globs;
+    int globs[2][ANY_BYTE + 1];         /* the newest glob for names, for paths: by its first byte, or ANY_BYTE if that is a wildcard */
     uint64_t lengths[RULE_PATH + 1][4]; /* per kind: which lengths of bytes occur, modulo 256 */
+    uint64_t edges[2][4];               /* which bytes suffixes end with, prefixes start with */
     const struct ignore_list *up; /* the rules that count where these say nothing */
     int next;                     /* for the table of lists */
 };

@@ -79,3 +79,22 @@ def test_many_small_files_in_the_workspace_count_too(runner):
     """Claim: growth is counted over all files, not per file (27)."""
     r = runner.bawn("run", "--disk", "16m", "--", "sh", "-c", "i=0; while [ $i -lt 400 ]; do head -c 256K /dev/zero > f$i || exit 9; i=$((i+1)); done; sync; sleep 60")
     assert r.rc != 0 and b"disk limit" in r.err, r
+
+
+HIDING = {
+    "closed-folder": "mkdir d; i=0; while [ $i -lt 8 ]; do head -c 16M /dev/zero > d/f$i; i=$((i+1)); done; chmod 000 d; sleep 30; echo hidden",
+    "deep-folder": "i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i+1)); done; i=0; while [ $i -lt 8 ]; do head -c 16M /dev/zero > f$i; i=$((i+1)); done; sleep 30; echo hidden",
+    "deleted-files": "/usr/bin/python3 -c 'import os, time\nheld = []\nfor i in range(8):\n  f = open(\"gone\", \"wb\"); os.unlink(\"gone\"); f.write(bytes(16 << 20)); f.flush(); held.append(f)\n"
+                     "time.sleep(30); print(\"hidden\")'",
+}
+
+
+@pytest.mark.parametrize("how", HIDING)
+def test_growth_cannot_be_hidden(runner, how):
+    """Claim: folders that cannot be entered, great depth and deleted files do not hide growth from the limit (27)."""
+    outside = runner.run("sh", "-c", HIDING[how].replace("sleep 30", "true").replace("sleep(30)", "sleep(0)"))
+    runner.run("sh", "-c", "chmod -R u+rwx d; rm -rf d")
+    assert outside.out == b"hidden\n", outside
+    r = runner.bawn("run", "--disk", "32m", "--", "sh", "-c", HIDING[how])
+    runner.run("sh", "-c", "chmod -R u+rwx d; rm -rf d")
+    assert b"hidden" not in r.out and b"disk limit 32 MiB reached" in r.err, r

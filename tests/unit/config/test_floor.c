@@ -147,7 +147,7 @@ static void test_policy_of_a_stranger(void **state) {
     struct scene *sc = *state;
 
     if (geteuid() != 0) {
-        print_message("needs root\n");
+        print_message("skip: needs root\n");
         skip();
     }
     scene_write(sc, POLICY, "{\"floor\": {}}");

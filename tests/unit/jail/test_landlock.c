@@ -64,7 +64,7 @@ static int teardown(void **state) {
 
 static void need_abi(int abi) {
     if (landlock_abi() < abi) {
-        print_message("this kernel's Landlock has ABI %d, the test needs %d\n", landlock_abi(), abi);
+        print_message("skip: this kernel's Landlock has ABI %d, the test needs %d\n", landlock_abi(), abi);
         skip();
     }
 }

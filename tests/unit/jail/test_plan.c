@@ -239,7 +239,7 @@ static void test_private_size(void **state) {
     static const struct {
         uint64_t memory, disk, size;
     } table[] = {
-        {4 * G, 0, 2 * G}, {0, 0, G}, {4 * G, G / 4, G / 4}, {G, 8 * G, G / 2}, {0, 8 * G, G}, {0, 1, 1}, {4096, 0, 2048},
+        {4 * G, 0, 2 * G}, {0, 0, G}, {4 * G, G / 4, G / 4}, {G, 8 * G, G / 2}, {0, 8 * G, G}, {0, 1, 1}, {4096, 0, 1 << 20},
     };
     struct scene *sc = *state;
 

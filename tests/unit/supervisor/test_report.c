@@ -62,10 +62,19 @@ static void test_limits_that_were_hit(void **state) {
 }
 
 static void test_weaker_rung_is_announced(void **state) {
-    run_announce_rung(RUNG_FULL, 7);
+    static const char signals[] = "your other processes can be signalled"; /* Landlock keeps that from ABI 6 on */
+    struct plan p = {.rung = RUNG_FULL};
+
+    run_announce_rung(&p);
     assert_string_equal(buf_str(&seen), "");
-    run_announce_rung(RUNG_LANDLOCK, 7);
+    p = (struct plan){.rung = RUNG_LANDLOCK, .landlock_abi = 6};
+    run_announce_rung(&p);
     assert_true(strstr(buf_str(&seen), "weaker sandbox (landlock rung)") && strstr(buf_str(&seen), rung_lacks(RUNG_LANDLOCK)));
+    assert_null(strstr(buf_str(&seen), signals));
+    p.landlock_abi = 5;
+    buf_clear(&seen);
+    run_announce_rung(&p);
+    assert_non_null(strstr(buf_str(&seen), signals));
 }
 
 static void test_limits_without_a_cgroup_are_announced(void **state) {
