@@ -1,9 +1,9 @@
 /*
  * How fast `.sandboxignore` is: the matcher in paths per second, and the search of a tree.
  *
- *     ignore [--patterns 200] [--files 50000] [--rounds 20] [--keep]
+ *     ignore [--patterns 200] [--files 50000] [--per-folder 20] [--rounds 20] [--keep]
  *
- * Makes that many files (ten per folder, up to six folders deep) below the current directory, about one in a hundred of them
+ * Makes that many files (up to six folders deep) below the current directory, about one in a hundred of them
  * hidden, and prints the best and the median of the rounds: the machine is noisy, and the page cache warm after the first one.
  * Rules are the built-in ones and, up to the number asked for, a mixture like those of large projects.
  */
@@ -27,17 +27,18 @@
 #include "workspace/defaults.h"
 #include "workspace/ignore_scan.h"
 
-enum { OPT_PATTERNS = 1, OPT_FILES, OPT_ROUNDS, OPT_KEEP, TEXT_MAX = IGNORE_FILE_MAX, ROUNDS_MAX = 10000 };
+enum { OPT_PATTERNS = 1, OPT_FILES, OPT_PER_FOLDER, OPT_ROUNDS, OPT_KEEP, TEXT_MAX = IGNORE_FILE_MAX, ROUNDS_MAX = 10000 };
 
 static const struct opt opts[] = {
     {OPT_PATTERNS, 0, "patterns", "N", "rules in all", NULL},
     {OPT_FILES, 0, "files", "N", "files in the tree", NULL},
+    {OPT_PER_FOLDER, 0, "per-folder", "N", "files in one folder", NULL},
     {OPT_ROUNDS, 0, "rounds", "N", "how often", NULL},
     {OPT_KEEP, 0, "keep", NULL, "leave the tree behind", NULL},
 };
 
 struct effort {
-    uint64_t patterns, files, rounds;
+    uint64_t patterns, files, per_folder, rounds;
     bool keep;
 };
 
@@ -68,7 +69,7 @@ static void make_paths(const struct effort *e, struct strv *paths) {
     static const char *const names[] = {"main.c", "index.js", "README.md", "package.json", "util_test.go", "a.rs", "style.css", "lib.h", "Makefile", "x.py"};
 
     for (unsigned i = 0; i < e->files; i++) {
-        unsigned d = i / 10;
+        unsigned d = i / (unsigned)e->per_folder;
         int r = i % 100 == 7 ? strv_addf(paths, "src%u/mod%u/pkg%u/.env", d % 20, d / 20 % 20, d)
                 : d % 3 ? strv_addf(paths, "src%u/mod%u/pkg%u/%u%s", d % 20, d / 20 % 20, d, i, names[i % 10])
                         : strv_addf(paths, "src%u/mod%u/lib/internal/pkg%u/%u%s", d % 20, d / 20 % 20, d, i, names[i % 10]);
@@ -184,6 +185,9 @@ static int read_options(int argc, char **argv, struct effort *e, struct err *err
         case OPT_FILES:
             bad = parse_u64(it.value, 1, 10000000, &e->files, err);
             break;
+        case OPT_PER_FOLDER:
+            bad = parse_u64(it.value, 1, 100000, &e->per_folder, err);
+            break;
         case OPT_ROUNDS:
             bad = parse_u64(it.value, 1, ROUNDS_MAX, &e->rounds, err);
             break;
@@ -198,7 +202,7 @@ static int read_options(int argc, char **argv, struct effort *e, struct err *err
 }
 
 int main(int argc, char **argv) {
-    struct effort e = {.patterns = 200, .files = 50000, .rounds = 20};
+    struct effort e = {.patterns = 200, .files = 50000, .per_folder = 20, .rounds = 20};
     char name[] = "ignore-bench.XXXXXX";
     CLEANUP(closep) int top = -1;
     struct err err = {0};

@@ -131,6 +131,30 @@ def test_standard_input_as_a_folder_is_no_door(runner, secret):
     assert inside.rc != 0 and b"bawn-secret" not in inside.out + inside.err, inside
 
 
+REOPEN = "for fd in 0 1 2; do echo owned > /proc/self/fd/$fd; echo owned >> /dev/fd/$fd; done 2>/dev/null; timeout 2 head -c 100 /proc/self/fd/1 > read-back 2>/dev/null; true"
+
+
+def test_a_file_given_as_a_stream_cannot_be_opened_anew(runner, marker):
+    """Claim: a host file at descriptor 0, 1 or 2 can be used as the stream that it is, not opened again with more rights (17, 19)."""
+    source = runner.write(runner.home / "source", marker + "\n", 0o600)
+    log = runner.write(runner.home / "log", marker + "\n", 0o600)
+
+    def go(*front):
+        with open(source, "rb") as stdin, open(log, "ab") as stdout:
+            runner.popen(*front, "sh", "-c", REOPEN, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL).wait()
+        return (runner.workspace / "read-back").read_text() if (runner.workspace / "read-back").exists() else ""
+
+    go()
+    assert "owned" in source.read_text(), "outside, a file opened for reading is written through /proc"
+    source.write_text(marker + "\n")
+    log.write_text(marker + "\n")
+    (runner.workspace / "read-back").unlink()
+    back = go(runner.path, "run", "--")
+    assert source.read_text() == marker + "\n"
+    assert log.read_text().startswith(marker + "\n"), "what was there before is still there"
+    assert marker not in back
+
+
 def programs_of(bawn):
     return [p for p in bawn.parent.iterdir() if p.is_file() and p.name in ("bawn", "bawn-init")]
 

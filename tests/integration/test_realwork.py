@@ -169,9 +169,12 @@ def test_strace_on_an_own_child(runner):
 
 
 def test_sanitizers(runner):
-    """Address sanitizer reserves terabytes of address space; leak sanitizer traces its own threads."""
-    runner.write("leak.c", "#include <stdlib.h>\nint main(void) { volatile char *p = malloc(10); p[0] = 1; return p[0] - 1; }\n")
-    assert work(runner, "gcc -fsanitize=address,undefined leak.c -o ok && ASAN_OPTIONS=detect_leaks=1 ./ok; echo $?", "--memory", "2g").strip()[-1] in "01"
+    """Address sanitizer reserves terabytes of address space; leak sanitizer traces the threads of its own process."""
+    runner.write("leak.c", "#include <stdlib.h>\nint main(int n, char **v) { char *volatile p = malloc(10); p[0] = (char)n; if (n < 2) free(p); p = NULL; return v == NULL; }\n")
+    r = runner.bawn("run", "--memory", "2g", "--", "bash", "-c", "gcc -fsanitize=address,undefined leak.c -o leak && ./leak && echo clean; ./leak x")
+    if b"limits without a cgroup" in r.err and b"ulimit" in r.err:
+        return  # the per-process limit that stands in for a cgroup counts the reservation; the run has announced it
+    assert r.out == b"clean\n" and b"10 byte(s) leaked" in r.err, r
 
 
 def test_chromium(runner):
