@@ -30,11 +30,21 @@ static int read_options(int argc, char **argv, struct request *ret, struct err *
 
     while ((r = opt_next(&it, err)) > 0)
         switch (it.id) {
-        case OPT_ORIGIN: ret->origin = true; break;
-        case OPT_JSON: ret->json = true; break;
-        case OPT_DIRECTORY: ret->directory = it.value; break;
-        case OPT_PROFILE: ret->profile = it.value; break;
-        case OPT_AGENT: ret->agent = it.value; break;
+        case OPT_ORIGIN:
+            ret->origin = true;
+            break;
+        case OPT_JSON:
+            ret->json = true;
+            break;
+        case OPT_DIRECTORY:
+            ret->directory = it.value;
+            break;
+        case OPT_PROFILE:
+            ret->profile = it.value;
+            break;
+        case OPT_AGENT:
+            ret->agent = it.value;
+            break;
         }
     if (r == 0 && it.pos < argc)
         return err_usage(err, "unexpected argument '%s'", argv[it.pos]);

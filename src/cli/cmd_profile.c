@@ -328,7 +328,8 @@ const struct verb verb_profile_check = {
     .name = "profile check",
     .summary = "check profile files for mistakes",
     .synopsis = "FILE...",
-    .description = "Reads each file as a profile and says, for each mistake, the line, the column and the key. The exit status is 64 "
-                   "if any file is bad.",
+    .description =
+        "Reads each file as a profile and says, for each mistake, the line, the column and the key. The exit status is 64 "
+        "if any file is bad.",
     .run = run_check,
 };

@@ -102,7 +102,7 @@ static int run_sandboxed(const struct run_args *a, const struct host_facts *fact
     return result.status;
 }
 
-static int run_parsed(const struct verb *self, const struct run_args *a, const bool closed[3], struct err *err) {
+static int run_parsed(const struct verb *self, struct run_args *a, const bool closed[3], struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(strv_done) struct strv owned = {0};
     struct host_facts facts;

@@ -48,11 +48,21 @@ static int read_options(int argc, char **argv, struct request *ret, struct err *
 
     while ((r = opt_next(&it, err)) > 0)
         switch (it.id) {
-        case OPT_DIRECTORY: ret->directory = it.value; break;
-        case OPT_SHOW: ret->show = true; break;
-        case OPT_REVOKE: ret->revoke = true; break;
-        case OPT_YES: ret->yes = true; break;
-        case OPT_JSON: ret->json = true; break;
+        case OPT_DIRECTORY:
+            ret->directory = it.value;
+            break;
+        case OPT_SHOW:
+            ret->show = true;
+            break;
+        case OPT_REVOKE:
+            ret->revoke = true;
+            break;
+        case OPT_YES:
+            ret->yes = true;
+            break;
+        case OPT_JSON:
+            ret->json = true;
+            break;
         }
     if (r == 0 && it.pos < argc)
         return err_usage(err, "unexpected argument '%s'", argv[it.pos]);

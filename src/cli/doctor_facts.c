@@ -150,7 +150,7 @@ static void look_at_workspace(struct doctor_facts *f) {
     CLEANUP(strv_done) struct strv owned = {0};
     CLEANUP(settings_done) struct settings settings = {0};
     CLEANUP(plan_done) struct plan plan = {0};
-    const struct run_args args = {0};
+    CLEANUP(run_args_done) struct run_args args = {0};
     struct host_facts host = {0};
     int r = run_args_load(&args, &host, &owned, &settings, &f->workspace_err);
 

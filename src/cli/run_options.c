@@ -1,11 +1,14 @@
 #include "cli/run_options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "os/fd.h"
+#include "workspace/ignore_scan.h"
 
 const struct opt run_opts[N_RUN_OPTS] = {
     {RUN_OPT_HELP, 'h', "help", NULL, "show this help", NULL},
@@ -124,9 +127,31 @@ int run_args_parse(int argc, char **argv, struct run_args *ret, struct err *err)
 void run_args_done(struct run_args *a) {
     strv_done(&a->flags.env);
     strv_done(&a->flags.mounts);
+    strv_done(&a->hidden);
 }
 
-int run_args_load(const struct run_args *a, struct host_facts *facts, struct strv *owned, struct settings *ret, struct err *err) {
+/* Each is one mount; whole folders are one too, so more than this means patterns that should name a folder. */
+enum { HIDDEN_MAX = 1000 };
+
+static int add_hidden(const struct ignore_found *f, void *arg, struct err *err) {
+    struct strv *hidden = arg;
+
+    if (hidden->len == HIDDEN_MAX)
+        return err_set(err, -E2BIG, "more than %d files match %s (the last one: '%s'); hide their folders instead", HIDDEN_MAX,
+                       IGNORE_FILE, f->path);
+    return strv_add(hidden, f->path) < 0 ? err_oom(err) : 0;
+}
+
+static int scan_workspace(struct strv *ret_hidden, struct err *err) {
+    CLEANUP(closep) int top = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(ignore_freep) struct ignore *rules = ignore_new();
+
+    if (top < 0)
+        return err_sys(err, -errno, "open the workspace");
+    return rules ? ignore_scan(rules, top, add_hidden, ret_hidden, err) : err_oom(err);
+}
+
+int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *owned, struct settings *ret, struct err *err) {
     struct settings_sources src = {.flags = &a->flags, .agent = a->agent};
     int r;
 
@@ -138,7 +163,11 @@ int run_args_load(const struct run_args *a, struct host_facts *facts, struct str
     src.workspace = facts->workspace;
     src.home = facts->home;
     src.environ_ = facts->environ_;
-    return settings_load(&src, ret, err);
+    r = settings_load(&src, ret, err);
+    if (r < 0 || ret->mode == MODE_OFF)
+        return r;
+    facts->hidden = &a->hidden;
+    return scan_workspace(&a->hidden, err);
 }
 
 enum { EXPLAIN_MAX = 16 * 1024 * 1024 };

@@ -37,6 +37,7 @@ extern const struct opt run_opts[N_RUN_OPTS];
 struct run_args {
     struct settings_flags flags;
     const char *dir, *agent;
+    struct strv hidden; /* from run_args_load(): what .sandboxignore hides */
     bool help, yes_unsandboxed, tty, no_tty, dry_run, json;
     char **argv; /* the command */
     size_t argc;
@@ -46,6 +47,6 @@ int run_args_parse(int argc, char **argv, struct run_args *ret, struct err *err)
 void run_args_done(struct run_args *a);
 
 /* Goes to the workspace, asks the host and loads the settings. Strings of *facts live in *owned. */
-int run_args_load(const struct run_args *a, struct host_facts *facts, struct strv *owned, struct settings *ret, struct err *err);
+int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *owned, struct settings *ret, struct err *err);
 /* --dry-run and explain: the plan, to stdout. Returns the exit status. */
 int run_args_explain(const struct run_args *a, const struct host_facts *facts, const struct settings *s, struct err *err);

@@ -2,45 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
 #include "config/paths.h"
 #include "os/fd.h"
-
-enum { OPEN_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC };
+#include "os/safepath.h"
 
 void project_done(struct project *p) {
     doc_done(&p->doc);
     free(p->workspace);
     *p = (struct project){0};
-}
-
-/* Before Linux 5.6, and where a seccomp filter hides openat2: one component at a time. */
-static int open_by_steps(int workspace) {
-    CLEANUP(closep) int folder = openat(workspace, ".bawn", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int fd;
-
-    if (folder < 0) { /* O_DIRECTORY|O_NOFOLLOW calls a symbolic link "not a directory" */
-        int r = -errno;
-        char c;
-
-        return r == -ENOTDIR && readlinkat(workspace, ".bawn", &c, 1) >= 0 ? -ELOOP : r;
-    }
-    fd = openat(folder, "config.json", OPEN_FLAGS);
-    return fd < 0 ? -errno : fd;
-}
-
-static int open_beneath(int workspace) {
-    struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    long fd = syscall(SYS_openat2, workspace, PROJECT_FILE, &how, sizeof how);
-
-    if (fd >= 0)
-        return (int)fd;
-    return errno == ENOSYS || errno == EPERM ? open_by_steps(workspace) : -errno;
 }
 
 static int open_failed(int r, const char *path, struct err *err) {
@@ -64,7 +37,7 @@ int project_read(const char *workspace, struct project *ret, struct err *err) {
         return err_sys(err, -errno, "open the workspace '%s'", workspace);
     if (asprintf(&path, "%s/%s", workspace, PROJECT_FILE) < 0)
         return err_oom(err);
-    fd = open_beneath(top);
+    fd = safepath_open(top, PROJECT_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return open_failed(fd, path, err);
     r = doc_read_fd(fd, path, &p.doc, err);

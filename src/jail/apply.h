@@ -29,7 +29,8 @@ struct launch {
     struct err err; /* written by the child, which shares our memory until it execs */
 
     /* used by apply.c */
-    int root_fd, child_init_fd;
+    int root_fd, child_init_fd, workspace_fd;
+    int empty_file, empty_dir; /* what hidden things are covered by */
     bool born_in_cgroup;
     int *trees; /* by root: idmapped mounts made before the clone, one per step, -1: none */
 };

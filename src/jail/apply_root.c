@@ -25,6 +25,7 @@
 #include "jail/plan.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
+#include "os/safepath.h"
 
 enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, PRIVATE_INODES_MAX = 1000000, BYTES_PER_INODE = 4096 };
 #define ATTR_NOSUID_NODEV (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
@@ -185,11 +186,34 @@ static int do_user_tree(struct launch *l, const struct step *s) {
     return r < 0 ? r : mount_attach(*tree, l->root_fd, rel(s));
 }
 
+/* Found again below the workspace's own mount without following links: what was renamed or replaced since the scan is not
+ * covered in the wrong place. What is gone needs no cover. */
+static int do_hide(struct launch *l, const struct step *s) {
+    CLEANUP(closep) int at = -1;
+    CLEANUP(closep) int cover = -1;
+    struct stat st;
+
+    if (l->workspace_fd < 0)
+        l->workspace_fd = openat(l->root_fd, l->plan->workspace + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (l->workspace_fd < 0)
+        return -errno;
+    at = safepath_open(l->workspace_fd, s->from, O_PATH);
+    if (at < 0)
+        return at == -ENOENT ? 0 : at;
+    if (fstat(at, &st) < 0)
+        return -errno;
+    if (S_ISLNK(st.st_mode)) /* leads to what is hidden, or not, under its own name; a link cannot be covered */
+        return 0;
+    cover = mount_clone(S_ISDIR(st.st_mode) ? l->empty_dir : l->empty_file, "", false);
+    return cover < 0 ? cover : mount_attach(cover, at, "");
+}
+
 static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step *) = {
-    [STEP_DIR] = do_dir,   [STEP_SYMLINK] = do_symlink,     [STEP_FILE] = do_file,
-    [STEP_RO] = do_ro,     [STEP_PRIVATE] = do_private,     [STEP_DEVICE] = do_device,
-    [STEP_PTS] = do_pts,   [STEP_PROC] = do_proc,           [STEP_PROC_RO] = do_proc_ro,
-    [STEP_MASK] = do_mask, [STEP_WORKSPACE] = do_user_tree, [STEP_EXTRA] = do_user_tree,
+    [STEP_DIR] = do_dir,         [STEP_SYMLINK] = do_symlink,     [STEP_FILE] = do_file,
+    [STEP_RO] = do_ro,           [STEP_PRIVATE] = do_private,     [STEP_DEVICE] = do_device,
+    [STEP_PTS] = do_pts,         [STEP_PROC] = do_proc,           [STEP_PROC_RO] = do_proc_ro,
+    [STEP_MASK] = do_mask,       [STEP_WORKSPACE] = do_user_tree, [STEP_HIDE] = do_hide,
+    [STEP_EXTRA] = do_user_tree,
 };
 
 static bool before_sealing(enum step_kind kind) {
@@ -255,6 +279,19 @@ static int clone_workspace(struct launch *l) {
     return 0;
 }
 
+/* Made where /proc will cover them, so that they cannot be reached by name. Mode 0, on a read-only mount, without any capability:
+ * nobody inside opens them. */
+static int make_covers(struct launch *l) {
+    int r = make_dirs(l->root_fd, "proc/dir", 0);
+
+    r = r < 0 ? r : make_file(l->root_fd, "proc/file", NULL, 0);
+    if (r < 0)
+        return err_sys(&l->err, r, "covers for hidden files");
+    l->empty_dir = openat(l->root_fd, "proc/dir", O_PATH | O_CLOEXEC);
+    l->empty_file = openat(l->root_fd, "proc/file", O_PATH | O_CLOEXEC);
+    return l->empty_dir < 0 || l->empty_file < 0 ? err_sys(&l->err, -errno, "covers for hidden files") : 0;
+}
+
 static int new_root(struct launch *l) {
     char size[32], inodes[32];
     uint64_t n = l->plan->private_size / BYTES_PER_INODE;
@@ -284,7 +321,8 @@ int apply_root(struct launch *l) {
     if (r < 0)
         return r;
     r = new_root(l);
-    if (r < 0 || (r = make_late_points(l)) < 0 || (r = run_steps(l, true)) < 0)
+    l->workspace_fd = -1;
+    if (r < 0 || (r = make_covers(l)) < 0 || (r = make_late_points(l)) < 0 || (r = run_steps(l, true)) < 0)
         return r;
     r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
     if (r < 0)

@@ -11,7 +11,8 @@ const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_LANDLOCK
 const char *const step_kind_names[STEP_KIND_COUNT] = {
     [STEP_DIR] = "dir",         [STEP_SYMLINK] = "symlink", [STEP_FILE] = "file",           [STEP_RO] = "read-only",
     [STEP_PRIVATE] = "private", [STEP_DEVICE] = "device",   [STEP_PTS] = "devpts",          [STEP_PROC] = "proc",
-    [STEP_PROC_RO] = "proc-ro", [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_EXTRA] = "mount",
+    [STEP_PROC_RO] = "proc-ro", [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_HIDE] = "hidden",
+    [STEP_EXTRA] = "mount",
 };
 
 const char *const plan_root_names[6] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};

@@ -35,6 +35,7 @@ enum step_kind {
     STEP_PROC_RO,   /* a part of /proc, read-only */
     STEP_MASK,      /* a part of /proc, hidden */
     STEP_WORKSPACE, /* the current directory of the supervisor */
+    STEP_HIDE,      /* a file or folder of the workspace, covered by an empty one that cannot be opened */
     STEP_EXTRA,     /* a mount the user asked for */
     STEP_KIND_COUNT
 };
@@ -67,6 +68,7 @@ struct host_facts {
     const char *workspace;   /* absolute, canonical */
     uid_t workspace_uid;
     gid_t workspace_gid;
+    const struct strv *hidden; /* paths below the workspace that .sandboxignore hides now; may be NULL */
     mode_t umask_;
     int landlock_abi;
     const char *private_dir; /* landlock rung: where home and /tmp are */

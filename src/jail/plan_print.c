@@ -54,6 +54,7 @@ static const char *step_origin(const struct step *s, const struct settings *set)
     case STEP_PROC:
     case STEP_PROC_RO:
     case STEP_MASK:
+    case STEP_HIDE:
     case STEP_KIND_COUNT:
         return NULL;
     }
@@ -65,7 +66,7 @@ static void step_line(const struct step *s, const struct settings *set, struct b
 
     buf_addf(out, "  %-10s ", step_kind_names[s->kind]);
     buf_add_printable(out, s->to);
-    if (s->from && s->kind != STEP_FILE && s->kind != STEP_PRIVATE) {
+    if (s->from && s->kind != STEP_FILE && s->kind != STEP_PRIVATE && s->kind != STEP_HIDE) {
         buf_adds(out, " <- ");
         buf_add_printable(out, s->from);
     }

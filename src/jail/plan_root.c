@@ -192,6 +192,22 @@ static int add_devices(struct plan *p, struct err *err) {
     return plan_add(p, (struct step){.kind = STEP_PTS, .to = "/dev/pts"}, err);
 }
 
+/* Before extra mounts: what the user asked for by name is not hidden by a pattern. */
+static int add_hidden(const struct host_facts *h, struct plan *p, struct err *err) {
+    for (size_t i = 0; h->hidden && i < h->hidden->len; i++) {
+        struct step step = {.kind = STEP_HIDE};
+        char *to = NULL;
+        int r;
+
+        if (asprintf(&to, "%s/%s", p->workspace, h->hidden->v[i]) < 0)
+            return err_oom(err);
+        r = add_made(p, step, to, strdup(h->hidden->v[i]), err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static int add_extra(const struct settings *s, struct plan *p, struct err *err) {
     for (size_t i = 0; i < s->n_mounts; i++) {
         const struct mount_spec *m = &s->mounts[i];
@@ -203,7 +219,7 @@ static int add_extra(const struct settings *s, struct plan *p, struct err *err) 
     return 0;
 }
 
-static int add_user_parts(const struct settings *s, struct plan *p, struct err *err) {
+static int add_user_parts(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
     int r = add_private(p, "/tmp", 01777, err);
 
     r = r < 0 ? r : add_private(p, "/var/tmp", 01777, err);
@@ -214,6 +230,7 @@ static int add_user_parts(const struct settings *s, struct plan *p, struct err *
     r = r < 0 ? r
               : add_made(p, (struct step){.kind = STEP_WORKSPACE, .writable = p->workspace_writable}, strdup(p->workspace),
                          strdup(p->workspace), err);
+    r = r < 0 ? r : add_hidden(h, p, err);
     return r < 0 ? r : add_extra(s, p, err);
 }
 
@@ -224,5 +241,5 @@ int plan_make_root(const struct settings *s, const struct host_facts *h, struct 
     r = r < 0 ? r : add_etc_shared(p, err);
     r = r < 0 ? r : add_etc_made(p, err);
     r = r < 0 ? r : add_made(p, (struct step){.kind = STEP_SYMLINK}, strdup("/workspace"), strdup(p->workspace), err);
-    return r < 0 ? r : add_user_parts(s, p, err);
+    return r < 0 ? r : add_user_parts(s, h, p, err);
 }
