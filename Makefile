@@ -31,7 +31,8 @@ check: ## every test there is; what CI runs (CHECK="unit attack": only these sta
 bench: ## measure Bawn against its peers
 	@tools/setup --bench
 	@$(MAKE) --no-print-directory all
-	@bench/run
+	@bench/setup
+	@bench/run $(BENCH)
 
 .PHONY: install
 install: all ## install below PREFIX (default /usr/local), staged in DESTDIR
