@@ -57,7 +57,7 @@ static int by_size(const void *a, const void *b) {
 
 /* One in ten needs a wildcard matcher; the others are names, endings, beginnings and paths. */
 static void make_rules(const struct effort *e, struct buf *b) {
-    static const char *const kinds[] = {"name%u\n",   "*.ext%u\n",    "out%u/\n",    "/top%u/gen\n", "pre%u*\n",
+    static const char *const kinds[] = {"name%u\n",     "*.ext%u\n",    "out%u/\n",      "/top%u/gen\n", "pre%u*\n",
                                         "gen-*-%u.c\n", "**/cache%u\n", "!keep%u.env\n", "*.tmp%u\n",    "docs%u/**/*.html\n"};
 
     defaults_text(b);
@@ -66,13 +66,14 @@ static void make_rules(const struct effort *e, struct buf *b) {
 }
 
 static void make_paths(const struct effort *e, struct strv *paths) {
-    static const char *const names[] = {"main.c", "index.js", "README.md", "package.json", "util_test.go", "a.rs", "style.css", "lib.h", "Makefile", "x.py"};
+    static const char *const names[] = {"main.c", "index.js",  "README.md", "package.json", "util_test.go",
+                                        "a.rs",   "style.css", "lib.h",     "Makefile",     "x.py"};
 
     for (unsigned i = 0; i < e->files; i++) {
         unsigned d = i / (unsigned)e->per_folder;
         int r = i % 100 == 7 ? strv_addf(paths, "src%u/mod%u/pkg%u/.env", d % 20, d / 20 % 20, d)
-                : d % 3 ? strv_addf(paths, "src%u/mod%u/pkg%u/%u%s", d % 20, d / 20 % 20, d, i, names[i % 10])
-                        : strv_addf(paths, "src%u/mod%u/lib/internal/pkg%u/%u%s", d % 20, d / 20 % 20, d, i, names[i % 10]);
+                : d % 3      ? strv_addf(paths, "src%u/mod%u/pkg%u/%u%s", d % 20, d / 20 % 20, d, i, names[i % 10])
+                             : strv_addf(paths, "src%u/mod%u/lib/internal/pkg%u/%u%s", d % 20, d / 20 % 20, d, i, names[i % 10]);
 
         if (r < 0)
             abort();
@@ -107,10 +108,12 @@ static int remove_tree(int parent, const char *name) {
 
 static void report(const char *what, double *seconds, size_t n, double count, const char *unit) {
     qsort(seconds, n, sizeof *seconds, by_size);
-    printf("%-8s best %8.3f ms  median %8.3f ms  %.2f million %s/s\n", what, seconds[0] * 1e3, seconds[n / 2] * 1e3, count / seconds[n / 2] / 1e6, unit);
+    printf("%-8s best %8.3f ms  median %8.3f ms  %.2f million %s/s\n", what, seconds[0] * 1e3, seconds[n / 2] * 1e3,
+           count / seconds[n / 2] / 1e6, unit);
 }
 
-static int bench_match(const struct effort *e, const struct buf *rules, const struct strv *paths, double *seconds, struct err *err) {
+static int bench_match(const struct effort *e, const struct buf *rules, const struct strv *paths, double *seconds,
+                       struct err *err) {
     CLEANUP(ignore_freep) struct ignore *ig = ignore_new();
     size_t hidden = 0;
     int r = ig ? ignore_add_file(ig, "", IGNORE_FILE, rules->data, rules->len, err) : err_oom(err);

@@ -11,6 +11,14 @@
 
 enum { LAST_POSSIBLE_CAP = 63 };
 
+bool caps_can_change_ids(void) {
+    const uint32_t need = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_CHOWN;
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct have[2] = {{0}};
+
+    return syscall(SYS_capget, &head, have) == 0 && (have[0].effective & need) == need;
+}
+
 int caps_drop_bounding(struct err *err) {
     for (unsigned long cap = 0; cap <= LAST_POSSIBLE_CAP; cap++) {
         if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)

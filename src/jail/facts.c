@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -7,6 +8,7 @@
 #include "base/err.h"
 #include "jail/landlock.h"
 #include "jail/plan.h"
+#include "os/fd.h"
 
 extern char **environ;
 
@@ -77,6 +79,17 @@ static void root_facts(struct host_facts *f) {
     }
 }
 
+bool host_is_root(void) {
+    char map[256];
+    unsigned inside, outside;
+
+    if (getuid() != 0)
+        return false;
+    if (fd_read_file_at(AT_FDCWD, "/proc/self/uid_map", map, sizeof map) <= 0 || sscanf(map, "%u %u", &inside, &outside) != 2)
+        return true; /* cannot be told: the worse case */
+    return inside == 0 && outside == 0;
+}
+
 int host_facts(struct host_facts *ret, struct strv *owned, struct err *err) {
     struct host_facts f = {
         .uid = getuid(), .gid = getgid(), .pid = getpid(), .environ_ = environ, .landlock_abi = landlock_abi()};
@@ -91,6 +104,7 @@ int host_facts(struct host_facts *ret, struct strv *owned, struct err *err) {
     r = workspace_facts(&f, owned, err);
     if (r < 0)
         return r;
+    f.host_root = host_is_root();
     root_facts(&f);
     *ret = f;
     return 0;

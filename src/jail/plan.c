@@ -38,15 +38,16 @@ static void make_ids(const struct host_facts *h, enum rung rung, struct plan_ids
     ids->workspace_uid = h->workspace_uid;
     ids->workspace_gid = h->workspace_gid;
     ids->by_root = h->uid == 0;
+    ids->host_root = h->host_root && h->workspace_uid == 0;
     if (!ids->by_root) {
         ids->inside_uid = ids->host_uid = h->uid;
         ids->inside_gid = ids->host_gid = h->gid;
         ids->user = h->user ? h->user : "user";
         return;
     }
-    if (rung == RUNG_LANDLOCK) { /* nothing can be mapped: the owner of the workspace (bare.c refuses root), never root's group */
+    if (rung == RUNG_LANDLOCK) { /* nothing can be mapped: the owner of the workspace (bare.c refuses the host's root) */
         ids->inside_uid = ids->host_uid = h->workspace_uid;
-        ids->inside_gid = ids->host_gid = h->workspace_gid ? h->workspace_gid : NOGROUP;
+        ids->inside_gid = ids->host_gid = h->workspace_gid || !h->host_root ? h->workspace_gid : NOGROUP; /* never root's */
         ids->user = "bawn";
         return;
     }

@@ -54,6 +54,7 @@ struct plan_ids {
     uid_t inside_uid, host_uid, workspace_uid;
     gid_t inside_gid, host_gid, workspace_gid;
     bool by_root;     /* started by root: mounts of the user's files are idmapped */
+    bool host_root;   /* landlock rung: host_uid 0 would be the host's own root */
     const char *user; /* name inside */
 };
 
@@ -62,6 +63,7 @@ struct host_facts {
     uid_t uid;
     gid_t gid;
     pid_t pid;
+    bool host_root;          /* uid is 0 and that is the host's root, not the root of a user namespace */
     const char *user;        /* login name; NULL: unknown */
     const char *home;        /* $HOME, or else the one of /etc/passwd; canonical; NULL: unknown */
     const char *passwd_home; /* the one of /etc/passwd; canonical; NULL: unknown */
@@ -96,6 +98,7 @@ struct plan {
 };
 
 int host_facts(struct host_facts *ret, struct strv *owned, struct err *err);
+bool host_is_root(void); /* the caller is root of the host, not only of a user namespace such as a rootless container's */
 int plan_make(const struct settings *s, const struct host_facts *h, enum rung rung, char **argv, size_t argc, struct plan *ret,
               struct err *err);
 void plan_done(struct plan *p);

@@ -63,6 +63,8 @@ long sock_recv(int sock, void *data, size_t len, int *ret_fds, size_t *n_fds) {
     size_t got, want = n_fds ? *n_fds : 0;
     ssize_t n;
 
+    if (n_fds)
+        *n_fds = 0; /* also on failure: whoever closes what came must not close something else */
     do
         n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);

@@ -40,8 +40,8 @@ void ignore_check_done(struct ignore_check *c) {
     *c = (struct ignore_check){0};
 }
 
-static int add(struct ignore_check *c, enum check_kind kind, const char *pattern, const char *path, const struct ignore_why *why, bool hidden,
-               struct err *err) {
+static int add(struct ignore_check *c, enum check_kind kind, const char *pattern, const char *path, const struct ignore_why *why,
+               bool hidden, struct err *err) {
     struct check_finding f = {.kind = kind, .pattern = pattern, .hidden = hidden};
 
     if (c->n == c->cap) {

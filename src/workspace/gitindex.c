@@ -12,10 +12,11 @@
 /* gitformat-index(5) */
 enum {
     HEADER_LEN = 12,
-    STAT_LEN = 40,   /* of an entry, before the object name; the mode is at MODE_AT */
+    STAT_LEN = 40, /* of an entry, before the object name; the mode is at MODE_AT */
     MODE_AT = 24,
     FLAGS_LEN = 2,
     FLAG_EXTENDED = 0x4000,
+    FLAG_LENGTH = 0x0fff, /* of the path; all ones: that or more */
     EXTENSION_HEADER = 8,
     NAME_SHA1 = 20,
     NAME_SHA256 = 32,
@@ -85,14 +86,16 @@ static bool read_path(struct reader *s, const unsigned char *entry) {
 static bool read_entry(struct reader *s, uint32_t *ret_mode) {
     const unsigned char *entry = s->p, *flags = entry + STAT_LEN + s->hash;
     size_t fixed = STAT_LEN + s->hash + FLAGS_LEN;
+    unsigned flag;
 
     if (left(s) < fixed + FLAGS_LEN)
         return false;
     *ret_mode = be32(entry + MODE_AT);
-    if ((flags[0] << 8 | flags[1]) & FLAG_EXTENDED)
+    flag = (unsigned)flags[0] << 8 | flags[1];
+    if (flag & FLAG_EXTENDED)
         fixed += FLAGS_LEN;
     s->p += fixed;
-    return read_path(s, entry);
+    return read_path(s, entry) && (flag & FLAG_LENGTH) == MIN_OF(s->path_len, (size_t)FLAG_LENGTH);
 }
 
 /* Behind the entries only extensions follow, up to the checksum. A small letter marks one that must be understood. */
@@ -111,7 +114,8 @@ static bool skip_extensions(struct reader *s) {
 static bool begin(struct reader *s, const unsigned char *data, size_t len, size_t hash) {
     if (len < HEADER_LEN + hash || memcmp(data, "DIRC", 4) != 0)
         return false;
-    *s = (struct reader){.p = data + HEADER_LEN, .end = data + len - hash, .version = be32(data + 4), .count = be32(data + 8), .hash = hash};
+    *s = (struct reader){
+        .p = data + HEADER_LEN, .end = data + len - hash, .version = be32(data + 4), .count = be32(data + 8), .hash = hash};
     return s->version >= 2 && s->version <= 4;
 }
 

@@ -53,7 +53,7 @@ static void enter(struct ignore *ig, size_t i) {
 
 static int grow(struct ignore *ig, struct err *err) {
     size_t cap = ig->cap ? 2 * ig->cap : 16;
-    struct ignore_list **lists = reallocarray(ig->lists, cap, sizeof *lists);
+    struct ignore_list **lists = reallocarray(ig->lists, cap, sizeof(struct ignore_list *));
     int *buckets;
 
     if (!lists)
@@ -125,7 +125,8 @@ int ignore_add_file(struct ignore *ig, const char *dir, const char *origin, cons
         return r;
     if (ig->rules + l->n > IGNORE_PATTERNS_MAX) {
         ignore_list_free(l);
-        return err_set(err, -E2BIG, "%s: the " IGNORE_FILE " files together have more than %d patterns", origin, IGNORE_PATTERNS_MAX);
+        return err_set(err, -E2BIG, "%s: the " IGNORE_FILE " files together have more than %d patterns", origin,
+                       IGNORE_PATTERNS_MAX);
     }
     link_up(ig, l);
     ig->rules += l->n;
@@ -155,7 +156,8 @@ static enum ignore_verdict judge(const struct ignore_list *l, const char *path, 
     return IGNORE_NONE;
 }
 
-enum ignore_verdict ignore_judge(const struct ignore_list *rules, const char *path, size_t len, bool is_dir, struct ignore_why *ret_why) {
+enum ignore_verdict ignore_judge(const struct ignore_list *rules, const char *path, size_t len, bool is_dir,
+                                 struct ignore_why *ret_why) {
     const char *slash = memrchr(path, '/', len);
 
     if (ret_why)

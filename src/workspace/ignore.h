@@ -25,7 +25,7 @@ enum {
     IGNORE_PATTERNS_MAX = 10000,   /* in all files together */
     IGNORE_FILES_MAX = 4096,
     IGNORE_BYTES_MAX = 4 * IGNORE_FILE_MAX, /* of all files together */
-    IGNORE_DEPTH_MAX = 256,        /* folders below the workspace */
+    IGNORE_DEPTH_MAX = 256,                 /* folders below the workspace */
 };
 
 enum ignore_verdict { IGNORE_NONE, IGNORE_EXCLUDED, IGNORE_REINCLUDED };
@@ -66,4 +66,5 @@ const char *ignore_folder(const struct ignore *ig, size_t i);
  */
 struct ignore_list;
 const struct ignore_list *ignore_rules_in(const struct ignore *ig, const char *dir, size_t len);
-enum ignore_verdict ignore_judge(const struct ignore_list *rules, const char *path, size_t len, bool is_dir, struct ignore_why *ret_why);
+enum ignore_verdict ignore_judge(const struct ignore_list *rules, const char *path, size_t len, bool is_dir,
+                                 struct ignore_why *ret_why);

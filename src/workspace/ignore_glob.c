@@ -36,10 +36,18 @@ static const struct {
         unsigned char first, last;
     } ranges[4];
 } named_sets[] = {
-    {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}}, {"alpha", {{'A', 'Z'}, {'a', 'z'}}}, {"blank", {{' ', ' '}, {'\t', '\t'}}},
-    {"cntrl", {{1, 31}, {127, 127}}},                {"digit", {{'0', '9'}}},             {"graph", {{'!', '~'}}},
-    {"lower", {{'a', 'z'}}},                         {"print", {{' ', '~'}}},             {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
-    {"space", {{' ', ' '}, {'\t', '\n'}, {'\r', '\r'}}}, {"upper", {{'A', 'Z'}}},         {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
+    {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
+    {"alpha", {{'A', 'Z'}, {'a', 'z'}}},
+    {"blank", {{' ', ' '}, {'\t', '\t'}}},
+    {"cntrl", {{1, 31}, {127, 127}}},
+    {"digit", {{'0', '9'}}},
+    {"graph", {{'!', '~'}}},
+    {"lower", {{'a', 'z'}}},
+    {"print", {{' ', '~'}}},
+    {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
+    {"space", {{' ', ' '}, {'\t', '\n'}, {'\r', '\r'}}},
+    {"upper", {{'A', 'Z'}}},
+    {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
 };
 
 static bool add_named_set(struct glob_set *set, const unsigned char *name, size_t len) {

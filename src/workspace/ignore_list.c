@@ -195,7 +195,8 @@ static int build_index(struct ignore_list *l, struct err *err) {
     return 0;
 }
 
-int ignore_list_new(const char *dir, const char *origin, const char *data, size_t len, struct ignore_list **ret, struct err *err) {
+int ignore_list_new(const char *dir, const char *origin, const char *data, size_t len, struct ignore_list **ret,
+                    struct err *err) {
     struct ignore_list *l = calloc(1, sizeof *l);
     int r;
 
@@ -245,7 +246,8 @@ static int look_up(const struct ignore_list *l, enum rule_kind kind, const char 
     return best;
 }
 
-static int look_up_affixes(const struct ignore_list *l, enum rule_kind kind, const char *name, size_t len, bool is_dir, int best) {
+static int look_up_affixes(const struct ignore_list *l, enum rule_kind kind, const char *name, size_t len, bool is_dir,
+                           int best) {
     for (size_t word = 0; word < ARRAY_LEN(l->lengths[kind]) && word * 64 <= len; word++)
         for (uint64_t bits = l->lengths[kind][word]; bits; bits &= bits - 1) {
             size_t n = word * 64 + (size_t)__builtin_ctzll(bits);
@@ -261,7 +263,8 @@ static bool glob_rule_matches(const struct rule *r, const char *s, size_t len) {
     size_t skip = r->len;
 
     return len >= skip + r->tail && memcmp(r->bytes, s, skip) == 0 &&
-           (r->tail == 0 || (unsigned char)s[len - 1] == r->glob.tokens[r->glob.n - 1].byte) && glob_match(&r->glob, skip, s + skip, len - skip);
+           (r->tail == 0 || (unsigned char)s[len - 1] == r->glob.tokens[r->glob.n - 1].byte) &&
+           glob_match(&r->glob, skip, s + skip, len - skip);
 }
 
 static int match_globs(const struct ignore_list *l, int newest, const char *s, size_t len, bool is_dir, int best) {

@@ -24,11 +24,11 @@ struct rule {
     unsigned line;
     uint8_t kind;
     bool negative, dir_only;
-    int next;            /* the next older rule in the same bucket or row of globs; -1 */
-    char *bytes;         /* these, or what a glob starts with */
+    int next;    /* the next older rule in the same bucket or row of globs; -1 */
+    char *bytes; /* these, or what a glob starts with */
     size_t len;
     struct ignore_glob glob;
-    size_t tail;         /* a glob ends with that many plain bytes */
+    size_t tail; /* a glob ends with that many plain bytes */
 };
 
 struct ignore_list {
@@ -38,11 +38,11 @@ struct ignore_list {
     size_t n, cap;
     int *buckets;
     size_t mask;
-    int globs[2][ANY_BYTE + 1];         /* the newest glob for names, for paths: by its first byte, or ANY_BYTE if that is a wildcard */
+    int globs[2][ANY_BYTE + 1]; /* the newest glob for names, for paths: by its first byte, or ANY_BYTE if that is a wildcard */
     uint64_t lengths[RULE_PATH + 1][4]; /* per kind: which lengths of bytes occur, modulo 256 */
     uint64_t edges[2][4];               /* which bytes suffixes end with, prefixes start with */
-    const struct ignore_list *up; /* the rules that count where these say nothing */
-    int next;                     /* for the table of lists */
+    const struct ignore_list *up;       /* the rules that count where these say nothing */
+    int next;                           /* for the table of lists */
 };
 
 int ignore_list_new(const char *dir, const char *origin, const char *data, size_t len, struct ignore_list **ret, struct err *err);

@@ -66,11 +66,28 @@ def secret(runner, marker):
 
 @pytest.fixture(scope="session")
 def built_probes():
-    top = pathlib.Path(subprocess.run(["mktemp", "-d", "/var/tmp/bawn-probe.XXXXXX"], check=True,
-                                      capture_output=True, text=True).stdout.strip())
+    top = pathlib.Path(
+        subprocess.run(
+            ["mktemp", "-d", "/var/tmp/bawn-probe.XXXXXX"], check=True, capture_output=True, text=True
+        ).stdout.strip()
+    )
     top.chmod(0o755)
-    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", top / "probe",
-                    HERE / "probe.c"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-std=gnu11",
+            "-D_GNU_SOURCE",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pthread",
+            "-o",
+            top / "probe",
+            HERE / "probe.c",
+        ],
+        check=True,
+    )
     yield top
     shutil.rmtree(top)
 
@@ -88,7 +105,9 @@ def prove(runner, argv, options, env, outside, inside_args):
     shown = outside.run(*argv, env=env, cwd=runner.workspace)
     assert shown.rc == 0, f"the probe does not work even without the sandbox, so it proves nothing:{shown!r}"
     inside = runner.bawn("run", *options, "--", *(inside_args or argv), env=env)
-    assert inside.rc == REFUSED, f"{'the attack works inside' if inside.rc == 0 else 'the probe did not finish'}:{inside!r}"
+    assert (
+        inside.rc == REFUSED
+    ), f"{'the attack works inside' if inside.rc == 0 else 'the probe did not finish'}:{inside!r}"
     return inside
 
 
@@ -98,7 +117,10 @@ class Root:
     @staticmethod
     def run(*argv, env=None, cwd=None):
         from types import SimpleNamespace
-        p = subprocess.run(argv, env={**os.environ, **(env or {})}, cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL)
+
+        p = subprocess.run(
+            argv, env={**os.environ, **(env or {})}, cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL
+        )
         return SimpleNamespace(rc=p.returncode, out=p.stdout, err=p.stderr)
 
 

@@ -9,9 +9,15 @@ MIB = 1 << 20
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "$HOME", "/var/tmp", "/run"])
 def test_private_areas_end_at_the_disk_limit(runner, place):
     """Claim: /tmp, /dev/shm, home... together never hold more than --disk (27)."""
-    fill = f'd={place}; test -w $d || exit 3; head -c 96M /dev/zero > $d/fill; r=$?; stat -c %s $d/fill; exit $r'
-    outside = runner.run("sh", "-c", fill.replace("$HOME", str(runner.workspace)).replace("/run", "/tmp").replace("$d/fill", f"$d/fill-{os.getpid()}")
-                         + f"; rm -f $d/fill-{os.getpid()}")
+    fill = f"d={place}; test -w $d || exit 3; head -c 96M /dev/zero > $d/fill; r=$?; stat -c %s $d/fill; exit $r"
+    outside = runner.run(
+        "sh",
+        "-c",
+        fill.replace("$HOME", str(runner.workspace))
+        .replace("/run", "/tmp")
+        .replace("$d/fill", f"$d/fill-{os.getpid()}")
+        + f"; rm -f $d/fill-{os.getpid()}",
+    )
     for top in ("/tmp", "/dev/shm", "/var/tmp", runner.workspace):
         if os.path.exists(f"{top}/fill-{os.getpid()}"):
             os.unlink(f"{top}/fill-{os.getpid()}")
@@ -24,7 +30,8 @@ def test_private_areas_end_at_the_disk_limit(runner, place):
 
 def test_private_areas_share_one_limit(inside):
     """Claim: spreading over several private folders does not multiply the limit (27)."""
-    written = inside("""
+    written = inside(
+        """
         import os
         total = 0
         for place in ("/tmp", "/dev/shm", os.environ["HOME"], "/var/tmp", "/run", "/"):
@@ -33,20 +40,29 @@ def test_private_areas_share_one_limit(inside):
                 while True: total += f.write(bytes(1 << 20))
             except OSError: pass
         print(total)
-    """, "--disk", "32m", "--memory", "1g")
+    """,
+        "--disk",
+        "32m",
+        "--memory",
+        "1g",
+    )
     assert int(written) <= 40 * MIB
 
 
 def test_inodes_are_bounded(inside):
     """Claim: empty files end too, long before the host's memory does (27)."""
-    made = inside("""
+    made = inside(
+        """
         import os
         n = 0
         try:
             for n in range(3_000_000): os.close(os.open("/tmp/%d" % n, os.O_CREAT | os.O_WRONLY))
         except OSError: pass
         print(n)
-    """, "--disk", "32m")
+    """,
+        "--disk",
+        "32m",
+    )
     assert int(made) < 1_000_000
 
 
@@ -77,15 +93,23 @@ def test_a_sparse_file_takes_nothing(runner):
 
 def test_many_small_files_in_the_workspace_count_too(runner):
     """Claim: growth is counted over all files, not per file (27)."""
-    r = runner.bawn("run", "--disk", "16m", "--", "sh", "-c", "i=0; while [ $i -lt 400 ]; do head -c 256K /dev/zero > f$i || exit 9; i=$((i+1)); done; sync; sleep 60")
+    r = runner.bawn(
+        "run",
+        "--disk",
+        "16m",
+        "--",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 400 ]; do head -c 256K /dev/zero > f$i || exit 9; i=$((i+1)); done; sync; sleep 60",
+    )
     assert r.rc != 0 and b"disk limit" in r.err, r
 
 
 HIDING = {
     "closed-folder": "mkdir d; i=0; while [ $i -lt 8 ]; do head -c 16M /dev/zero > d/f$i; i=$((i+1)); done; chmod 000 d; sleep 30; echo hidden",
     "deep-folder": "i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i+1)); done; i=0; while [ $i -lt 8 ]; do head -c 16M /dev/zero > f$i; i=$((i+1)); done; sleep 30; echo hidden",
-    "deleted-files": "/usr/bin/python3 -c 'import os, time\nheld = []\nfor i in range(8):\n  f = open(\"gone\", \"wb\"); os.unlink(\"gone\"); f.write(bytes(16 << 20)); f.flush(); held.append(f)\n"
-                     "time.sleep(30); print(\"hidden\")'",
+    "deleted-files": '/usr/bin/python3 -c \'import os, time\nheld = []\nfor i in range(8):\n  f = open("gone", "wb"); os.unlink("gone"); f.write(bytes(16 << 20)); f.flush(); held.append(f)\n'
+    'time.sleep(30); print("hidden")\'',
 }
 
 

@@ -43,7 +43,8 @@ def test_swapping_a_symlink_in_a_race_wins_nothing(pyattack, secret):
     """Claim: no moment exists in which a path is checked on one file and opened on another (16)."""
     work = pyattack.runner.workspace
     pyattack.runner.write("plain", "harmless")
-    pyattack("""
+    pyattack(
+        """
         pid = os.fork()
         if pid == 0:
             n = 0
@@ -64,11 +65,15 @@ def test_swapping_a_symlink_in_a_race_wins_nothing(pyattack, secret):
         finally:
             os.kill(pid, 9)
             os.waitpid(pid, 0)
-    """, args=[secret])
+    """,
+        args=[secret],
+    )
     assert (work / "plain").read_text() == "harmless"
 
 
-@pytest.mark.parametrize("prefix", ["/proc/self/root", "/proc/thread-self/root", "/proc/self/cwd/..", "/proc/self/task/../root"])
+@pytest.mark.parametrize(
+    "prefix", ["/proc/self/root", "/proc/thread-self/root", "/proc/self/cwd/..", "/proc/self/task/../root"]
+)
 def test_magic_links_do_not_lead_out(pyattack, secret, prefix):
     """Claim: /proc's links end inside (17)."""
     path = f"{prefix}/home/.ssh/id_ed25519" if "cwd" in prefix else f"{prefix}{secret}"
@@ -81,10 +86,14 @@ def test_links_of_pid_1_are_closed(pyattack, link):
     victim = pyattack.runner.popen("sleep", "1000", stdin=subprocess.DEVNULL)
     try:
         link_outside = {"fd/3": "fd/0"}.get(link, link)
-        pyattack("""
+        pyattack(
+            """
             path = sys.argv[1]
             return os.listdir(path) if path.endswith("map_files") else os.stat(path).st_ino
-        """, args=[f"/proc/{victim.pid}/{link_outside}"], inside_args=[f"/proc/1/{link}"])
+        """,
+            args=[f"/proc/{victim.pid}/{link_outside}"],
+            inside_args=[f"/proc/1/{link}"],
+        )
     finally:
         victim.kill()
         victim.wait()
@@ -170,11 +179,15 @@ def test_our_programs_cannot_be_overwritten_through_proc(pyattack, bawn):
     victim = runner.write("victim", pathlib.Path("/bin/sleep").read_bytes(), 0o755)
     process = runner.popen(victim, "1000")
     try:
-        pyattack("""
+        pyattack(
+            """
             fd = os.open(sys.argv[1], os.O_RDONLY)
             if sys.argv[1] != "/proc/1/exe": os.kill(int(sys.argv[1].split("/")[2]), 9); time.sleep(0.5)
             return os.open("/proc/self/fd/%d" % fd, os.O_WRONLY)
-        """, args=[f"/proc/{process.pid}/exe"], inside_args=["/proc/1/exe"])
+        """,
+            args=[f"/proc/{process.pid}/exe"],
+            inside_args=["/proc/1/exe"],
+        )
     finally:
         process.kill()
         process.wait()
@@ -190,8 +203,22 @@ def test_a_script_that_names_proc_self_exe_as_interpreter(runner, bawn):
     assert {p: digest(p) for p in programs_of(bawn)} == before
 
 
-SETID = [(how, mode) for how in ("chmod", "chmod-high-bits", "fchmod", "fchmodat", "fchmodat2", "open", "creat", "openat2", "mknod", "mknodat")
-         for mode in ("4755", "2755")]
+SETID = [
+    (how, mode)
+    for how in (
+        "chmod",
+        "chmod-high-bits",
+        "fchmod",
+        "fchmodat",
+        "fchmodat2",
+        "open",
+        "creat",
+        "openat2",
+        "mknod",
+        "mknodat",
+    )
+    for mode in ("4755", "2755")
+]
 
 
 @pytest.mark.parametrize("how,mode", SETID)
@@ -256,11 +283,30 @@ def test_a_trap_in_place_of_our_file_does_not_hang_or_stop_bawn(runner, trap):
     if first.rc != 0:  # then the path is protected, and the trap is set by hand
         runner.run("sh", "-c", f"mkdir -p .bawn && {plant}")
     second = runner.bawn("run", "--", "echo", "alive")
-    assert (second.rc, second.out) == (0, b"alive\n") or (second.rc in (64, 125) and second.err.startswith(b"bawn:")), second
+    assert (second.rc, second.out) == (0, b"alive\n") or (
+        second.rc in (64, 125) and second.err.startswith(b"bawn:")
+    ), second
 
 
-NAMES = [b"plain", b"with space", b"new\nline", b"quote\"'", b"star*[a]?", b"back\\slash", b"colon:ro", b"comma,x", "\u00e9\u4e16".encode(),
-         b"\xff\xfe not utf-8", b"-dash", b"$HOME", b"a=b", b"\x1b[31mred", b"dot.", b"\xcc\x81combining", b"\\040octal"]
+NAMES = [
+    b"plain",
+    b"with space",
+    b"new\nline",
+    b"quote\"'",
+    b"star*[a]?",
+    b"back\\slash",
+    b"colon:ro",
+    b"comma,x",
+    "\u00e9\u4e16".encode(),
+    b"\xff\xfe not utf-8",
+    b"-dash",
+    b"$HOME",
+    b"a=b",
+    b"\x1b[31mred",
+    b"dot.",
+    b"\xcc\x81combining",
+    b"\\040octal",
+]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda n: ascii(n)[2:-1])
@@ -280,8 +326,20 @@ def test_names_that_are_no_text(runner, name):
 
 def test_nothing_of_the_host_is_found_by_looking_everywhere(runner, marker, inside):
     """Claim: of the host's files only the workspace and the read-only tools exist inside (75, promise 1)."""
-    planted = [".aws/credentials", ".config/gh/hosts.yml", ".claude/.credentials.json", ".docker/config.json", ".git-credentials", ".kube/config",
-               ".netrc", ".npmrc", ".gnupg/private-keys-v1.d/key", ".local/share/keyrings/login.keyring", ".bash_history", ".ssh/config"]
+    planted = [
+        ".aws/credentials",
+        ".config/gh/hosts.yml",
+        ".claude/.credentials.json",
+        ".docker/config.json",
+        ".git-credentials",
+        ".kube/config",
+        ".netrc",
+        ".npmrc",
+        ".gnupg/private-keys-v1.d/key",
+        ".local/share/keyrings/login.keyring",
+        ".bash_history",
+        ".ssh/config",
+    ]
     for name in planted:
         path = runner.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -291,10 +349,14 @@ def test_nothing_of_the_host_is_found_by_looking_everywhere(runner, marker, insi
         path.write_text(marker)
         path.chmod(0o644)
     runner.write("control", marker)
-    search = "for d in / /dev/shm /home /root /run /mnt /var /tmp \"$@\"; do grep -rslI --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr " \
-             f"{marker} \"$d\"; done | sort -u; true"
+    search = (
+        'for d in / /dev/shm /home /root /run /mnt /var /tmp "$@"; do grep -rslI --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr '
+        f'{marker} "$d"; done | sort -u; true'
+    )
     try:
-        host = runner.run("sh", "-c", search.replace("/ /dev", "/dev").replace("/home /root /run /mnt /var", str(runner.top)), "sh")
+        host = runner.run(
+            "sh", "-c", search.replace("/ /dev", "/dev").replace("/home /root /run /mnt /var", str(runner.top)), "sh"
+        )
         assert len(host.out.splitlines()) >= len(planted) + 3, host
         found = runner.bawn("run", "--", "sh", "-c", search, "sh", str(runner.home))
     finally:
@@ -305,11 +367,36 @@ def test_nothing_of_the_host_is_found_by_looking_everywhere(runner, marker, insi
     assert places and all(p.endswith("/control") for p in places), found
 
 
-@pytest.mark.parametrize("path", ["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/root/.bashrc", "/var/lib", "/var/log", "/run", "/boot", "/home", "/mnt",
-                                  "/media", "/srv", "/opt/bawn-test", "/lost+found", "/etc/sudoers", "/var/cache/bawn-test"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/shadow",
+        "/etc/gshadow",
+        "/etc/ssh",
+        "/root/.bashrc",
+        "/var/lib",
+        "/var/log",
+        "/run",
+        "/boot",
+        "/home",
+        "/mnt",
+        "/media",
+        "/srv",
+        "/opt/bawn-test",
+        "/lost+found",
+        "/etc/sudoers",
+        "/var/cache/bawn-test",
+    ],
+)
 def test_host_folders_are_not_there(runner, path):
     """Claim: these paths are absent or empty inside (75)."""
-    r = runner.bawn("run", "--", "sh", "-c", f'test ! -e {path} || {{ test -d {path} && test -z "$(find {path} -mindepth 1 ! -type d | head -1)"; }} || {{ find {path}; exit 1; }}')
+    r = runner.bawn(
+        "run",
+        "--",
+        "sh",
+        "-c",
+        f'test ! -e {path} || {{ test -d {path} && test -z "$(find {path} -mindepth 1 ! -type d | head -1)"; }} || {{ find {path}; exit 1; }}',
+    )
     assert r.rc == 0, r
 
 
@@ -320,14 +407,19 @@ def test_tools_are_read_only(pyattack, path):
         pytest.skip("needs the program folder " + path)
     name = f"{path}/bawn-test-{os.getpid()}"
     try:
-        pyattack("os.close(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_EXCL)); os.unlink(sys.argv[1])", args=[name], shown_by_root=True)
+        pyattack(
+            "os.close(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_EXCL)); os.unlink(sys.argv[1])",
+            args=[name],
+            shown_by_root=True,
+        )
     finally:
         assert not os.path.exists(name)
 
 
 def test_existing_tools_cannot_be_opened_for_writing(pyattack):
     """Claim: no file of /usr, /etc, /lib can be opened for writing inside; outside root can."""
-    pyattack("""
+    pyattack(
+        """
         hits = []
         for top in ("/usr/bin", "/etc", "/usr/lib/x86_64-linux-gnu"):
             for name in sorted(os.listdir(top))[:400]:
@@ -337,18 +429,45 @@ def test_existing_tools_cannot_be_opened_for_writing(pyattack):
                     except OSError: continue
                     hits.append(path)
         return hits or False
-    """, shown_by_root=True)
+    """,
+        shown_by_root=True,
+    )
 
 
 def test_mounts_cannot_be_made_or_undone(runner):
     """Claim: what the sandbox's mounts hide or protect stays so: no mount, umount, remount from inside (33)."""
-    tries = ["mount -o remount,rw /usr", "mount --bind /tmp /usr/bin", "umount -l /proc", "umount -l /usr", "mount -t tmpfs none /tmp",
-             "mount -t proc proc /tmp", "mount -o remount,rw /", "umount -l /workspace", "umount -l /dev"]
+    tries = [
+        "mount -o remount,rw /usr",
+        "mount --bind /tmp /usr/bin",
+        "umount -l /proc",
+        "umount -l /usr",
+        "mount -t tmpfs none /tmp",
+        "mount -t proc proc /tmp",
+        "mount -o remount,rw /",
+        "umount -l /workspace",
+        "umount -l /dev",
+    ]
     for command in tries:
         # In a throw-away mount namespace the same commands work, so it is not the command that is wrong.
-        before = runner.run("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "sh", "-c", "mount -t tmpfs none /mnt && umount /mnt")
+        before = runner.run(
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "--pid",
+            "--fork",
+            "sh",
+            "-c",
+            "mount -t tmpfs none /mnt && umount /mnt",
+        )
         assert before.rc == 0, before
-        r = runner.bawn("run", "--", "sh", "-c", f"cat /proc/self/mountinfo > before; {command}; e=$?; cat /proc/self/mountinfo > after; cmp before after && exit $e")
+        r = runner.bawn(
+            "run",
+            "--",
+            "sh",
+            "-c",
+            f"cat /proc/self/mountinfo > before; {command}; e=$?; cat /proc/self/mountinfo > after; cmp before after && exit $e",
+        )
         assert r.rc not in (0, 125), r
 
 
@@ -359,7 +478,15 @@ def test_nested_user_namespace_is_refused(attack):
     attack(["bwrap", "--bind", "/", "/", "true"])
 
 
-NEW = {"user": 0x10000000, "mnt": 0x20000, "pid": 0x20000000, "net": 0x40000000, "ipc": 0x8000000, "uts": 0x4000000, "cgroup": 0x2000000}
+NEW = {
+    "user": 0x10000000,
+    "mnt": 0x20000,
+    "pid": 0x20000000,
+    "net": 0x40000000,
+    "ipc": 0x8000000,
+    "uts": 0x4000000,
+    "cgroup": 0x2000000,
+}
 
 
 @pytest.mark.parametrize("call", ["clone", "clone3"])
@@ -401,7 +528,19 @@ def test_a_rename_of_the_workspace_during_the_run_changes_nothing(runner, secret
     """Claim: what was bound at the start is what is seen, though the path now leads to a secret (16)."""
     work = runner.workspace
     script = "echo ready; read go; ls -a; cat id_ed25519 2>/dev/null; cat $1/id_ed25519 2>/dev/null; exit 0"
-    p = runner.popen(runner.path, "run", "--", "sh", "-c", script, "sh", str(work), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = runner.popen(
+        runner.path,
+        "run",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        str(work),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert p.stdout.readline() == b"ready\n", p.communicate(b"\n")
     work.rename(runner.top / "moved")
     work.symlink_to(secret.parent)

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import subprocess
 
 import pytest
 
@@ -41,7 +40,8 @@ def test_the_plain_personality_may_be_asked_for(inside):
 
 def test_no_kernel_setting_can_be_opened_for_writing(pyattack):
     """Claim: not one file of /proc/sys can be opened for writing; outside, root can open kernel.core_pattern (DESIGN.md: seen)."""
-    pyattack("""
+    pyattack(
+        """
         hits = []
         for folder, _, files in os.walk("/proc/sys"):
             for name in files:
@@ -49,12 +49,15 @@ def test_no_kernel_setting_can_be_opened_for_writing(pyattack):
                 except OSError: continue
                 hits.append(name)
         return hits or False
-    """, shown_by_root=True)
+    """,
+        shown_by_root=True,
+    )
 
 
 def test_nothing_else_of_proc_or_sys_can_be_opened_for_writing(pyattack):
     """Claim: outside of the processes' own folders, no file of /proc and none of /sys can be opened for writing."""
-    pyattack("""
+    pyattack(
+        """
         hits = []
         for top in ("/proc", "/sys"):
             for folder, dirs, files in os.walk(top):
@@ -67,12 +70,34 @@ def test_nothing_else_of_proc_or_sys_can_be_opened_for_writing(pyattack):
                     if os.stat(path).st_rdev == os.makedev(1, 3): continue # masked with /dev/null
                     hits.append(path)
         return hits or False
-    """, shown_by_root=True)
+    """,
+        shown_by_root=True,
+    )
 
 
-READ = ["/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/latency_stats", "/proc/sched_debug", "/proc/sysrq-trigger",
-        "/proc/scsi", "/proc/acpi", "/proc/asound", "/proc/interrupts", "/sys/firmware", "/sys/kernel/debug", "/sys/kernel/security",
-        "/sys/fs/cgroup", "/sys/devices/virtual/powercap", "/proc/key-users", "/proc/kpagecount", "/proc/kpageflags", "/proc/slabinfo", "/proc/vmallocinfo"]
+READ = [
+    "/proc/kcore",
+    "/proc/kmsg",
+    "/proc/keys",
+    "/proc/timer_list",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/sysrq-trigger",
+    "/proc/scsi",
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/sys/firmware",
+    "/sys/kernel/debug",
+    "/sys/kernel/security",
+    "/sys/fs/cgroup",
+    "/sys/devices/virtual/powercap",
+    "/proc/key-users",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/slabinfo",
+    "/proc/vmallocinfo",
+]
 
 
 @pytest.mark.parametrize("path", READ)
@@ -94,13 +119,31 @@ def test_the_masks_hide_something(root_runner):
 def test_devices_are_the_harmless_ones(inside):
     """Claim: /dev holds null zero full random urandom tty and pseudo terminals; no disk, no kvm, no fuse, no mem."""
     names = set(inside("import os; print(*os.listdir('/dev'))").split())
-    assert names <= {"null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "fd", "stdin", "stdout", "stderr", "console", "mqueue", "core"}, names
+    assert names <= {
+        "null",
+        "zero",
+        "full",
+        "random",
+        "urandom",
+        "tty",
+        "pts",
+        "ptmx",
+        "shm",
+        "fd",
+        "stdin",
+        "stdout",
+        "stderr",
+        "console",
+        "mqueue",
+        "core",
+    }, names
     assert {"null", "zero", "full", "random", "urandom", "shm"} <= names
 
 
 def test_cgroup_tree_cannot_be_reached(pyattack):
     """Claim: the limits' own files cannot be written from inside (81)."""
-    pyattack("""
+    pyattack(
+        """
         hits = []
         for folder, _, files in os.walk("/sys/fs/cgroup"):
             for name in files:
@@ -109,7 +152,9 @@ def test_cgroup_tree_cannot_be_reached(pyattack):
                     except OSError: continue
                     hits.append(folder)
         return hits or False
-    """, shown_by_root=True)
+    """,
+        shown_by_root=True,
+    )
 
 
 def test_ids_other_than_the_own_are_unmapped(inside):
@@ -122,13 +167,19 @@ def test_ids_other_than_the_own_are_unmapped(inside):
 def test_no_module_is_loaded_on_demand(runner):
     """Claim: asking for protocols and formats loads nothing into the host's kernel (82)."""
     before = pathlib.Path("/proc/modules").read_text() if os.path.exists("/proc/modules") else ""
-    runner.bawn("run", "--", "/usr/bin/python3", "-c", """
+    runner.bawn(
+        "run",
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        """
 import socket
 for family in range(64):
     for kind in range(1, 7):
         try: socket.socket(family, kind, 0).close()
         except OSError: pass
-""")
+""",
+    )
     after = pathlib.Path("/proc/modules").read_text() if os.path.exists("/proc/modules") else ""
     names = lambda text: {line.split()[0] for line in text.splitlines()}
     assert names(after) == names(before)
@@ -136,7 +187,8 @@ for family in range(64):
 
 def test_families_of_sockets(inside):
     """Claim: of all address families only unix, inet, inet6 and netlink's route can be opened (82)."""
-    out = inside("""
+    out = inside(
+        """
         import socket
         found = set()
         for family in range(128):
@@ -146,7 +198,8 @@ def test_families_of_sockets(inside):
                     except OSError: continue
                     found.add((family, kind, protocol))
         print(sorted({f for f, _, _ in found}), any(k in (3, 10) and f in (2, 10, 17) for f, k, _ in found))
-    """)
+    """
+    )
     families, raw = out.strip().rsplit(" ", 1)
     assert set(eval(families)) <= {1, 2, 10, 16} and raw == "False", out
 
@@ -154,8 +207,14 @@ def test_families_of_sockets(inside):
 @pytest.mark.parametrize("protocol", range(1, 23))
 def test_netlink_is_route_only(inside, protocol):
     """Claim: netfilter, audit, xfrm, generic... netlink families, each a large piece of kernel, are closed (82, nf_tables)."""
-    assert inside("""
+    assert (
+        inside(
+            """
         import socket, sys
         try: socket.socket(16, 3, int(sys.argv[1])); print("open")
         except OSError: print("closed")
-    """, args=[protocol]) == "closed\n"
+    """,
+            args=[protocol],
+        )
+        == "closed\n"
+    )

@@ -5,7 +5,6 @@ import pathlib
 import re
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
@@ -61,7 +60,9 @@ def test_a_second_generation_counts_too(runner):
 
 def test_a_real_fork_bomb_ends_with_the_run(runner, marker):
     """Claim: after :(){ :|:& };: and a time limit nothing is left (81)."""
-    r = runner.bawn("run", "--pids", "60", "--timeout", "2s", "--", "bash", "-c", f": {marker}; b() {{ b | b & }}; b; sleep 100")
+    r = runner.bawn(
+        "run", "--pids", "60", "--timeout", "2s", "--", "bash", "-c", f": {marker}; b() {{ b | b & }}; b; sleep 100"
+    )
     assert r.rc not in (0, 125), r
     assert processes_with(marker) == []
 
@@ -84,7 +85,19 @@ def test_memory_is_limited(runner):
 def test_memory_is_limited_over_all_processes(runner):
     """Claim: many small processes do not add up to more than the limit (81)."""
     many = 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do /usr/bin/python3 -c "$1" 40 & done; wait'
-    inside = runner.bawn("run", "--memory", "128m", "--timeout", "20s", "--", "bash", "-c", many, "bash", EAT + "\nimport time; time.sleep(100)")
+    inside = runner.bawn(
+        "run",
+        "--memory",
+        "128m",
+        "--timeout",
+        "20s",
+        "--",
+        "bash",
+        "-c",
+        many,
+        "bash",
+        EAT + "\nimport time; time.sleep(100)",
+    )
     assert inside.out.count(b"ate 40") < 12, inside
     assert b"memory limit 128 MiB reached" in inside.err, inside
 
@@ -107,10 +120,15 @@ def test_time_is_limited(runner, marker):
     assert processes_with(marker) == []
 
 
-@pytest.mark.parametrize("how", ["nohup sh -c 'sleep 1000; : $1' sh %s >/dev/null 2>&1 &",
-                                 "setsid -f sh -c 'trap \"\" HUP TERM INT; sleep 1000; : %s' >/dev/null 2>&1 </dev/null",
-                                 "python3 -c 'import os,time\nif os.fork()==0:\n os.setsid()\n if os.fork()==0: time.sleep(1000)' %s"],
-                         ids=["nohup", "setsid", "double-fork"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "nohup sh -c 'sleep 1000; : $1' sh %s >/dev/null 2>&1 &",
+        "setsid -f sh -c 'trap \"\" HUP TERM INT; sleep 1000; : %s' >/dev/null 2>&1 </dev/null",
+        "python3 -c 'import os,time\nif os.fork()==0:\n os.setsid()\n if os.fork()==0: time.sleep(1000)' %s",
+    ],
+    ids=["nohup", "setsid", "double-fork"],
+)
 def test_nothing_outlives_the_run(runner, marker, how):
     """Claim: daemons end with the command that started them (81)."""
     runner.popen("sh", "-c", how % marker, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait()
@@ -139,17 +157,30 @@ def test_descriptors_are_limited(inside):
 
 def holding(runner, body):
     """A sandbox that takes all it can get of something, says how many, and holds it."""
-    code = "import os, sys\nn = 0\nheld = []\ntry:\n  while n < 200000:\n" + body + "\n    n += 1\nexcept OSError: pass\nprint(n, flush=True)\nsys.stdin.read()"
-    p = runner.popen(runner.path, "run", "--", "/usr/bin/python3", "-c", code, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    code = (
+        "import os, sys\nn = 0\nheld = []\ntry:\n  while n < 200000:\n"
+        + body
+        + "\n    n += 1\nexcept OSError: pass\nprint(n, flush=True)\nsys.stdin.read()"
+    )
+    p = runner.popen(
+        runner.path, "run", "--", "/usr/bin/python3", "-c", code, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     taken = int(p.stdout.readline())
     return p, taken
 
 
-@pytest.mark.parametrize("what,body,use", [
-    ("pty", "    held.append(os.open('/dev/ptmx', os.O_RDWR))", "import os; os.openpty()"),
-    ("descriptors", "    held.append(os.open('/dev/null', os.O_RDWR))", "import os; [os.open('/dev/null', os.O_RDONLY) for _ in range(200)]"),
-    ("pipes", "    held.append(os.pipe())", "import os; [os.pipe() for _ in range(100)]"),
-])
+@pytest.mark.parametrize(
+    "what,body,use",
+    [
+        ("pty", "    held.append(os.open('/dev/ptmx', os.O_RDWR))", "import os; os.openpty()"),
+        (
+            "descriptors",
+            "    held.append(os.open('/dev/null', os.O_RDWR))",
+            "import os; [os.open('/dev/null', os.O_RDONLY) for _ in range(200)]",
+        ),
+        ("pipes", "    held.append(os.pipe())", "import os; [os.pipe() for _ in range(100)]"),
+    ],
+)
 def test_the_host_still_works_while_a_sandbox_takes_all(root_runner, what, body, use):
     """Claim: exhausting ptys, descriptors or pipes inside leaves enough for the host (81)."""
     p, taken = holding(root_runner, body)
@@ -174,13 +205,22 @@ for i in range(5000):
 """
     r = runner.bawn("run", "--", "/usr/bin/python3", "-c", take)
     assert r.rc == 0, r
-    after = runner.run("/usr/bin/python3", "-c", "import ctypes; l = ctypes.CDLL(None); assert l.inotify_init() >= 0; i = l.semget(0, 1, 0o1600); assert i >= 0; l.semctl(i, 0, 0)")
+    after = runner.run(
+        "/usr/bin/python3",
+        "-c",
+        "import ctypes; l = ctypes.CDLL(None); assert l.inotify_init() >= 0; i = l.semget(0, 1, 0o1600); assert i >= 0; l.semctl(i, 0, 0)",
+    )
     assert after.rc == 0, after
 
 
 def test_limits_cannot_be_raised_from_inside(runner):
     """Claim: every hard limit inside is final (81)."""
-    r = runner.bawn("run", "--", "/usr/bin/python3", "-c", """
+    r = runner.bawn(
+        "run",
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        """
 import resource
 raised = []
 for name in dir(resource):
@@ -192,13 +232,16 @@ for name in dir(resource):
         except (OSError, ValueError): continue
         raised.append(name)
 print(raised)
-""")
+""",
+    )
     assert r.out == b"[]\n", r
 
 
 def test_a_flood_of_output_takes_no_memory_of_ours(runner):
     """Claim: Bawn passes output on and stores none of it (81, log flood)."""
-    p = runner.popen(runner.path, "run", "--timeout", "60s", "--", "sh", "-c", "exec head -c 2G /dev/zero", stdout=subprocess.PIPE)
+    p = runner.popen(
+        runner.path, "run", "--timeout", "60s", "--", "sh", "-c", "exec head -c 2G /dev/zero", stdout=subprocess.PIPE
+    )
     time.sleep(1)  # nobody reads yet
     status = pathlib.Path(f"/proc/{p.pid}/status").read_text()
     total = 0

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import stat
-import subprocess
 
 import pytest
 
@@ -42,7 +40,11 @@ def copy_of_bawn(runner, bawn):
     return folder / "bawn"
 
 
-@pytest.mark.parametrize("options", [["--no-sandbox", "--yes-unsandboxed"], ["--engine", "none", "--yes-unsandboxed"], []], ids=["off", "none", "on"])
+@pytest.mark.parametrize(
+    "options",
+    [["--no-sandbox", "--yes-unsandboxed"], ["--engine", "none", "--yes-unsandboxed"], []],
+    ids=["off", "none", "on"],
+)
 def test_bawn_inside_bawn_gives_nothing_back(runner, bawn, secret, options):
     """Claim: a nested Bawn, whatever its flags, stays within the outer sandbox (1, 12)."""
     nested = copy_of_bawn(runner, bawn)
@@ -68,7 +70,7 @@ LOOSE = {
 def test_a_configuration_made_inside_does_not_loosen_the_next_run(runner, secret, kind):
     """Claim: a file that did not exist at the first start is no policy at the second (2, 6, 8: CVE-2026-25725)."""
     text = json.dumps(LOOSE[kind](runner.home))
-    first = runner.bawn("run", "--", "sh", "-c", "mkdir -p .bawn && printf %s \"$1\" > .bawn/config.json", "sh", text)
+    first = runner.bawn("run", "--", "sh", "-c", 'mkdir -p .bawn && printf %s "$1" > .bawn/config.json', "sh", text)
     if not (runner.workspace / ".bawn" / "config.json").exists():
         runner.write(".bawn/config.json", text)  # protected: then as a project that came this way
     r = sandboxed(runner, secret)
@@ -86,7 +88,13 @@ def config_of(runner, *options):
 def test_a_project_may_narrow(runner):
     """Claim: a project's file that only narrows is in force without trust."""
     runner.write(".bawn/config.json", json.dumps({"sandbox": {"resources": {"pids": 17}}}))
-    r = runner.bawn("run", "--", "/usr/bin/python3", "-c", "import os\nn=0\ntry:\n while n<60:\n  n+=1\n  if os.fork()==0: import time; time.sleep(60); os._exit(0)\nexcept OSError: pass\nprint(n)")
+    r = runner.bawn(
+        "run",
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        "import os\nn=0\ntry:\n while n<60:\n  n+=1\n  if os.fork()==0: import time; time.sleep(60); os._exit(0)\nexcept OSError: pass\nprint(n)",
+    )
     assert r.rc == 0 and int(r.out) <= 17, r
 
 
@@ -98,7 +106,7 @@ def test_trust_is_for_the_content_that_was_trusted(runner, secret):
     if trusted.rc != 0:
         trusted = runner.bawn("trust", "--yes")
     assert trusted.rc == 0, trusted
-    runner.bawn("run", "--", "sh", "-c", "printf %s \"$1\" > .bawn/config.json", "sh", json.dumps(loose))
+    runner.bawn("run", "--", "sh", "-c", 'printf %s "$1" > .bawn/config.json', "sh", json.dumps(loose))
     runner.write(".bawn/config.json", json.dumps(loose))
     sandboxed(runner, secret)
 
@@ -129,7 +137,23 @@ def test_helpers_are_not_taken_from_the_workspace_or_path(runner):
     """Claim: Bawn starts no program that it finds through the working directory or PATH (7)."""
     proof = runner.top / "proof"
     runner.own(runner.top)
-    names = ["bawn-init", "bawn", "bwrap", "newuidmap", "newgidmap", "mount", "umount", "sh", "bash", "ip", "git", "rg", "true", "unshare", "setpriv"]
+    names = [
+        "bawn-init",
+        "bawn",
+        "bwrap",
+        "newuidmap",
+        "newgidmap",
+        "mount",
+        "umount",
+        "sh",
+        "bash",
+        "ip",
+        "git",
+        "rg",
+        "true",
+        "unshare",
+        "setpriv",
+    ]
     for folder in ("", "bin/"):
         for name in names:
             runner.write(folder + name, f"#!/bin/bash\necho {name} >> {proof}\n", 0o755)
@@ -144,12 +168,66 @@ def test_helpers_are_not_taken_from_the_workspace_or_path(runner):
     assert not proof.exists(), proof.read_text()
 
 
-POISON = ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "LD_DEBUG_OUTPUT", "GCONV_PATH", "LOCPATH", "BASH_ENV", "ENV", "SHELLOPTS", "PS4", "PROMPT_COMMAND",
-          "BASH_FUNC_ls%%", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "NODE_OPTIONS", "NODE_PATH", "PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB",
-          "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_CONFIG_COUNT", "GIT_DIR", "GIT_ASKPASS", "GIT_EXEC_PATH",
-          "SSH_AUTH_SOCK", "SSH_ASKPASS", "SSH_CONNECTION", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMUX",
-          "DOCKER_HOST", "KUBECONFIG", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "NPM_TOKEN", "http_proxy", "HTTPS_PROXY",
-          "SUDO_COMMAND", "MAIL", "IFS", "CDPATH", "GLOBIGNORE", "RUSTC_WRAPPER", "CC", "MAVEN_OPTS", "GRADLE_OPTS", "PIP_INDEX_URL", "CARGO_HOME"]
+POISON = [
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "LD_DEBUG_OUTPUT",
+    "GCONV_PATH",
+    "LOCPATH",
+    "BASH_ENV",
+    "ENV",
+    "SHELLOPTS",
+    "PS4",
+    "PROMPT_COMMAND",
+    "BASH_FUNC_ls%%",
+    "PYTHONSTARTUP",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PERL5OPT",
+    "PERL5LIB",
+    "RUBYOPT",
+    "RUBYLIB",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "GIT_SSH_COMMAND",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_CONFIG_COUNT",
+    "GIT_DIR",
+    "GIT_ASKPASS",
+    "GIT_EXEC_PATH",
+    "SSH_AUTH_SOCK",
+    "SSH_ASKPASS",
+    "SSH_CONNECTION",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "TMUX",
+    "DOCKER_HOST",
+    "KUBECONFIG",
+    "AWS_SECRET_ACCESS_KEY",
+    "GITHUB_TOKEN",
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "NPM_TOKEN",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "SUDO_COMMAND",
+    "MAIL",
+    "IFS",
+    "CDPATH",
+    "GLOBIGNORE",
+    "RUSTC_WRAPPER",
+    "CC",
+    "MAVEN_OPTS",
+    "GRADLE_OPTS",
+    "PIP_INDEX_URL",
+    "CARGO_HOME",
+]
 
 
 def environment_inside(runner, env, *options):
@@ -201,7 +279,8 @@ def test_home_itself_is_no_workspace_by_accident(runner, secret):
 
 def test_only_private_places_and_the_workspace_can_be_written(runner, inside):
     """Claim: whatever the command changes to, only its private areas and the workspace take a write (11)."""
-    out = inside("""
+    out = inside(
+        """
         import os
         found = []
         for folder, dirs, files in os.walk("/"):
@@ -210,15 +289,32 @@ def test_only_private_places_and_the_workspace_can_be_written(runner, inside):
             except OSError: continue
             found.append(folder)
         print("\\n".join(found))
-    """)
-    allowed = (str(runner.workspace), "/workspace", "/tmp", "/dev/shm", "/run", "/var/tmp", "/home", str(runner.home), "/root")
+    """
+    )
+    allowed = (
+        str(runner.workspace),
+        "/workspace",
+        "/tmp",
+        "/dev/shm",
+        "/run",
+        "/var/tmp",
+        "/home",
+        str(runner.home),
+        "/root",
+    )
     assert all(line.startswith(allowed) for line in out.split()), out
     assert str(runner.workspace) in out
 
 
 def test_files_made_in_private_places_reach_nobody(runner, marker):
     """Claim: what is written outside of the workspace is gone after the run, and was never on the host (11)."""
-    r = runner.bawn("run", "--", "sh", "-c", f"echo x > /tmp/{marker}; echo x > ~/{marker}; echo x > /dev/shm/{marker}; ls /tmp ~ /dev/shm")
+    r = runner.bawn(
+        "run",
+        "--",
+        "sh",
+        "-c",
+        f"echo x > /tmp/{marker}; echo x > ~/{marker}; echo x > /dev/shm/{marker}; ls /tmp ~ /dev/shm",
+    )
     assert r.out.count(marker.encode()) == 3, r
     for folder in ("/tmp", "/dev/shm", runner.home, "/var/tmp"):
         assert not os.path.exists(f"{folder}/{marker}")
@@ -232,7 +328,16 @@ def test_the_user_s_own_state_is_out_of_reach(runner, marker):
     for part in (".config", "bawn"):
         folder = runner.mkdir(folder / part)
     runner.write(folder / "config.json", json.dumps({"sandbox": {"env": {"OWN": marker}}}))
-    r = runner.bawn("run", "--", "sh", "-c", 'cat "$1" 2>/dev/null; echo "{}" > "$1"; mkdir -p "$2/.config/bawn"; echo "{}" > "$1"; exit 0', "sh", folder / "config.json", runner.home)
+    r = runner.bawn(
+        "run",
+        "--",
+        "sh",
+        "-c",
+        'cat "$1" 2>/dev/null; echo "{}" > "$1"; mkdir -p "$2/.config/bawn"; echo "{}" > "$1"; exit 0',
+        "sh",
+        folder / "config.json",
+        runner.home,
+    )
     assert marker.encode() not in r.out, r
     assert marker in (folder / "config.json").read_text()
 

@@ -22,14 +22,17 @@ def victim(runner, marker):
 
 def test_no_process_of_the_host_is_seen(pyattack, victim, marker):
     """Claim: /proc holds the sandbox's own processes only (70)."""
-    pyattack("""
+    pyattack(
+        """
         for path in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"):
             if str(os.getpid()) in path: continue
             try: text = open(path, "rb").read()
             except OSError: continue
             if sys.argv[1][::-1].encode() in text: return path
         return False
-    """, args=[marker[::-1]])
+    """,
+        args=[marker[::-1]],
+    )
 
 
 def test_only_the_sandbox_s_own_processes_exist(runner):
@@ -38,14 +41,21 @@ def test_only_the_sandbox_s_own_processes_exist(runner):
     assert r.out in (b"3\n", b"4\n"), r  # init, sh, ls, grep
 
 
-@pytest.mark.parametrize("file", ["environ", "mem", "maps", "auxv", "stack", "fdinfo/0", "io", "personality", "syscall"])
+@pytest.mark.parametrize(
+    "file", ["environ", "mem", "maps", "auxv", "stack", "fdinfo/0", "io", "personality", "syscall"]
+)
 def test_pid_1_is_closed(pyattack, victim, file):
     """Claim: memory, environment and descriptors of PID 1 cannot be read (70)."""
-    pyattack("""
+    pyattack(
+        """
         fd = os.open(sys.argv[1], os.O_RDONLY)
         if sys.argv[1].endswith("/mem"): return fd
         return len(os.read(fd, 100)) > 0
-    """, args=[f"/proc/{victim.pid}/{file}"], inside_args=[f"/proc/1/{file}"], shown_by_root=file == "stack")
+    """,
+        args=[f"/proc/{victim.pid}/{file}"],
+        inside_args=[f"/proc/1/{file}"],
+        shown_by_root=file == "stack",
+    )
 
 
 def test_descriptors_of_pid_1_cannot_be_listed(pyattack, victim):
@@ -57,13 +67,6 @@ def test_descriptors_of_pid_1_cannot_be_listed(pyattack, victim):
 def test_pid_1_cannot_be_traced(cattack, victim, name, more):
     """Claim: ptrace, pidfd_getfd and kcmp fail on PID 1 (71)."""
     cattack(name, victim.pid, *more, inside_args=["1", *more])
-
-
-def stack_of(pid):
-    for line in open(f"/proc/{pid}/maps"):
-        if "[stack]" in line:
-            return "0x" + line.split("-")[0]
-    raise AssertionError("no stack")
 
 
 def test_memory_of_pid_1_cannot_be_read(cattack, victim):
@@ -81,15 +84,26 @@ def test_outside_processes_cannot_be_named(cattack, victim, name, more):
 
 def test_own_children_can_be_traced(inside):
     """Claim: debuggers work on the sandbox's own processes (so the refusals above are about PID 1, not about tracing)."""
-    assert "exited with 0" in inside("""
+    assert "exited with 0" in inside(
+        """
         import subprocess
         print(subprocess.run(["strace", "-f", "true"], capture_output=True, text=True).stderr)
-    """)
+    """
+    )
 
 
 def test_arguments_of_pid_1_tell_nothing(runner, marker):
     """Claim: neither the host's environment nor the supervisor's arguments are legible inside (72)."""
-    r = runner.bawn("run", "--env", "PUBLIC=1", "--", "sh", "-c", "cat /proc/1/cmdline /proc/1/comm /proc/[0-9]*/environ | tr '\\0' '\\n'", env={"TOKEN": marker})
+    r = runner.bawn(
+        "run",
+        "--env",
+        "PUBLIC=1",
+        "--",
+        "sh",
+        "-c",
+        "cat /proc/1/cmdline /proc/1/comm /proc/[0-9]*/environ | tr '\\0' '\\n'",
+        env={"TOKEN": marker},
+    )
     assert marker.encode() not in r.out, r
     assert os.fsencode(runner.home) not in r.out.split(b"HOME=")[0], r
 
@@ -97,13 +111,18 @@ def test_arguments_of_pid_1_tell_nothing(runner, marker):
 def test_a_crash_leaves_no_memory_image(runner):
     """Claim: a crashing command leaves no core file on the host (73)."""
     crash = "ulimit -c unlimited 2>/dev/null; ulimit -c 1000 2>/dev/null; sh -c 'kill -SEGV $$'; true"
-    runner.bawn("run", "--", "sh", "-c", crash, preexec_fn=None)
+    runner.bawn("run", "--", "sh", "-c", crash)
     assert not list(runner.workspace.glob("core*"))
 
 
 def test_the_supervisor_does_not_dump_core(runner):
     """Claim: Bawn's own processes leave no core file, which would hold the user's environment (73)."""
-    p = runner.popen("sh", "-c", f"ulimit -S -c $(ulimit -H -c); exec {runner.path} run -- sh -c 'echo up; sleep 1000'", stdout=subprocess.PIPE)
+    p = runner.popen(
+        "sh",
+        "-c",
+        f"ulimit -S -c $(ulimit -H -c); exec {runner.path} run -- sh -c 'echo up; sleep 1000'",
+        stdout=subprocess.PIPE,
+    )
     assert p.stdout.readline() == b"up\n"
     os.kill(p.pid, signal.SIGABRT)
     p.wait()
@@ -114,14 +133,21 @@ def test_the_supervisor_does_not_dump_core(runner):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGHUP])
 def test_signals_to_everybody_stay_inside(runner, victim, number):
     """Claim: kill(-1) ends the sandbox's own processes only (80)."""
-    r = runner.bawn("run", "--", "/usr/bin/python3", "-c",
-                    f"import os, subprocess; subprocess.Popen(['sleep', '1000']); os.kill(-1, {int(number)}); print('sent')")
+    r = runner.bawn(
+        "run",
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        f"import os, subprocess; subprocess.Popen(['sleep', '1000']); os.kill(-1, {int(number)}); print('sent')",
+    )
     assert r.rc == 0 and r.out == b"sent\n", r
     assert victim.poll() is None
     assert open(f"/proc/{victim.pid}/stat").read().rsplit(")", 1)[1].split()[0] in "SR"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1]
+)
 def test_pid_1_survives_signals_from_inside(runner, number):
     """Claim: the command cannot end or stop the sandbox's init (80)."""
     r = runner.bawn("run", "--", "sh", "-c", f"kill -{int(number)} 1; sleep 0.1; echo still here; exit 7")
@@ -136,7 +162,9 @@ def test_the_supervisor_cannot_be_signalled(runner):
 
 def test_privileges_are_none(inside):
     """Claim: no capability in any set, no_new_privs, a filter, a user id that is nobody on the host."""
-    status = dict(line.split(":\t", 1) for line in inside("print(open('/proc/self/status').read())").splitlines() if ":\t" in line)
+    status = dict(
+        line.split(":\t", 1) for line in inside("print(open('/proc/self/status').read())").splitlines() if ":\t" in line
+    )
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(status[name], 16) == 0, name
     assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
@@ -197,16 +225,22 @@ def call(*a):
     if r < 0: raise OSError(ctypes.get_errno(), "key call")
     return r
 """
-    find = code + """
+    find = (
+        code
+        + """
 try: print("found", call(250, 10, ctypes.c_long(-3), b"user", b"bawn-test-key", 0))
 except OSError as e: print("refused", e); sys.exit(3)
 """
-    plant = code + """
+    )
+    plant = (
+        code
+        + """
 import subprocess
 call(250, 1, None)
 call(248, b"user", b"bawn-test-key", b"secret", ctypes.c_size_t(6), ctypes.c_long(-3))
 sys.exit(subprocess.run(sys.argv[1:]).returncode)
 """
+    )
     outside = runner.run("/usr/bin/python3", "-c", plant, "/usr/bin/python3", "-c", find)
     assert outside.rc == 0 and outside.out.startswith(b"found"), outside
     inside = runner.run("/usr/bin/python3", "-c", plant, runner.path, "run", "--", "/usr/bin/python3", "-c", find)
@@ -216,10 +250,12 @@ sys.exit(subprocess.run(sys.argv[1:]).returncode)
 def test_hostname_of_the_sandbox_is_its_own(inside):
     """Claim: the UTS namespace is separate; the host's name cannot be changed (C5)."""
     before = os.uname().nodename
-    inside("""
+    inside(
+        """
         import ctypes
         libc = ctypes.CDLL(None); assert libc.sethostname(b"owned", 5) != 0
-    """)
+    """
+    )
     assert os.uname().nodename == before
 
 
@@ -228,12 +264,15 @@ def test_shared_memory_of_the_host_is_not_there(pyattack):
     made = pyattack.runner.run("ipcmk", "-M", "4096", "-p", "0666")
     ident = re.search(rb"(\d+)", made.out)[1].decode()
     try:
-        pyattack("""
+        pyattack(
+            """
             libc = ctypes.CDLL(None, use_errno=True)
             libc.shmat.restype = ctypes.c_void_p
             r = libc.shmat(int(sys.argv[1]), None, 0)
             if r == ctypes.c_void_p(-1).value: raise OSError(ctypes.get_errno(), "shmat")
             return r
-        """, args=[ident])
+        """,
+            args=[ident],
+        )
     finally:
         pyattack.runner.run("ipcrm", "-m", ident)

@@ -34,7 +34,9 @@ def listening(runner, address, kind=socket.SOCK_STREAM):
             os.unlink(address)
 
 
-@pytest.mark.parametrize("place", ["/tmp", "/run", "/var/run", "/dev/shm", "home", "/var/tmp", "/run/dbus", "/run/lock"])
+@pytest.mark.parametrize(
+    "place", ["/tmp", "/run", "/var/run", "/dev/shm", "home", "/var/tmp", "/run/dbus", "/run/lock"]
+)
 def test_sockets_of_the_host_are_not_there(pyattack, place):
     """Claim: no service socket of the host can be named inside: docker, D-Bus, ssh-agent, tmux, gpg (21, 22, 23)."""
     folder = pyattack.runner.home if place == "home" else pathlib.Path(place)
@@ -57,11 +59,14 @@ def test_a_datagram_socketpair_cannot_be_reconnected_to_the_host(pyattack):
     """Claim: one end of a socketpair, connected anew to a name of the host, reaches nobody (25)."""
     address = "@bawn-" + secrets.token_hex(8)
     with listening(pyattack.runner, address, socket.SOCK_DGRAM):
-        pyattack("""
+        pyattack(
+            """
             a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
             a.connect(chr(0) + sys.argv[1][1:])
             return a.send(b"hello")
-        """, args=[address])
+        """,
+            args=[address],
+        )
 
 
 @pytest.mark.parametrize("name", ["io_uring_setup", "io_uring_enter", "io_uring_register"])
@@ -146,16 +151,22 @@ def test_loopback_services_of_the_host_do_not_answer(pyattack, family, address):
 
 def test_loopback_inside_works(inside):
     """Claim: servers of the sandbox's own are reachable inside, so that tests that start one can run."""
-    assert inside("""
+    assert (
+        inside(
+            """
         import socket
         s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(1)
         c = socket.create_connection(s.getsockname()); a, _ = s.accept(); a.send(b"hi"); print(c.recv(2).decode())
-    """) == "hi\n"
+    """
+        )
+        == "hi\n"
+    )
 
 
 def test_there_is_no_route_out(pyattack):
     """Claim: no address but loopback can be sent to: TCP, UDP, IPv6, multicast (62, 63, 64)."""
-    pyattack("""
+    pyattack(
+        """
         for family, address in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET, "169.254.169.254"), (socket.AF_INET, "224.0.0.251"),
                                 (socket.AF_INET6, "2001:db8::1"), (socket.AF_INET, "255.255.255.255")):
             s = socket.socket(family, socket.SOCK_DGRAM)
@@ -163,7 +174,8 @@ def test_there_is_no_route_out(pyattack):
             except OSError as e: print(address, e); continue
             return address
         return False
-    """)
+    """
+    )
 
 
 def test_only_loopback_exists(inside):

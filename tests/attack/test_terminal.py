@@ -1,8 +1,5 @@
 """ATTACKS.md C5.77, 78: the user's terminal."""
 
-import os
-import pathlib
-import shutil
 import subprocess
 import textwrap
 
@@ -14,10 +11,21 @@ class Terminal:
     """A person at a real pseudo terminal."""
 
     def __init__(self, runner, *argv, **env):
-        identity = [] if runner.is_root else ["setpriv", f"--reuid={runner.user.pw_uid}", f"--regid={runner.user.pw_gid}", "--clear-groups"]
+        identity = (
+            []
+            if runner.is_root
+            else ["setpriv", f"--reuid={runner.user.pw_uid}", f"--regid={runner.user.pw_gid}", "--clear-groups"]
+        )
         argv = [*identity, *map(str, argv)]
-        self.child = pexpect.spawn(argv[0], argv[1:], env=runner.environ({"TERM": "xterm-256color", **env}), cwd=str(runner.workspace), echo=False,
-                                   dimensions=(24, 80), timeout=120)
+        self.child = pexpect.spawn(
+            argv[0],
+            argv[1:],
+            env=runner.environ({"TERM": "xterm-256color", **env}),
+            cwd=str(runner.workspace),
+            echo=False,
+            dimensions=(24, 80),
+            timeout=120,
+        )
 
     def rest(self):
         self.child.expect(pexpect.EOF)
@@ -30,10 +38,12 @@ def at_terminal(runner, *argv, **env):
     return Terminal(runner, *argv, **env).rest()
 
 
-READ_BACK = "IFS= read -r -t 1 line; echo \"typed=[$line]\""
+READ_BACK = 'IFS= read -r -t 1 line; echo "typed=[$line]"'
 
 
-@pytest.mark.parametrize("bits", ["0", "0x100000000", "0xffffffff00000000"], ids=["plain", "one-upper-bit", "all-upper-bits"])
+@pytest.mark.parametrize(
+    "bits", ["0", "0x100000000", "0xffffffff00000000"], ids=["plain", "one-upper-bit", "all-upper-bits"]
+)
 def test_no_character_can_be_typed_for_the_user(runner, probe, bits):
     """Claim: TIOCSTI puts nothing into the queue of the user's terminal, also with bits set that the kernel ignores
     (77: CVE-2017-5226, CVE-2019-7303)."""
@@ -55,7 +65,9 @@ def test_console_selection_ioctl_is_refused(runner, probe, bits):
 def test_the_terminal_inside_is_another_one(runner):
     """Claim: the command's terminal is Bawn's own; the user's device does not exist inside (77)."""
     code = "import os; s = os.fstat(0); print(os.isatty(0), s.st_dev)"
-    r = at_terminal(runner, "bash", "-c", f"/usr/bin/python3 -c '{code}'; {runner.path} run -- /usr/bin/python3 -c '{code}'")
+    r = at_terminal(
+        runner, "bash", "-c", f"/usr/bin/python3 -c '{code}'; {runner.path} run -- /usr/bin/python3 -c '{code}'"
+    )
     seen = [line for line in r.decode().splitlines() if line.startswith("True ")]
     assert len(seen) == 2 and seen[0] != seen[1], r
 
@@ -87,7 +99,11 @@ BAD = {
 
 def forbidden(output):
     """What would make the user's terminal act or answer."""
-    return [seq for seq in (b"\033]52", b"\x9d52", b"\xc2\x9d52", b"\033[21t", b"\033P", b"\033]1337", b"\033]5522", b"\033_") if seq in output]
+    return [
+        seq
+        for seq in (b"\033]52", b"\x9d52", b"\xc2\x9d52", b"\033[21t", b"\033P", b"\033]1337", b"\033]5522", b"\033_")
+        if seq in output
+    ]
 
 
 @pytest.mark.parametrize("name", list(BAD))
@@ -104,12 +120,17 @@ def test_sequences_that_reprogram_the_terminal_are_filtered(runner, name):
 @pytest.mark.parametrize("name", ["clipboard-bel", "clipboard-st", "dcs-request"])
 def test_sequences_in_single_bytes_are_filtered(runner, name):
     """Claim: a sequence that arrives in pieces is recognised all the same (78)."""
-    runner.write("say.py", textwrap.dedent("""
+    runner.write(
+        "say.py",
+        textwrap.dedent(
+            """
         import os, sys, time
         for byte in bytes.fromhex(sys.argv[1]):
             os.write(1, bytes([byte])); time.sleep(0.02)
         print("after")
-    """))
+    """
+        ),
+    )
     raw = subprocess.run(["printf", BAD[name].decode()], capture_output=True).stdout
     inside = at_terminal(runner, runner.path, "run", "--", "/usr/bin/python3", "say.py", raw.hex())
     assert b"after" in inside and not forbidden(inside), inside
@@ -117,7 +138,15 @@ def test_sequences_in_single_bytes_are_filtered(runner, name):
 
 def test_a_sequence_without_an_end_swallows_no_later_output(runner):
     """Claim: an unterminated sequence is dropped, not the rest of the session (78)."""
-    inside = at_terminal(runner, runner.path, "run", "--", "bash", "-c", r"printf '\033]52;c;aaaa'; sleep 0.2; printf '\n'; head -c 20000 /dev/zero | tr '\0' x; printf '\033[0m\r\nafter\n'")
+    inside = at_terminal(
+        runner,
+        runner.path,
+        "run",
+        "--",
+        "bash",
+        "-c",
+        r"printf '\033]52;c;aaaa'; sleep 0.2; printf '\n'; head -c 20000 /dev/zero | tr '\0' x; printf '\033[0m\r\nafter\n'",
+    )
     assert not forbidden(inside), inside[:200]
     assert b"after" in inside, inside[-200:]
 
@@ -149,8 +178,18 @@ def test_names_in_bawn_s_own_messages_are_made_harmless(runner):
 
 def test_the_terminal_is_given_back_as_it_was(runner):
     """Claim: settings of the user's terminal survive the run, also a killed one (77)."""
-    r = at_terminal(runner, "bash", "-c", f"a=$(stty -g); {runner.path} run -- sh -c 'stty raw -echo; true'; b=$(stty -g); [ \"$a\" = \"$b\" ] && echo same")
+    r = at_terminal(
+        runner,
+        "bash",
+        "-c",
+        f'a=$(stty -g); {runner.path} run -- sh -c \'stty raw -echo; true\'; b=$(stty -g); [ "$a" = "$b" ] && echo same',
+    )
     assert b"same" in r, r
     for _ in range(12):  # a race between the end and the last look at the terminal's mode was seen
-        r = at_terminal(runner, "bash", "-c", f"a=$(stty -g); {runner.path} run --timeout 300ms -- sh -c 'stty raw -echo; sleep 100'; b=$(stty -g); [ \"$a\" = \"$b\" ] && echo same")
+        r = at_terminal(
+            runner,
+            "bash",
+            "-c",
+            f'a=$(stty -g); {runner.path} run --timeout 300ms -- sh -c \'stty raw -echo; sleep 100\'; b=$(stty -g); [ "$a" = "$b" ] && echo same',
+        )
         assert b"same" in r, r

@@ -22,7 +22,22 @@ CONVENIENCES = ["openat2", "clone3", "pidfd", "newmount", "closerange", "memfd"]
 def deny():
     top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-deny.", dir="/var/tmp"))
     top.chmod(0o755)
-    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-I", ROOT / "src", "-o", top / "deny", HERE / "deny.c", "-lseccomp"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-std=gnu11",
+            "-D_GNU_SOURCE",
+            "-O1",
+            "-Wall",
+            "-I",
+            ROOT / "src",
+            "-o",
+            top / "deny",
+            HERE / "deny.c",
+            "-lseccomp",
+        ],
+        check=True,
+    )
     yield top / "deny"
     shutil.rmtree(top)
 
@@ -87,8 +102,21 @@ def denied_run(runner, deny, features, options, secret, listener, pass_fds=()):
     victim = runner.popen("sleep", "1000")
     try:
         front = [deny, *features, "--"] if features else []
-        r = runner.run(*front, runner.path, "run", *options, "--", "/usr/bin/python3", "-c", PROBE, secret, str(victim.pid), str(listener[0]), listener[1],
-                       pass_fds=pass_fds)
+        r = runner.run(
+            *front,
+            runner.path,
+            "run",
+            *options,
+            "--",
+            "/usr/bin/python3",
+            "-c",
+            PROBE,
+            secret,
+            str(victim.pid),
+            str(listener[0]),
+            listener[1],
+            pass_fds=pass_fds,
+        )
     finally:
         victim.kill()
         victim.wait()
@@ -120,7 +148,11 @@ def broken(r):
 
 def announced(r):
     """Lines of Bawn's own that say what is not kept, but for how limits are kept (a user may not make cgroups here)."""
-    return [line for line in r.err.decode().splitlines() if line.startswith("bawn:") and "limits without a cgroup" not in line]
+    return [
+        line
+        for line in r.err.decode().splitlines()
+        if line.startswith("bawn:") and "limits without a cgroup" not in line
+    ]
 
 
 def test_the_probe_finds_all_of_it_outside(root_runner, deny, listener):
@@ -129,7 +161,16 @@ def test_the_probe_finds_all_of_it_outside(root_runner, deny, listener):
     victim = root_runner.popen("sleep", "1000")
     fd = os.open("/", os.O_RDONLY)
     try:
-        r = root_runner.run("/usr/bin/python3", "-c", PROBE, secret, str(victim.pid), str(listener[0]), listener[1], pass_fds=[fd, os.dup2(fd, 40)])
+        r = root_runner.run(
+            "/usr/bin/python3",
+            "-c",
+            PROBE,
+            secret,
+            str(victim.pid),
+            str(listener[0]),
+            listener[1],
+            pass_fds=[fd, os.dup2(fd, 40)],
+        )
     finally:
         os.close(fd)
         os.close(40)
@@ -152,7 +193,9 @@ def test_require_refuses_or_keeps_everything(runner, deny, secret, listener, fea
     r = denied_run(runner, deny, [feature], ["--sandbox=require"], secret, listener)
     if r.rc == 0:
         assert broken(r) == [] and b"probed" in r.out, r
-        assert [line for line in announced(r) if "second fence" not in line] == [], "nothing but the second fence may be missing"
+        assert [
+            line for line in announced(r) if "second fence" not in line
+        ] == [], "nothing but the second fence may be missing"
     else:
         assert r.rc == 125 and r.out == b"" and announced(r), r
 
@@ -178,7 +221,9 @@ def test_without_user_namespaces_the_weaker_rung_is_named(runner, deny, secret, 
 def test_the_weaker_rung_names_what_landlock_cannot_guard(user_runner, deny):
     """Claim: modes, times and names of the user's other files, which Landlock does not guard, are named in the announcement."""
     other = user_runner.write(user_runner.home / "other", "x", 0o600)
-    r = user_runner.run(deny, "userns", "--", user_runner.path, "run", "--", "sh", "-c", f"chmod 644 {other}; cat {other}; exit 0")
+    r = user_runner.run(
+        deny, "userns", "--", user_runner.path, "run", "--", "sh", "-c", f"chmod 644 {other}; cat {other}; exit 0"
+    )
     assert r.rc == 0 and b"x" not in r.out, r
     if other.stat().st_mode & 0o777 != 0o600:
         assert "mode" in announced(r)[0] or "chmod" in announced(r)[0], r
@@ -193,13 +238,19 @@ def test_the_weaker_rung_has_no_way_to_the_host_s_sockets(user_runner, deny, pyp
     try:
         outside = user_runner.run("/usr/bin/python3", "-c", pyprobes, path)
         assert outside.out.count(b"sent") == 3, outside
-        inside = user_runner.run(deny, "userns", "--", user_runner.path, "run", "--", "/usr/bin/python3", "-c", pyprobes, path)
+        inside = user_runner.run(
+            deny, "userns", "--", user_runner.path, "run", "--", "/usr/bin/python3", "-c", pyprobes, path
+        )
     finally:
         server.close()
     assert inside.rc == 0 and inside.out.count(b"refused") == 3, inside
 
 
-@pytest.mark.parametrize("features", [["seccomp"], ["userns", "landlock"], ["userns", "seccomp"], ["userns", "landlock", "seccomp"]], ids="-".join)
+@pytest.mark.parametrize(
+    "features",
+    [["seccomp"], ["userns", "landlock"], ["userns", "seccomp"], ["userns", "landlock", "seccomp"]],
+    ids="-".join,
+)
 def test_with_no_rung_left_bawn_refuses(runner, deny, secret, listener, features):
     """Claim: where no rung can be had the command is not run."""
     r = denied_run(runner, deny, features, [], secret, listener)
@@ -214,7 +265,11 @@ def test_without_landlock_the_second_fence_is_missed_aloud(runner, deny, secret,
         assert broken(r) == [], r
 
 
-@pytest.mark.parametrize("features", [c for n in (1, 2, 3) for c in itertools.combinations(CONVENIENCES, n)] + [tuple(CONVENIENCES)], ids="-".join)
+@pytest.mark.parametrize(
+    "features",
+    [c for n in (1, 2, 3) for c in itertools.combinations(CONVENIENCES, n)] + [tuple(CONVENIENCES)],
+    ids="-".join,
+)
 def test_older_kernels_keep_every_promise_or_refuse(runner, deny, secret, listener, features):
     """Claim: a call that an older kernel lacks has a substitute that keeps the same promises, or the run is refused."""
     fds = [os.open("/", os.O_RDONLY), os.open("/", os.O_RDONLY)]
@@ -251,7 +306,7 @@ def test_doctor_tells(runner, deny, feature):
     assert doctor.rc == (1 if run.rc == 0 and weaker else run.rc), (doctor, run)
 
 
-NO_CGROUP = "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\""
+NO_CGROUP = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
 
 
 @pytest.mark.no_sanitizer
@@ -262,29 +317,82 @@ def test_without_control_groups_limits_hold_by_other_means_and_it_is_said(root_r
     r = root_runner.run("unshare", "--mount", "sh", "-c", NO_CGROUP, "sh", *command, "/usr/bin/python3", "-c", eat)
     assert b"ate" not in r.out and r.rc != 0, r
     assert announced(r), r
-    r = root_runner.run("unshare", "--mount", "sh", "-c", NO_CGROUP, "sh", *command, "sh", "-c", "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done; echo all")
+    r = root_runner.run(
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        NO_CGROUP,
+        "sh",
+        *command,
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done; echo all",
+    )
     assert b"all" not in r.out, r
 
 
 def test_without_control_groups_require_decides(root_runner):
     """Claim: --sandbox=require with a limit either holds that limit or refuses; it is never ignored."""
-    r = root_runner.run("unshare", "--mount", "sh", "-c", NO_CGROUP, "sh", root_runner.path, "run", "--sandbox=require", "--pids", "20", "--", "sh", "-c",
-                        "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done; echo all")
+    r = root_runner.run(
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        NO_CGROUP,
+        "sh",
+        root_runner.path,
+        "run",
+        "--sandbox=require",
+        "--pids",
+        "20",
+        "--",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done; echo all",
+    )
     assert b"all" not in r.out, r
     assert r.rc != 0, r
 
 
 def test_without_proc_bawn_refuses_or_works(root_runner):
     """Claim: a host without /proc gives an error or a whole sandbox, no half of one."""
-    r = root_runner.run("unshare", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh", root_runner.path, "run", "--", "sh", "-c",
-                        "grep -c CapEff /proc/self/status")
+    r = root_runner.run(
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        'mount -t tmpfs none /proc && exec "$@"',
+        "sh",
+        root_runner.path,
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "grep -c CapEff /proc/self/status",
+    )
     assert r.rc == 125 and announced(r) or r.out == b"1\n", r
 
 
 def test_a_full_table_of_namespaces_is_a_refusal_or_the_named_rung(root_runner):
     """Claim: max_user_namespaces = 0 (in a namespace of the test's own) is handled like a denied userns."""
-    script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
-    r = root_runner.run("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", root_runner.path, "run", "--", "sh", "-c", "echo ran")
+    script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    r = root_runner.run(
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        root_runner.path,
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "echo ran",
+    )
     if r.rc == 0:
         assert announced(r) and "landlock" in announced(r)[0], r
     else:

@@ -79,6 +79,12 @@ def test_limits_are_claimed_only_where_they_are_enforced(runner):
     assert claimed == {k for k, v in enforced.items() if v}, (claimed, r)
 
 
+def give_away(runner):
+    """Without user namespaces the command gets the id of the workspace's owner, and root's is refused."""
+    if runner.is_root:
+        os.chown(runner.workspace, 1000, 1000)
+
+
 # What is denied, what doctor has to say, and which fix it has to offer.
 DENIED = [
     (["userns"], "weaker", "filter"),
@@ -94,6 +100,7 @@ DENIED = [
 @pytest.mark.parametrize("features, outcome, fix", DENIED, ids=["-".join(d[0]) for d in DENIED])
 def test_doctor_and_run_agree(runner, deny, features, outcome, fix):
     """Claim: doctor foretells whether a run is full, weaker (and announced as such) or refused."""
+    give_away(runner)
     front = [deny, *features, "--"]
     report = doctor(runner, *front)
     assert report["run"]["outcome"] == outcome, report["run"]
@@ -105,6 +112,7 @@ def test_doctor_and_run_agree(runner, deny, features, outcome, fix):
 
 
 def test_the_weaker_rung_claims_less(runner, deny):
+    give_away(runner)
     report = doctor(runner, deny, "userns", "--")
     both = rungs(report)
     assert not both["full"]["available"] and both["full"]["keeps"] == [] and both["full"]["remedy"]
@@ -115,22 +123,39 @@ def test_the_weaker_rung_claims_less(runner, deny):
 
 
 COVERED = {
-    # A container that covers a part of /proc; root of a user namespace with one id; a chroot; a container's root without CAP_SYS_ADMIN.
+    # A container that covers a part of /proc; a chroot; a container's root without CAP_SYS_ADMIN.
     "proc": ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/keys && exec "$@"', "sh"],
-    "userns-root": ["unshare", "--user", "--map-root-user"],
     "chroot": ["unshare", "--mount", "sh", "-c", 'd=$PWD && mount --rbind / /mnt && exec chroot /mnt sh -c \'cd "$0" && exec "$@"\' "$d" "$@"', "sh"],
     "no-sys-admin": ["setpriv", "--bounding-set=-sys_admin"],
-    "no-capabilities": ["setpriv", "--bounding-set=-all"],
 }
 
 
 @pytest.mark.parametrize("place", COVERED)
 def test_root_in_a_container_gets_the_weaker_rung(root_runner, place):
     """Claim (R11): inside containers Bawn starts by a weaker rung that says so; doctor knows before."""
+    give_away(root_runner)
     report = doctor(root_runner, *COVERED[place])
     assert report["run"]["outcome"] == "weaker" and report["run"]["why"], report["run"]
     assert report["fixes"]
     r = root_runner.run(*COVERED[place], root_runner.path, "run", "--", "echo", "ran")
+    assert r.rc == 0 and r.out == b"ran\n" and b"landlock rung" in r.err, r
+
+
+def test_root_that_cannot_become_anybody_else_is_refused(root_runner):
+    """Claim: the landlock rung never runs as the host's root."""
+    bare = ["setpriv", "--bounding-set=-all"]
+    for owner in (0, 1000):
+        os.chown(root_runner.workspace, owner, owner)
+        assert doctor(root_runner, *bare)["run"]["outcome"] == "refused"
+        r = root_runner.run(*bare, root_runner.path, "run", "--", "echo", "ran")
+        assert r.rc == 125 and r.out == b"" and b"root" in r.err, r
+
+
+def test_root_of_a_user_namespace_is_only_its_user(user_runner):
+    """Claim (R11): in a rootless container, whose root is the user outside, the weaker rung runs."""
+    inside = ["unshare", "--user", "--map-root-user"]
+    assert doctor(user_runner, *inside)["run"]["outcome"] == "weaker"
+    r = user_runner.run(*inside, user_runner.path, "run", "--", "echo", "ran")
     assert r.rc == 0 and r.out == b"ran\n" and b"landlock rung" in r.err, r
 
 
@@ -178,6 +203,7 @@ def test_fix_with_nothing_missing(root_runner):
 def test_text_for_people(runner, deny):
     r = runner.bawn("doctor")
     assert r.rc == 0 and b"full sandbox" in r.out and b"\033" not in r.out and r.err == b"", r
+    give_away(runner)
     r = runner.run(deny, "userns", "--", runner.path, "doctor")
     assert r.rc == 1 and b"weaker sandbox" in r.out and b"bawn doctor --fix" in r.out, r
 
@@ -193,6 +219,7 @@ def test_colours_on_a_terminal(runner):
 def test_quiet(runner, deny):
     r = runner.bawn("doctor", "--quiet")
     assert (r.rc, r.out, r.err) == (0, b"", b""), r
+    give_away(runner)
     assert runner.run(deny, "userns", "--", runner.path, "doctor", "-q").rc == 1
 
 

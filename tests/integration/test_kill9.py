@@ -64,13 +64,23 @@ def cgroup_folders():
 
 def mounts(runner):
     """In the host's mount namespace: none is ever made there, not even for a moment."""
-    return [line for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines() if "bawn" in line or str(runner.top) in line]
+    return [
+        line
+        for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+        if "bawn" in line or str(runner.top) in line
+    ]
 
 
 def temporary(runner):
     """What Bawn could have made: in the temporary folders, the runtime folder, and the user's home."""
     places = [pathlib.Path(p) for p in ("/tmp", "/var/tmp", "/run", "/dev/shm", f"/run/user/{runner.user.pw_uid}")]
-    found = {str(p) for place in places if place.is_dir() for p in place.iterdir() if "bawn" in p.name and "bawn-test." not in p.name and "bawn-probe" not in p.name}
+    found = {
+        str(p)
+        for place in places
+        if place.is_dir()
+        for p in place.iterdir()
+        if "bawn" in p.name and "bawn-test." not in p.name and "bawn-probe" not in p.name
+    }
     return found | {str(p) for p in runner.home.rglob("*") if "run-" in p.name or ".tmp" in p.name}
 
 
@@ -89,8 +99,19 @@ def settle(condition):
 def kill_a_batch(runner, marker, delays, options):
     started = []
     for delay in delays:
-        p = runner.popen(runner.path, "run", *options, "--", "sh", "-c", STUBBORN.format(marker=marker), env={"MARKER": marker}, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        p = runner.popen(
+            runner.path,
+            "run",
+            *options,
+            "--",
+            "sh",
+            "-c",
+            STUBBORN.format(marker=marker),
+            env={"MARKER": marker},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         started.append((time.monotonic() + delay, p))
     for when, p in sorted(started, key=lambda item: item[0]):
         time.sleep(max(0.0, when - time.monotonic()))
@@ -119,7 +140,9 @@ def check_nothing_left(runner, marker, before):
         assert seen <= before[what], (what, seen - before[what])
 
 
-@pytest.mark.parametrize("options", [[], ["--memory", "256m", "--pids", "50", "--disk", "64m"]], ids=["plain", "limits"])
+@pytest.mark.parametrize(
+    "options", [[], ["--memory", "256m", "--pids", "50", "--disk", "64m"]], ids=["plain", "limits"]
+)
 def test_kill_9_of_the_supervisor(runner, options):
     marker = "bawn-kill-" + secrets.token_hex(8)
     rng = random.Random(marker)
@@ -142,8 +165,14 @@ def test_kill_9_one_after_another(runner):
 def test_the_command_does_run_on_without_a_sandbox(runner):
     """The outside half: the same command, its starter killed, is still there."""
     marker = "bawn-kill-" + secrets.token_hex(8)
-    p = runner.popen("sh", "-c", f"sh -c '{STUBBORN.format(marker=marker).replace(chr(39), chr(34))}' & wait", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                     stderr=subprocess.DEVNULL)
+    p = runner.popen(
+        "sh",
+        "-c",
+        f"sh -c '{STUBBORN.format(marker=marker).replace(chr(39), chr(34))}' & wait",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         time.sleep(1)
         os.kill(p.pid, signal.SIGKILL)
@@ -175,7 +204,17 @@ def test_other_ends(runner, number):
     """A second and third signal end even a command that ignores them all; nothing is left either."""
     marker = "bawn-kill-" + secrets.token_hex(8)
     before = state(runner)
-    p = runner.popen(runner.path, "run", "--timeout", "3s", "--", "sh", "-c", "echo up; " + STUBBORN.format(marker=marker), stdout=subprocess.PIPE)
+    p = runner.popen(
+        runner.path,
+        "run",
+        "--timeout",
+        "3s",
+        "--",
+        "sh",
+        "-c",
+        "echo up; " + STUBBORN.format(marker=marker),
+        stdout=subprocess.PIPE,
+    )
     assert p.stdout.readline() == b"up\n"
     os.kill(p.pid, number)
     p.wait()
@@ -187,7 +226,16 @@ def test_kill_9_of_the_init(root_runner):
     """The sandbox's PID 1 killed from outside takes the command with it: the status says so, nothing is left."""
     marker = "bawn-kill-" + secrets.token_hex(8)
     before = state(root_runner)
-    p = root_runner.popen(root_runner.path, "run", "--", "sh", "-c", "echo up; " + STUBBORN.format(marker=marker), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = root_runner.popen(
+        root_runner.path,
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "echo up; " + STUBBORN.format(marker=marker),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert p.stdout.readline() == b"up\n"
     children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()
     assert children

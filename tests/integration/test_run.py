@@ -25,6 +25,7 @@ def said(r):
 
 # Status
 
+
 @pytest.mark.parametrize("status", [0, 1, 2, 42, 64, 125, 126, 127, 128, 137, 254, 255])
 def test_exit_status_is_the_command_s(runner, status):
     r = sh(runner, f"exit {status}")
@@ -33,8 +34,14 @@ def test_exit_status_is_the_command_s(runner, status):
 
 @pytest.mark.parametrize("number", [1, 2, 3, 6, 9, 11, 13, 15, 31, 34, 64])
 def test_a_signal_is_128_plus_its_number(runner, number):
-    r = runner.bawn("run", "--", PYTHON, "-c", f"import os, resource, signal; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
-                    f"signal.signal({number}, signal.SIG_DFL) if {number} != 9 else 0; os.kill(os.getpid(), {number}); signal.pause()")
+    r = runner.bawn(
+        "run",
+        "--",
+        PYTHON,
+        "-c",
+        f"import os, resource, signal; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+        f"signal.signal({number}, signal.SIG_DFL) if {number} != 9 else 0; os.kill(os.getpid(), {number}); signal.pause()",
+    )
     assert r.rc == 128 + number, r
 
 
@@ -57,10 +64,25 @@ def test_a_script_without_interpreter_line_is_like_execvp(runner):
     assert runner.bawn("run", "--", "./script").rc in (0, 126)
 
 
-@pytest.mark.parametrize("args", [["run", "--nonsense"], ["run", "--memory", "many", "--", "true"], ["run", "--memory"], ["run", "--pids", "-1", "--", "true"],
-                                  ["run", "--cpus", "zero", "--", "true"], ["run", "--timeout", "soon", "--", "true"], ["nonsense"], ["run"], ["run", "--"],
-                                  ["run", "--mount", "/no/such/dir", "--", "true"], ["run", "--engine", "nonsense", "--", "true"],
-                                  ["run", "--profile", "no-such-profile", "--", "true"], ["run", "-C", "/no/such/dir", "--", "true"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["run", "--nonsense"],
+        ["run", "--memory", "many", "--", "true"],
+        ["run", "--memory"],
+        ["run", "--pids", "-1", "--", "true"],
+        ["run", "--cpus", "zero", "--", "true"],
+        ["run", "--timeout", "soon", "--", "true"],
+        ["nonsense"],
+        ["run"],
+        ["run", "--"],
+        ["run", "--mount", "/no/such/dir", "--", "true"],
+        ["run", "--engine", "nonsense", "--", "true"],
+        ["run", "--profile", "no-such-profile", "--", "true"],
+        ["run", "-C", "/no/such/dir", "--", "true"],
+    ],
+    ids=" ".join,
+)
 def test_a_wrong_invocation_starts_nothing(runner, args):
     r = runner.bawn(*args)
     assert r.rc in (64, 125) and r.out == b"", r
@@ -68,6 +90,7 @@ def test_a_wrong_invocation_starts_nothing(runner, args):
 
 
 # Streams
+
 
 def test_standard_output_and_error_are_separate(runner):
     r = sh(runner, "echo out; echo err >&2; echo out2")
@@ -101,9 +124,13 @@ def test_a_reader_that_stops_early_ends_the_command(runner):
 
 def test_files_as_streams(runner):
     (runner.workspace / "in").write_text("from a file")
-    r = runner.run("sh", "-c", f"{shlex.quote(str(runner.path))} run -- sh -c 'cat; echo e >&2' < in > out 2> err; echo $?")
+    r = runner.run(
+        "sh", "-c", f"{shlex.quote(str(runner.path))} run -- sh -c 'cat; echo e >&2' < in > out 2> err; echo $?"
+    )
     assert r.out == b"0\n", r
-    assert (runner.workspace / "out").read_text() == "from a file" and (runner.workspace / "err").read_text().endswith("e\n")
+    assert (runner.workspace / "out").read_text() == "from a file" and (runner.workspace / "err").read_text().endswith(
+        "e\n"
+    )
 
 
 def test_appending_keeps_the_place(runner):
@@ -115,7 +142,9 @@ def test_appending_keeps_the_place(runner):
 def test_closed_streams(runner, closed):
     """Bawn's own descriptors never end up as the command's 0, 1, 2."""
     probe = "import os, sys\nfor fd in (0, 1, 2):\n  try: n = os.readlink('/proc/self/fd/%d' % fd)\n  except OSError: n = 'closed'\n  open('seen', 'a').write(n + '\\n')\nopen('seen', 'a').write('fds %d\\n' % len([f for f in os.listdir('/proc/self/fd') if int(f) > 3]))"
-    r = runner.run("sh", "-c", f"{shlex.quote(str(runner.path))} run -- {PYTHON} -c {shlex.quote(probe)} {closed}; echo $? > rc")
+    r = runner.run(
+        "sh", "-c", f"{shlex.quote(str(runner.path))} run -- {PYTHON} -c {shlex.quote(probe)} {closed}; echo $? > rc"
+    )
     status = (runner.workspace / "rc").read_text().strip()
     assert status in ("0", "125"), r
     if status == "0":
@@ -127,9 +156,29 @@ def test_closed_streams(runner, closed):
 
 # Arguments, environment, place
 
+
 def test_arguments_of_any_bytes(runner):
-    args = [bytes([b]) for b in range(1, 256)] + [bytes(range(1, 256)), b"", b" ", b"--", b"-x", b"a\nb", b"$(id)", b"`id`", b"'\"", b"%s%n", "é世界".encode()]
-    r = runner.bawn("run", "--", PYTHON, "-c", "import os, sys; [sys.stdout.buffer.write(os.fsencode(a) + b'\\0') for a in sys.argv[1:]]", *args)
+    args = [bytes([b]) for b in range(1, 256)] + [
+        bytes(range(1, 256)),
+        b"",
+        b" ",
+        b"--",
+        b"-x",
+        b"a\nb",
+        b"$(id)",
+        b"`id`",
+        b"'\"",
+        b"%s%n",
+        "é世界".encode(),
+    ]
+    r = runner.bawn(
+        "run",
+        "--",
+        PYTHON,
+        "-c",
+        "import os, sys; [sys.stdout.buffer.write(os.fsencode(a) + b'\\0') for a in sys.argv[1:]]",
+        *args,
+    )
     assert r.rc == 0 and r.out.split(b"\0")[:-1] == args, r
 
 
@@ -145,8 +194,21 @@ def test_options_after_the_command_are_the_command_s(runner):
 
 
 def test_environment(runner):
-    r = runner.bawn("run", "--env", "A=1 2", "--env", "FROM_HOST", "--env", "EMPTY=", "--env", "NOT_THERE", "--", "env", "-0",
-                    env={"FROM_HOST": "h\nx", "OTHER": "no", "LC_ALL": "C.UTF-8", "TERM": "xterm"})
+    r = runner.bawn(
+        "run",
+        "--env",
+        "A=1 2",
+        "--env",
+        "FROM_HOST",
+        "--env",
+        "EMPTY=",
+        "--env",
+        "NOT_THERE",
+        "--",
+        "env",
+        "-0",
+        env={"FROM_HOST": "h\nx", "OTHER": "no", "LC_ALL": "C.UTF-8", "TERM": "xterm"},
+    )
     env = dict(e.split(b"=", 1) for e in r.out.split(b"\0") if e)
     assert env[b"A"] == b"1 2" and env[b"FROM_HOST"] == b"h\nx" and env[b"EMPTY"] == b"", r
     assert b"OTHER" not in env and b"NOT_THERE" not in env, r
@@ -164,7 +226,9 @@ def test_the_home_inside_is_own_and_empty(runner):
 
 def test_the_working_directory_keeps_its_path(runner):
     deep = runner.workspace
-    assert sh(runner, "pwd; pwd -P; ls /workspace").out.startswith(os.fsencode(deep) + b"\n" + os.fsencode(deep) + b"\n")
+    assert sh(runner, "pwd; pwd -P; ls /workspace").out.startswith(
+        os.fsencode(deep) + b"\n" + os.fsencode(deep) + b"\n"
+    )
     runner.write("hello", "x")
     assert sh(runner, "cat /workspace/hello").out == b"x"
     other = runner.mkdir(runner.top / "other")
@@ -179,12 +243,16 @@ def test_changes_in_the_workspace_are_live(runner):
     assert r.rc == 0, r
     assert (runner.workspace / "made").read_text() == "new\n" and not (runner.workspace / "gone").exists()
     assert (runner.workspace / "to").read_text() == "f" and (runner.workspace / "a" / "b").is_dir()
-    assert os.readlink(runner.workspace / "link") == "made" and (runner.workspace / "made").stat().st_mode & 0o777 == 0o751
+    assert (
+        os.readlink(runner.workspace / "link") == "made" and (runner.workspace / "made").stat().st_mode & 0o777 == 0o751
+    )
 
 
 @pytest.mark.parametrize("mask", ["022", "077", "002", "000"])
 def test_umask(runner, mask):
-    r = runner.run("sh", "-c", f"umask {mask}; exec {shlex.quote(str(runner.path))} run -- sh -c 'umask; touch f; stat -c %a f'")
+    r = runner.run(
+        "sh", "-c", f"umask {mask}; exec {shlex.quote(str(runner.path))} run -- sh -c 'umask; touch f; stat -c %a f'"
+    )
     want = f"{0o666 & ~int(mask, 8):o}"
     assert r.out.decode().split() == ["0" + mask, want], r
 
@@ -206,6 +274,7 @@ def test_mounts(runner):
 
 # Odd places
 
+
 def odd_folder(runner, name):
     path = os.path.join(os.fsencode(runner.top), name)
     os.makedirs(path)
@@ -214,10 +283,24 @@ def odd_folder(runner, name):
     return path
 
 
-@pytest.mark.parametrize("name", [b"with space", b"new\nline", "\u00fcml\u00e4ut \u4e16\u754c \U0001f40d".encode(), b"\xff\x80", b"a:b", b"  ", b"...", b"#x", b"%20"], ids=ascii)
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"with space",
+        b"new\nline",
+        "\u00fcml\u00e4ut \u4e16\u754c \U0001f40d".encode(),
+        b"\xff\x80",
+        b"a:b",
+        b"  ",
+        b"...",
+        b"#x",
+        b"%20",
+    ],
+    ids=ascii,
+)
 def test_workspaces_with_odd_names(runner, name):
     path = odd_folder(runner, name)
-    r = sh(runner, "printf %s \"$(pwd; echo .)\"; echo made > file; cat /workspace/file", cwd=path)
+    r = sh(runner, 'printf %s "$(pwd; echo .)"; echo made > file; cat /workspace/file', cwd=path)
     assert r.rc == 0 and r.out == path + b"\n." + b"made\n", r
 
 
@@ -260,14 +343,18 @@ def test_a_working_directory_on_a_read_only_mount(root_runner):
 
 
 def test_a_full_disk(root_runner):
-    script = (f"mount -t tmpfs -o size=1m none {root_runner.workspace} && cd {root_runner.workspace} && head -c 2M /dev/zero > fill; exec {root_runner.path} run -- "
-              "sh -c 'echo alive; echo x > new 2>/dev/null; head -c 100000 /dev/zero > new || exit 4'")
+    script = (
+        f"mount -t tmpfs -o size=1m none {root_runner.workspace} && cd {root_runner.workspace} && head -c 2M /dev/zero > fill; exec {root_runner.path} run -- "
+        "sh -c 'echo alive; echo x > new 2>/dev/null; head -c 100000 /dev/zero > new || exit 4'"
+    )
     r = root_runner.run("unshare", "--mount", "sh", "-c", script)
     assert r.out == b"alive\n" and r.rc == 4, r
 
 
 def test_without_home(runner):
-    r = runner.bawn("run", "--", "sh", "-c", "echo ok; test -n \"$HOME\"", env={"HOME": None, "USER": None, "LOGNAME": None})
+    r = runner.bawn(
+        "run", "--", "sh", "-c", 'echo ok; test -n "$HOME"', env={"HOME": None, "USER": None, "LOGNAME": None}
+    )
     assert (r.rc, r.out) == (0, b"ok\n"), r
 
 
@@ -286,7 +373,9 @@ def test_home_that_does_not_exist(runner):
 @pytest.mark.no_sanitizer
 def test_few_descriptors(runner, limit):
     """Either it runs, or it says why not; it never runs half a sandbox."""
-    r = runner.run("sh", "-c", f"ulimit -n {limit}; exec {shlex.quote(str(runner.path))} run -- grep CapEff /proc/self/status")
+    r = runner.run(
+        "sh", "-c", f"ulimit -n {limit}; exec {shlex.quote(str(runner.path))} run -- grep CapEff /proc/self/status"
+    )
     assert (r.rc == 0 and r.out == b"CapEff:\t0000000000000000\n") or (r.rc in (125, 126, 127) and r.out == b""), r
 
 
@@ -299,11 +388,24 @@ def test_inside_a_sandbox(runner):
             (folder / name).write_bytes(program.read_bytes())
             (folder / name).chmod(0o755)
     r = runner.bawn("run", "--", folder / "bawn", "run", "--", "echo", "nested")
-    assert (r.rc == 0 and r.out == b"nested\n" and r.err.startswith(b"bawn:")) or (r.rc == 125 and r.err.startswith(b"bawn:")), r
+    assert (r.rc == 0 and r.out == b"nested\n" and r.err.startswith(b"bawn:")) or (
+        r.rc == 125 and r.err.startswith(b"bawn:")
+    ), r
 
 
 def test_many_at_once(runner):
-    running = [runner.popen(runner.path, "run", "--", "sh", "-c", f"echo {i} > f{i}; sleep 0.1; cat f{i}; exit {i}", stdout=subprocess.PIPE) for i in range(30)]
+    running = [
+        runner.popen(
+            runner.path,
+            "run",
+            "--",
+            "sh",
+            "-c",
+            f"echo {i} > f{i}; sleep 0.1; cat f{i}; exit {i}",
+            stdout=subprocess.PIPE,
+        )
+        for i in range(30)
+    ]
     for i, p in enumerate(running):
         out, _ = p.communicate()
         assert (p.returncode, out) == (i, b"%d\n" % i)
@@ -311,7 +413,10 @@ def test_many_at_once(runner):
 
 # Signals to Bawn
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2])
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2]
+)
 def test_signals_are_passed_on(runner, number):
     code = f"import os, signal, time\ndef got(n, f): os.write(1, b'got %d\\n' % n); os._exit(9)\nsignal.signal({int(number)}, got)\nos.write(1, b'up\\n')\nwhile True: time.sleep(1)"
     p = runner.popen(runner.path, "run", "--", PYTHON, "-c", code, stdout=subprocess.PIPE)
@@ -331,9 +436,20 @@ def test_a_signal_that_kills_the_command_is_its_status(runner):
 
 def test_job_control_at_a_terminal(runner):
     """Ctrl-C reaches the command in the sandbox, Ctrl-D ends its input, the size of the window is known."""
-    identity = [] if runner.is_root else ["setpriv", f"--reuid={runner.user.pw_uid}", f"--regid={runner.user.pw_gid}", "--clear-groups"]
+    identity = (
+        []
+        if runner.is_root
+        else ["setpriv", f"--reuid={runner.user.pw_uid}", f"--regid={runner.user.pw_gid}", "--clear-groups"]
+    )
     argv = [*identity, str(runner.path), "run", "--", "sh"]
-    t = pexpect.spawn(argv[0], argv[1:], env=runner.environ({"TERM": "xterm", "PS1": "p> "}), cwd=str(runner.workspace), timeout=60, dimensions=(33, 77))
+    t = pexpect.spawn(
+        argv[0],
+        argv[1:],
+        env=runner.environ({"TERM": "xterm", "PS1": "p> "}),
+        cwd=str(runner.workspace),
+        timeout=60,
+        dimensions=(33, 77),
+    )
     t.sendline("stty size; tty; echo E''ND")
     t.expect("33 77")
     t.expect("END")
@@ -348,9 +464,28 @@ def test_job_control_at_a_terminal(runner):
 
 
 def test_window_changes_reach_the_command(runner):
-    identity = [] if runner.is_root else ["setpriv", f"--reuid={runner.user.pw_uid}", f"--regid={runner.user.pw_gid}", "--clear-groups"]
-    argv = [*identity, str(runner.path), "run", "--", "sh", "-c", "trap 'stty size; exit 0' WINCH; echo rea''dy; while :; do sleep 0.1; done"]
-    t = pexpect.spawn(argv[0], argv[1:], env=runner.environ({"TERM": "xterm"}), cwd=str(runner.workspace), timeout=60, dimensions=(24, 80))
+    identity = (
+        []
+        if runner.is_root
+        else ["setpriv", f"--reuid={runner.user.pw_uid}", f"--regid={runner.user.pw_gid}", "--clear-groups"]
+    )
+    argv = [
+        *identity,
+        str(runner.path),
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "trap 'stty size; exit 0' WINCH; echo rea''dy; while :; do sleep 0.1; done",
+    ]
+    t = pexpect.spawn(
+        argv[0],
+        argv[1:],
+        env=runner.environ({"TERM": "xterm"}),
+        cwd=str(runner.workspace),
+        timeout=60,
+        dimensions=(24, 80),
+    )
     t.expect("ready")
     t.setwinsize(11, 111)
     t.expect("11 111")
@@ -367,6 +502,7 @@ def test_no_tty_and_tty(runner):
 
 # Modes
 
+
 def test_no_sandbox_needs_a_person_or_a_flag(runner):
     r = runner.bawn("run", "--no-sandbox", "--", "echo", "ran")
     assert r.rc in (64, 125) and r.out == b"" and b"--yes-unsandboxed" in r.err, r
@@ -375,9 +511,15 @@ def test_no_sandbox_needs_a_person_or_a_flag(runner):
 
 
 def at_a_terminal(runner, answer):
-    identity = [] if runner.is_root else ["setpriv", f"--reuid={runner.user.pw_uid}", f"--regid={runner.user.pw_gid}", "--clear-groups"]
+    identity = (
+        []
+        if runner.is_root
+        else ["setpriv", f"--reuid={runner.user.pw_uid}", f"--regid={runner.user.pw_gid}", "--clear-groups"]
+    )
     argv = [*identity, str(runner.path), "run", "--no-sandbox", "--", "echo", "r''an"]
-    t = pexpect.spawn(argv[0], argv[1:], env=runner.environ({"TERM": "xterm"}), cwd=str(runner.workspace), timeout=60, echo=False)
+    t = pexpect.spawn(
+        argv[0], argv[1:], env=runner.environ({"TERM": "xterm"}), cwd=str(runner.workspace), timeout=60, echo=False
+    )
     t.expect(r"\?|\]")
     t.sendline(answer)
     t.expect(pexpect.EOF)
@@ -484,7 +626,9 @@ def test_the_report(runner):
     r = runner.bawn("run", "--json", "--", "sh", "-c", "exit 3")
     assert r.rc == 3, r
     report = json_report(r)
-    assert report["status"] == 3 and report["started"] is True and report["rung"] == "full" and report["limits_hit"] == [], report
+    assert (
+        report["status"] == 3 and report["started"] is True and report["rung"] == "full" and report["limits_hit"] == []
+    ), report
 
 
 def test_the_time_limit_is_named(runner):
@@ -499,15 +643,27 @@ def test_a_limit_that_is_not_reached_says_nothing(runner):
 
 
 def test_cpus(runner):
-    r = runner.bawn("run", "--cpus", "1", "--", PYTHON, "-c", "import time; t = time.time(); c = time.process_time()\nwhile time.time() - t < 0.5: pass\nprint('spun')")
+    r = runner.bawn(
+        "run",
+        "--cpus",
+        "1",
+        "--",
+        PYTHON,
+        "-c",
+        "import time; t = time.time(); c = time.process_time()\nwhile time.time() - t < 0.5: pass\nprint('spun')",
+    )
     assert r.out == b"spun\n", r
 
 
 # What the inside looks like
 
+
 def test_common_tools_work(runner):
-    r = sh(runner, "id -un && hostname && date >/dev/null && ps >/dev/null && python3 -c 'import ssl, sqlite3, multiprocessing; multiprocessing.Pool(2).map(abs, [1])' && "
-           "mktemp >/dev/null && perl -e 1 && tar cf - . >/dev/null && bash -c 'cat <(echo ok)'")
+    r = sh(
+        runner,
+        "id -un && hostname && date >/dev/null && ps >/dev/null && python3 -c 'import ssl, sqlite3, multiprocessing; multiprocessing.Pool(2).map(abs, [1])' && "
+        "mktemp >/dev/null && perl -e 1 && tar cf - . >/dev/null && bash -c 'cat <(echo ok)'",
+    )
     assert r.rc == 0 and r.out.endswith(b"ok\n"), r
 
 

@@ -35,6 +35,8 @@ static int become_owner(struct launch *l) {
         return 0;
     if (caps_drop_bounding(&l->err) < 0)
         return l->err.code;
+    if (ids->host_uid == getuid()) /* root of a user namespace, who is just the user outside */
+        return 0;
     if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, ids->host_gid, ids->host_gid, ids->host_gid) < 0 ||
         syscall(SYS_setresuid, ids->host_uid, ids->host_uid, ids->host_uid) < 0)
         return err_sys(&l->err, -errno, "become the owner of the workspace");
@@ -68,11 +70,13 @@ int native_start_bare(const struct engine_request *req, struct sandbox *sb, int 
         return err_set(
             err, -EOPNOTSUPP,
             "neither user namespaces nor Landlock (of Linux 6.2) can be had here: there is no wall to build (see 'bawn doctor --fix')");
-    if (req->plan->ids.host_uid == 0) /* uid 0 owns the host's files: without any capability it could still change their modes */
+    if (req->plan->ids.host_root) /* uid 0 owns the host's files: without any capability it could still change their modes */
         return err_set(
             err, -EPERM,
             "root cannot be sandboxed without user namespaces; run Bawn as an ordinary user, or give the workspace to one "
             "(chown), whose id is then taken (see 'bawn doctor --fix')");
+    if (req->plan->ids.by_root && req->plan->ids.host_uid && !caps_can_change_ids())
+        return err_set(err, -EPERM, "root without CAP_SETUID, CAP_SETGID and CAP_CHOWN cannot become the owner of the workspace");
     r = make_home(req->plan, err);
     if (r < 0)
         return r;

@@ -28,36 +28,67 @@ int private_dir_make(char *ret_path, size_t size, struct err *err) {
     return 0;
 }
 
-enum { REMOVE_DEPTH_MAX = 200 };
+enum { REMOVE_DEPTH = 64 };
 
-/* By descriptor, never following a link: the sandbox filled this folder. */
-static void remove_below(int dirfd_, const char *name, int depth) {
-    int fd;
-    DIR *d;
+/* A folder that is removed, and the number of subtrees that were moved up to it because they were too deep. */
+struct removal {
+    int top;
+    unsigned moved;
+};
+
+static int open_folder(int parent, const char *name) {
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 || errno != EACCES || fchmodat(parent, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
+        return fd;
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* By descriptor, never following a link: the sandbox filled this folder. Takes fd. A descriptor per level is held, so what is
+ * deeper is moved to the top, where it is met again. */
+static void empty_folder(int fd, struct removal *r, int depth) {
+    DIR *d = fdopendir(fd);
     struct dirent *e;
 
-    if (unlinkat(dirfd_, name, 0) == 0 || depth > REMOVE_DEPTH_MAX)
-        return;
-    fd = openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno == EACCES && fchmodat(dirfd_, name, 0700, AT_SYMLINK_NOFOLLOW) == 0)
-        fd = openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return;
     fchmod(fd, 0700);
-    d = fdopendir(fd);
-    if (!d) {
-        close(fd);
-        return;
+    while (d && (e = readdir(d))) {
+        char name[32];
+        int below;
+
+        if (str_eq(e->d_name, ".") || str_eq(e->d_name, "..") || unlinkat(dirfd(d), e->d_name, 0) == 0)
+            continue;
+        if (depth == REMOVE_DEPTH) {
+            snprintf(name, sizeof name, ".bawn-moved-%u", r->moved++);
+            renameat(dirfd(d), e->d_name, r->top, name);
+            continue;
+        }
+        below = open_folder(dirfd(d), e->d_name);
+        if (below >= 0)
+            empty_folder(below, r, depth + 1);
+        unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
     }
-    while ((e = readdir(d)))
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            remove_below(dirfd(d), e->d_name, depth + 1);
-    closedir(d);
-    unlinkat(dirfd_, name, AT_REMOVEDIR);
+    if (d)
+        closedir(d);
+    else
+        close(fd);
+}
+
+static void remove_folder(int parent, const char *name) {
+    unsigned before;
+    struct removal r = {.top = open_folder(parent, name)};
+
+    if (r.top < 0)
+        return;
+    do { /* again while something was moved up */
+        before = r.moved;
+        empty_folder(openat(r.top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), &r, 0);
+    } while (r.moved != before);
+    close(r.top);
+    unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 void private_dir_remove(const char *path) {
-    remove_below(AT_FDCWD, path, 0);
+    remove_folder(AT_FDCWD, path);
 }
 
 static bool owner_is_dead(const char *name) {
@@ -78,7 +109,7 @@ void private_dir_sweep(void) {
         if (!str_starts(e->d_name, prefix) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && owner_is_dead(e->d_name))
-            remove_below(dirfd(d), e->d_name, 0);
+            remove_folder(dirfd(d), e->d_name);
     }
     if (d)
         closedir(d);

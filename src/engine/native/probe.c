@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "engine/native/native.h"
 #include "jail/apply.h"
+#include "jail/caps.h"
 #include "jail/landlock.h"
 #include "jail/seccomp.h"
 #include "os/fd.h"
@@ -276,9 +277,17 @@ static enum container look_around(void) {
     return container_guess(word, cgroup);
 }
 
+static bool root_owns_workspace(void) {
+    struct stat st;
+
+    return host_is_root() && stat(".", &st) == 0 && st.st_uid == 0;
+}
+
 void native_look(struct native_facts *ret) {
     *ret = (struct native_facts){
         .root = getuid() == 0,
+        .stuck = host_is_root() && !caps_can_change_ids(),
+        .root_owns = root_owns_workspace(),
         .init = look_for("bawn-init"),
         .scope = look_for("bawn-scope"),
         .memfd = memfd_try(),

@@ -165,6 +165,16 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
                f->landlock_abi < 1 ? "missing or off" : "too old: files that may only be read could be truncated");
         return;
     }
+    if (f->root && f->root_owns) {
+        refuse(s, "run Bawn as an ordinary user, or give the workspace to one (chown -R USER .)",
+               "root owns the workspace, and without user namespaces the command would have to be root");
+        return;
+    }
+    if (f->root && f->stuck) {
+        refuse(s, "give root CAP_SETUID, CAP_SETGID and CAP_CHOWN, or run Bawn as the owner of the workspace",
+               "root here cannot become the owner of the workspace, and without user namespaces the command would have to be root");
+        return;
+    }
     if (f->launch < 0 && !f->launch_userns) {
         refuse(s, "", "taken only where user namespaces cannot be had; here something else is wrong: %s", f->launch_err.msg);
         return;

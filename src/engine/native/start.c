@@ -12,7 +12,7 @@
 #include "os/fd.h"
 #include "proto/initmsg.h"
 
-enum { MSG_RULES_MAX = 192, MSG_RLIMITS_MAX = 8, DATA_SLACK = 1 << 30 };
+enum { MSG_RULES_MAX = 192, MSG_RLIMITS_MAX = 8 };
 
 struct message {
     struct init_start start;
@@ -42,11 +42,8 @@ static void make_limits(const struct engine_request *req, const struct cgroup *c
         add_rlimit(m, RLIMIT_FSIZE, l->disk);
     if (l->pids && !cg->enforces.pids)
         add_rlimit(m, RLIMIT_NPROC, l->pids);
-    if (l->memory && !cg->enforces.memory) {
-        add_rlimit(m, RLIMIT_DATA,
-                   4 * l->memory + DATA_SLACK); /* only a backstop: the watchdog can name the hit, a failed mmap() cannot */
-        m->start.watch_memory = l->memory;
-    }
+    if (l->memory && !cg->enforces.memory)
+        m->start.watch_memory = l->memory; /* no RLIMIT_DATA or _AS: they end programs that only reserve (ASan, Go, Java) */
     if (l->cpus_milli && !cg->enforces.cpu)
         m->start.cpu_affinity = (l->cpus_milli + 999) / 1000;
 }

@@ -1,0 +1,99 @@
+/* The files come from git itself (tests/fuzz/corpus/gitindex); here they are read, cut short and bent. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/strv.h"
+#include "os/fd.h"
+#include "workspace/gitindex.h"
+
+enum { FILE_MAX = 4096 };
+
+static int note(const char *path, void *arg, struct err *err) {
+    return strv_add(arg, path);
+}
+
+static size_t read_sample(const char *name, unsigned char data[static FILE_MAX]) {
+    char path[100];
+    CLEANUP(closep) int fd = -1;
+    ssize_t n;
+
+    snprintf(path, sizeof path, "tests/fuzz/corpus/gitindex/%s", name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd_read_some(fd, data, FILE_MAX);
+    assert_true(n > 0 && n < FILE_MAX);
+    return (size_t)n;
+}
+
+static void test_versions(void **state) {
+    static const struct {
+        const char *name;
+        size_t paths;
+    } rows[] = {{"v2", 4}, {"v3", 5}, {"v4", 4}, {"sha256", 4}};
+    unsigned char data[FILE_MAX];
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(strv_done) struct strv paths = {0};
+        size_t len = read_sample(rows[i].name, data);
+
+        assert_int_equal(gitindex_parse(data, len, note, &paths, NULL), 0);
+        assert_int_equal(paths.len, rows[i].paths);
+        assert_string_equal(paths.v[0], ".env");
+        assert_string_equal(paths.v[1], "a/b.pem");
+        assert_string_equal(paths.v[2], "a/b/c.txt");
+        assert_string_equal(paths.v[paths.len - 1], "zz");
+    }
+}
+
+static void test_cut_short(void **state) {
+    static const char *const names[] = {"v2", "v3", "v4", "sha256"};
+    unsigned char data[FILE_MAX];
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        for (size_t len = read_sample(names[i], data); len-- > 0;) {
+            CLEANUP(strv_done) struct strv paths = {0};
+
+            assert_int_equal(gitindex_parse(data, len, note, &paths, NULL), -EBADMSG);
+            assert_int_equal(paths.len, 0); /* nothing is told before the whole makes sense */
+        }
+}
+
+static void expect_refusal(unsigned char *data, size_t len, size_t at, const char *bytes) {
+    unsigned char bent[FILE_MAX];
+    struct err err = {0};
+
+    memcpy(bent, data, len);
+    memcpy(bent + at, bytes, 4);
+    assert_int_equal(gitindex_parse(bent, len, note, NULL, &err), -EBADMSG);
+    assert_string_equal(err.msg, "git's index is damaged, split, or of a version that is not known here");
+}
+
+static void test_bent(void **state) {
+    unsigned char data[FILE_MAX];
+    size_t len = read_sample("v2", data);
+    unsigned char *tree = memmem(data, len, "TREE", 4);
+
+    expect_refusal(data, len, 0, "XIRC");
+    expect_refusal(data, len, 4, "\0\0\0\5");
+    expect_refusal(data, len, 8, "\xff\xff\xff\xff");
+    if (tree)
+        expect_refusal(data, len, (size_t)(tree - data), "link"); /* a split index: most paths are elsewhere */
+    memset(data + len - 20, 0, 20);
+    memcpy(data + len - 20, "link\0\0\0\0", 8); /* the checksum is no extension */
+    {
+        CLEANUP(strv_done) struct strv paths = {0};
+
+        assert_int_equal(gitindex_parse(data, len, note, &paths, NULL), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions), cmocka_unit_test(test_cut_short),
+                                       cmocka_unit_test(test_bent)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
