@@ -111,7 +111,7 @@ static int work_exec(char **args, struct err *err) {
         return err_sys(err, -r, "start '%s'", args[0]);
     if (waitpid(pid, &status, 0) < 0)
         return err_sys(err, -errno, "wait for '%s'", args[0]);
-    return status == 0 ? 0 : err_set(err, -EIO, "'%s' failed with wait status 0x%x", args[0], (unsigned) status);
+    return status == 0 ? 0 : err_set(err, -EIO, "'%s' failed with wait status 0x%x", args[0], (unsigned)status);
 }
 
 static const struct work works[] = {
@@ -136,7 +136,7 @@ static int work_times(const struct work *w, char **args, uint64_t warm, uint64_t
             return r;
         clock_gettime(CLOCK_MONOTONIC, &to);
         if (i >= warm)
-            ret_us[i - warm] = (double) (to.tv_sec - from.tv_sec) * 1e6 + (double) (to.tv_nsec - from.tv_nsec) / 1e3;
+            ret_us[i - warm] = (double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) / 1e3;
     }
     return 0;
 }

@@ -89,11 +89,11 @@ static const struct opt opts[] = {
 static double now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec * 1e6 + (double) t.tv_nsec / 1e3;
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
 static void rest(uint64_t ms) {
-    struct timespec t = {.tv_sec = (time_t) (ms / 1000), .tv_nsec = (long) (ms % 1000) * 1000000};
+    struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
     if (ms > 0)
         nanosleep(&t, NULL);
 }
@@ -119,9 +119,9 @@ static int command_prepare(struct bench *b, struct command *c, struct err *err) 
     if (!c->mark)
         return 0;
     const char *at = strstr(c->mark_text, SERIAL_MARK);
-    int n = snprintf(b->serial_text, sizeof(b->serial_text), "%.*s%d-%llu%s", (int) (at - c->mark_text), c->mark_text, (int) getpid(),
-                     (unsigned long long) b->serial++, at + strlen(SERIAL_MARK));
-    if (n < 0 || (size_t) n >= sizeof(b->serial_text))
+    int n = snprintf(b->serial_text, sizeof(b->serial_text), "%.*s%d-%llu%s", (int)(at - c->mark_text), c->mark_text,
+                     (int)getpid(), (unsigned long long)b->serial++, at + strlen(SERIAL_MARK));
+    if (n < 0 || (size_t)n >= sizeof(b->serial_text))
         return err_set(err, -ENAMETOOLONG, "the argument '%s' is too long", c->mark_text);
     *c->mark = b->serial_text;
     return 0;
@@ -183,7 +183,7 @@ static int command_once(struct bench *b, struct command *c, double *ret_us, stru
 static int command_block(struct bench *b, struct command *c, double *ret_per_second, struct err *err) {
     uint64_t running = 0, done = 0;
     int r = stderr_forget(b, err);
-    double start = now_us(), end = start + (double) b->block_ms * 1e3;
+    double start = now_us(), end = start + (double)b->block_ms * 1e3;
     while (r >= 0 && (running > 0 || now_us() < end)) {
         pid_t pid;
         if (running < b->parallel && now_us() < end && !c->failed) {
@@ -203,7 +203,7 @@ static int command_block(struct bench *b, struct command *c, double *ret_per_sec
         if (exit_status(status) != 0)
             command_failed(b, c, exit_status(status));
     }
-    *ret_per_second = (double) done * 1e6 / (now_us() - start);
+    *ret_per_second = (double)done * 1e6 / (now_us() - start);
     return r;
 }
 
@@ -229,9 +229,9 @@ static int bench_warm_up(struct bench *b, struct err *err) {
             if (r < 0)
                 return r;
         }
-        double total = us * (double) b->rounds, budget = (double) b->budget_ms * 1e3;
+        double total = us * (double)b->rounds, budget = (double)b->budget_ms * 1e3;
         if (b->parallel == 0 && budget > 0 && total > budget)
-            c->stride = MIN_OF((size_t) (total / budget) + 1, MAX_OF(b->rounds / ROUNDS_MIN_PER_COMMAND, 1));
+            c->stride = MIN_OF((size_t)(total / budget) + 1, MAX_OF(b->rounds / ROUNDS_MIN_PER_COMMAND, 1));
     }
     return 0;
 }
@@ -253,20 +253,20 @@ static int bench_run(struct bench *b, struct err *err) {
 }
 
 static int by_value(const void *a, const void *b) {
-    double x = *(const double *) a, y = *(const double *) b;
+    double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 static double percentile(const double *sorted, size_t n, double p) {
-    double at = p * (double) (n - 1);
-    size_t low = (size_t) at, high = MIN_OF(low + 1, n - 1);
-    return sorted[low] + (sorted[high] - sorted[low]) * (at - (double) low);
+    double at = p * (double)(n - 1);
+    size_t low = (size_t)at, high = MIN_OF(low + 1, n - 1);
+    return sorted[low] + (sorted[high] - sorted[low]) * (at - (double)low);
 }
 
 static void print_string(const char *s) {
     putchar('"');
     for (; *s; s++) {
-        unsigned char ch = (unsigned char) *s;
+        unsigned char ch = (unsigned char)*s;
         if (ch == '"' || ch == '\\')
             printf("\\%c", ch);
         else if (ch < 0x20 || ch >= 0x7f)
@@ -282,8 +282,9 @@ static void print_samples(struct command *c) {
     for (size_t i = 0; i < c->n_samples; i++)
         printf("%s%.1f", i > 0 ? ", " : "", c->samples[i]);
     qsort(c->samples, c->n_samples, sizeof(c->samples[0]), by_value);
-    printf("], \"n\": %zu, \"p10\": %.1f, \"median\": %.1f, \"p90\": %.1f", c->n_samples, percentile(c->samples, c->n_samples, 0.1),
-           percentile(c->samples, c->n_samples, 0.5), percentile(c->samples, c->n_samples, 0.9));
+    printf("], \"n\": %zu, \"p10\": %.1f, \"median\": %.1f, \"p90\": %.1f", c->n_samples,
+           percentile(c->samples, c->n_samples, 0.1), percentile(c->samples, c->n_samples, 0.5),
+           percentile(c->samples, c->n_samples, 0.9));
 }
 
 static void bench_print(struct bench *b) {
@@ -327,7 +328,7 @@ static int command_add_open(struct command *c, char *word, struct err *err) {
     int r = parse_u64(word, OPEN_FD_MIN, OPEN_FD_MAX, &fd, err);
     if (r < 0)
         return r;
-    c->opens[c->n_opens++] = (struct opened) {.fd = (int) fd, .path = path};
+    c->opens[c->n_opens++] = (struct opened){.fd = (int)fd, .path = path};
     return 1;
 }
 
@@ -338,7 +339,7 @@ static int bench_add_command(struct bench *b, char **words, struct err *err) {
     if (b->n_commands == COMMANDS_MAX)
         return err_usage(err, "more than %d commands", COMMANDS_MAX);
     struct command *c = &b->commands[b->n_commands];
-    *c = (struct command) {.name = words[0], .argv = words + 1, .stride = 1};
+    *c = (struct command){.name = words[0], .argv = words + 1, .stride = 1};
     while (r > 0 && *c->argv) {
         r = command_add_open(c, *c->argv, err);
         c->argv += r > 0;
@@ -375,7 +376,7 @@ static int bench_add_commands(struct bench *b, char **words, struct err *err) {
 }
 
 static int bench_option(struct bench *b, const struct opt_iter *it, struct err *err) {
-    switch ((enum opt_id) it->id) {
+    switch ((enum opt_id)it->id) {
     case OPT_USER:
         b->user = it->value;
         return 0;
@@ -423,7 +424,8 @@ static void bench_done(struct bench *b) {
 }
 
 int main(int argc, char **argv) {
-    CLEANUP(bench_done) struct bench b = {.rounds = 100, .block_ms = 1000, .random = 0x9e3779b97f4a7c15, .null_fd = -1, .stderr_fd = -1};
+    CLEANUP(bench_done)
+    struct bench b = {.rounds = 100, .block_ms = 1000, .random = 0x9e3779b97f4a7c15, .null_fd = -1, .stderr_fd = -1};
     struct err err = {0};
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r;

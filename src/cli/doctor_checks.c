@@ -317,7 +317,7 @@ static void announce_all(const struct doctor_facts *f, unsigned keeps, struct do
     if (ret->rung == RUNG_FULL && f->native.landlock_abi < 1)
         announce(ret, "no Landlock on this kernel: the second fence around files is missing (the mounts still hold)");
     if (cpu || memory || pids)
-        announce(ret, "limits without a cgroup:%s%s%s", memory ? " memory by watchdog and per process;" : "",
+        announce(ret, "limits without a cgroup:%s%s%s", memory ? " memory by watchdog;" : "",
                  cpu ? " CPUs by affinity, whole ones only;" : "", pids ? " processes by rlimit" : "");
 }
 

@@ -253,14 +253,20 @@ int reader_ctx(const struct reader *rd, int r, struct err *err) {
 
 static const char *type_name(const json_t *v) {
     switch (json_typeof(v)) {
-    case JSON_OBJECT: return "an object";
-    case JSON_ARRAY: return "an array";
-    case JSON_STRING: return "a string";
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
     case JSON_INTEGER:
-    case JSON_REAL: return "a number";
+    case JSON_REAL:
+        return "a number";
     case JSON_TRUE:
-    case JSON_FALSE: return "true or false";
-    case JSON_NULL: return "null";
+    case JSON_FALSE:
+        return "true or false";
+    case JSON_NULL:
+        return "null";
     }
     BUG("a JSON type that jansson does not have");
 }

@@ -6,34 +6,34 @@
 #define EVERYWHERE (IN_SANDBOX | IN_PROFILE | IN_FLOOR)
 
 /* id, key, member of struct settings, type, where it may stand */
-#define SETTINGS(X)                                                                                      \
-    X(ENABLED, "mode", mode, type_mode, IN_SANDBOX | IN_FLOOR)                                           \
-    X(ENGINE, "engine", engine, type_engine, IN_SANDBOX | IN_PROFILE)                                    \
-    X(PROFILE, "profile", profile, type_profile, IN_SANDBOX)                                             \
-    X(IMAGE, "image", image, type_image, IN_SANDBOX | IN_PROFILE)                                        \
-    X(CPUS, "resources.cpus", cpus_milli, type_cpus, EVERYWHERE)                                         \
-    X(MEMORY, "resources.memory", memory, type_size, EVERYWHERE)                                         \
-    X(SWAP, "resources.swap", swap, type_swap, EVERYWHERE)                                               \
-    X(PIDS, "resources.pids", pids, type_pids, EVERYWHERE)                                               \
-    X(DISK, "resources.disk", disk, type_size, EVERYWHERE)                                               \
-    X(TIMEOUT, "resources.timeout", timeout_ms, type_duration, EVERYWHERE)                               \
-    X(NETWORK, "network", network, type_network, EVERYWHERE)                                             \
-    X(SSH_AGENT, "sshAgent", ssh_agent, type_ssh_agent, EVERYWHERE)                                      \
-    X(MOUNTS, "mounts.extra", mounts, type_mounts, IN_SANDBOX | IN_FLOOR)                                \
-    X(ENV, "env", env, type_env, IN_SANDBOX | IN_PROFILE)                                                \
+#define SETTINGS(X)                                                                                          \
+    X(ENABLED, "mode", mode, type_mode, IN_SANDBOX | IN_FLOOR)                                               \
+    X(ENGINE, "engine", engine, type_engine, IN_SANDBOX | IN_PROFILE)                                        \
+    X(PROFILE, "profile", profile, type_profile, IN_SANDBOX)                                                 \
+    X(IMAGE, "image", image, type_image, IN_SANDBOX | IN_PROFILE)                                            \
+    X(CPUS, "resources.cpus", cpus_milli, type_cpus, EVERYWHERE)                                             \
+    X(MEMORY, "resources.memory", memory, type_size, EVERYWHERE)                                             \
+    X(SWAP, "resources.swap", swap, type_swap, EVERYWHERE)                                                   \
+    X(PIDS, "resources.pids", pids, type_pids, EVERYWHERE)                                                   \
+    X(DISK, "resources.disk", disk, type_size, EVERYWHERE)                                                   \
+    X(TIMEOUT, "resources.timeout", timeout_ms, type_duration, EVERYWHERE)                                   \
+    X(NETWORK, "network", network, type_network, EVERYWHERE)                                                 \
+    X(SSH_AGENT, "sshAgent", ssh_agent, type_ssh_agent, EVERYWHERE)                                          \
+    X(MOUNTS, "mounts.extra", mounts, type_mounts, IN_SANDBOX | IN_FLOOR)                                    \
+    X(ENV, "env", env, type_env, IN_SANDBOX | IN_PROFILE)                                                    \
     X(WORKSPACE_WRITABLE, "mounts.workspace_writable", workspace_writable, type_bool, IN_SANDBOX | IN_FLOOR) \
-    X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)         \
-    X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                     \
+    X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)             \
+    X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                         \
     X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)
 
 #define AS_NAME(id, key, member, type, where) [SETTING_##id] = key,
-#define AS_FIELD(id, key, member, type, where) [SETTING_##id] = {SETTING_##id, key, offsetof(struct settings, member), &type, where},
+#define AS_FIELD(id, key, member, type, where) \
+    [SETTING_##id] = {SETTING_##id, key, offsetof(struct settings, member), &type, where},
 
 const char *const setting_names[SETTING_COUNT] = {SETTINGS(AS_NAME)};
 
 const struct field fields[] = {
-    SETTINGS(AS_FIELD)
-    {SETTING_ENABLED, "enabled", offsetof(struct settings, mode), &type_enabled, IN_SANDBOX | IN_FLOOR},
+    SETTINGS(AS_FIELD){SETTING_ENABLED, "enabled", offsetof(struct settings, mode), &type_enabled, IN_SANDBOX | IN_FLOOR},
     {SETTING_ENGINE, "runtime", offsetof(struct settings, engine), &type_engine, IN_SANDBOX},
     {SETTING_ENGINE, "engines", offsetof(struct settings, allowed_engines), &type_engines, IN_FLOOR},
     {SETTING_MOUNTS, "mounts", offsetof(struct settings, mounts), &type_mounts, IN_PROFILE},

@@ -23,8 +23,8 @@ struct field_type {
     /* Cuts s down to the floor, or fails when the wish contradicts it. NULL: merge. */
     int (*clamp)(const struct field *f, struct settings *s, const struct settings *floor, struct err *err);
     void (*add_json)(const struct field *f, const struct settings *s, struct buf *b);
-    const char *none;  /* what people read where the JSON says null */
-    bool adds_up;      /* several levels contribute */
+    const char *none; /* what people read where the JSON says null */
+    bool adds_up;     /* several levels contribute */
 };
 
 struct field {

@@ -168,5 +168,5 @@ static void tools_add_json(const struct field *f, const struct settings *s, stru
     buf_addc(b, ']');
 }
 
-const struct field_type type_tools = {.from_json = tools_from_json, .within = tools_within, .merge = tools_merge,
-                                      .clamp = tools_clamp, .add_json = tools_add_json};
+const struct field_type type_tools = {
+    .from_json = tools_from_json, .within = tools_within, .merge = tools_merge, .clamp = tools_clamp, .add_json = tools_add_json};

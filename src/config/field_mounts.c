@@ -49,7 +49,8 @@ static int path_clean(const char *text, const char *home, char **ret, struct err
 
 /* What these hold is the host itself (processes, devices, kernel), or what the sandbox's own walls are made of. */
 static const char *const no_source[] = {"/", "/proc", "/sys", "/dev"};
-static const char *const no_target[] = {"/", "/proc", "/sys", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+static const char *const no_target[] = {"/",     "/proc", "/sys",   "/dev",   "/usr",   "/bin",
+                                        "/sbin", "/lib",  "/lib32", "/lib64", "/libx32"};
 
 static int mount_check(const struct mount_spec *m, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(no_source); i++)
@@ -229,5 +230,9 @@ static void mounts_add_json(const struct field *f, const struct settings *s, str
     buf_addc(b, ']');
 }
 
-const struct field_type type_mounts = {.from_json = mounts_from_json, .within = mounts_within, .merge = mounts_merge,
-                                       .clamp = mounts_clamp, .add_json = mounts_add_json, .adds_up = true};
+const struct field_type type_mounts = {.from_json = mounts_from_json,
+                                       .within = mounts_within,
+                                       .merge = mounts_merge,
+                                       .clamp = mounts_clamp,
+                                       .add_json = mounts_add_json,
+                                       .adds_up = true};

@@ -54,7 +54,8 @@ bool profile_name_is_good(const char *name) {
 
 static int profile_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
     if (!strchr(text, '/') && !profile_name_is_good(text))
-        return err_usage(err, "'%.80s' is not the name of a profile (letters, digits, '.', '_', '-'; at most %d)", text, NAME_LEN_MAX);
+        return err_usage(err, "'%.80s' is not the name of a profile (letters, digits, '.', '_', '-'; at most %d)", text,
+                         NAME_LEN_MAX);
     return string_take(f, text, out, err);
 }
 
@@ -79,8 +80,8 @@ static const struct {
     const char *name;
     int strength;
 } engines[] = {
-    {"auto", 2},         {"native", 2}, {"docker", 2}, {"podman", 2},     {"microvm", 4}, {"gvisor", 3}, {"lima", 4},
-    {"sandbox-exec", 1}, {"none", 0},   {"fake", 0},   {"kubernetes", 1},
+    {"auto", 2}, {"native", 2},       {"docker", 2}, {"podman", 2}, {"microvm", 4},    {"gvisor", 3},
+    {"lima", 4}, {"sandbox-exec", 1}, {"none", 0},   {"fake", 0},   {"kubernetes", 1},
 };
 
 static int engine_strength(const char *name, int *ret, struct err *err) {

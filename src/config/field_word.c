@@ -6,7 +6,8 @@
 #include "base/str.h"
 #include "config/field.h"
 
-static_assert(sizeof(enum network) == sizeof(int) && sizeof(enum ssh_agent) == sizeof(int) && sizeof(enum sandbox_mode) == sizeof(int),
+static_assert(sizeof(enum network) == sizeof(int) && sizeof(enum ssh_agent) == sizeof(int) &&
+                  sizeof(enum sandbox_mode) == sizeof(int),
               "words are read and written as int");
 static_assert(NETWORK_NONE < NETWORK_LIMITED && NETWORK_LIMITED < NETWORK_FULL, "word_within compares them");
 static_assert(SSH_AGENT_OFF < SSH_AGENT_AUTO && SSH_AGENT_AUTO < SSH_AGENT_ON, "word_within compares them");
@@ -60,13 +61,13 @@ static int word_merge(const struct field *f, struct settings *into, const struct
     return 0;
 }
 
-#define WORD_TYPE(name, words)                                                                                             \
-    static int name##_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {          \
-        return word_parse(words, ARRAY_LEN(words), text, member(f, out), err);                                             \
-    }                                                                                                                      \
-    static void name##_add_json(const struct field *f, const struct settings *s, struct buf *b) {                          \
-        word_add(words, ARRAY_LEN(words), *(const int *)member_of(f, s), b);                                               \
-    }                                                                                                                      \
+#define WORD_TYPE(name, words)                                                                                    \
+    static int name##_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) { \
+        return word_parse(words, ARRAY_LEN(words), text, member(f, out), err);                                    \
+    }                                                                                                             \
+    static void name##_add_json(const struct field *f, const struct settings *s, struct buf *b) {                 \
+        word_add(words, ARRAY_LEN(words), *(const int *)member_of(f, s), b);                                      \
+    }                                                                                                             \
     static_assert(ARRAY_LEN(words) <= WORDS_MAX, "word_parse has room for them")
 
 WORD_TYPE(network, network_words);

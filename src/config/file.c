@@ -88,7 +88,8 @@ static int read_agents(struct reader *rd, json_t *agents, bool project, const ch
     return 0;
 }
 
-static int read_top(struct reader *rd, bool project, const char *agent, struct layer *base, struct layer *ret_agent, struct err *err) {
+static int read_top(struct reader *rd, bool project, const char *agent, struct layer *base, struct layer *ret_agent,
+                    struct err *err) {
     static const char *const known[] = {"sandbox", "agent"};
     const char *key;
     json_t *v;

@@ -65,16 +65,17 @@ int given_environment(char *const *environ_, struct layer *l, struct err *err) {
     return r;
 }
 
-#define FLAG(member, id, name) {offsetof(struct settings_flags, member), SETTING_##id, name, "flag " name}
+#define FLAG(member, id, name) \
+    { offsetof(struct settings_flags, member), SETTING_##id, name, "flag " name }
 
 static const struct {
     size_t offset;
     enum setting id;
     const char *name, *origin;
 } text_flags[] = {
-    FLAG(mode, ENABLED, "--sandbox"), FLAG(engine, ENGINE, "--engine"),    FLAG(profile, PROFILE, "--profile"),
-    FLAG(image, IMAGE, "--image"),    FLAG(cpus, CPUS, "--cpus"),          FLAG(memory, MEMORY, "--memory"),
-    FLAG(swap, SWAP, "--swap"),       FLAG(pids, PIDS, "--pids"),          FLAG(disk, DISK, "--disk"),
+    FLAG(mode, ENABLED, "--sandbox"),    FLAG(engine, ENGINE, "--engine"),    FLAG(profile, PROFILE, "--profile"),
+    FLAG(image, IMAGE, "--image"),       FLAG(cpus, CPUS, "--cpus"),          FLAG(memory, MEMORY, "--memory"),
+    FLAG(swap, SWAP, "--swap"),          FLAG(pids, PIDS, "--pids"),          FLAG(disk, DISK, "--disk"),
     FLAG(timeout, TIMEOUT, "--timeout"), FLAG(network, NETWORK, "--network"), FLAG(ssh_agent, SSH_AGENT, "--ssh-agent"),
 };
 

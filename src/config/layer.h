@@ -8,15 +8,15 @@
 #include "config/field.h"
 
 struct layer {
-    struct settings values; /* only what `set` has means something */
-    uint32_t set;           /* a bit for each enum setting */
-    char *origin;           /* "user (/home/u/.config/bawn/config.json)" */
+    struct settings values;               /* only what `set` has means something */
+    uint32_t set;                         /* a bit for each enum setting */
+    char *origin;                         /* "user (/home/u/.config/bawn/config.json)" */
     const char *origin_of[SETTING_COUNT]; /* where one setting has a more exact origin, "flag --memory"; static strings */
-    char *file;             /* for notes */
-    char *via;              /* for notes: " of profile 'dev'"; may be NULL */
+    char *file;                           /* for notes */
+    char *via;                            /* for notes: " of profile 'dev'"; may be NULL */
     struct position at[SETTING_COUNT];
-    bool narrow_only;       /* an untrusted project: may take away, not give */
-    bool enable_only;       /* "enabled": true: asks for a sandbox, not against mode require */
+    bool narrow_only; /* an untrusted project: may take away, not give */
+    bool enable_only; /* "enabled": true: asks for a sandbox, not against mode require */
 };
 
 static_assert(SETTING_COUNT <= 32, "struct layer has a bit for each");

@@ -6,4 +6,5 @@
 #include "config/settings.h"
 
 /* project may be NULL. Untrusted: it can only narrow, and s->notes says what it did not get. */
-int load_settings(const struct settings_sources *src, const struct project *project, bool trusted, struct settings *ret, struct err *err);
+int load_settings(const struct settings_sources *src, const struct project *project, bool trusted, struct settings *ret,
+                  struct err *err);

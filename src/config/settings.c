@@ -82,9 +82,11 @@ static int read_user(const struct settings_sources *src, struct stack *st, struc
     return file_read_config(&d, "user", src->home, src->agent, &st->rank[RANK_USER], &st->rank[RANK_USER_AGENT], err);
 }
 
-static int read_project(const struct settings_sources *src, const struct project *p, bool trusted, struct stack *st, struct err *err) {
+static int read_project(const struct settings_sources *src, const struct project *p, bool trusted, struct stack *st,
+                        struct err *err) {
     st->rank[RANK_PROJECT].narrow_only = st->rank[RANK_PROJECT_AGENT].narrow_only = !trusted;
-    return file_read_config(&p->doc, "project", src->home, src->agent, &st->rank[RANK_PROJECT], &st->rank[RANK_PROJECT_AGENT], err);
+    return file_read_config(&p->doc, "project", src->home, src->agent, &st->rank[RANK_PROJECT], &st->rank[RANK_PROJECT_AGENT],
+                            err);
 }
 
 /* Reads the profile that layer `named` names. An untrusted project's choice can only narrow, like all it says. */
@@ -132,7 +134,8 @@ static int read_profiles(const struct settings_sources *src, struct stack *st, s
     return 0;
 }
 
-static int read_all(const struct settings_sources *src, const struct project *project, bool trusted, struct stack *st, struct err *err) {
+static int read_all(const struct settings_sources *src, const struct project *project, bool trusted, struct stack *st,
+                    struct err *err) {
     int r;
 
     r = read_user(src, st, err);
@@ -197,7 +200,8 @@ static int apply_policy(const char *path, struct settings *s, struct err *err) {
     return r < 0 ? r : layer_apply_floor(&floor, s, err);
 }
 
-int load_settings(const struct settings_sources *src, const struct project *project, bool trusted, struct settings *ret, struct err *err) {
+int load_settings(const struct settings_sources *src, const struct project *project, bool trusted, struct settings *ret,
+                  struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(stack_done) struct stack st = {0};
     int r;

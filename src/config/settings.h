@@ -61,9 +61,9 @@ struct env_spec {
 
 struct settings {
     enum sandbox_mode mode;
-    char *engine;  /* "auto", "native", "docker", ... "none" */
-    char *profile; /* NULL: none named */
-    char *image;   /* NULL: none named */
+    char *engine;                                              /* "auto", "native", "docker", ... "none" */
+    char *profile;                                             /* NULL: none named */
+    char *image;                                               /* NULL: none named */
     uint64_t cpus_milli, memory, swap, pids, disk, timeout_ms; /* 0: no limit; swap 0: none allowed */
     enum network network;
     enum ssh_agent ssh_agent;
@@ -75,25 +75,26 @@ struct settings {
     struct strv bypass_tools;
     struct strv allowed_engines; /* the organisation's choice for "auto"; empty: any */
 
-    char *origin[SETTING_COUNT]; /* "built-in", "profile tight (/home/u/.config/bawn/profiles/tight.json)", "flag --memory", ... */
-    struct strv notes;           /* lines the user must see: what an untrusted project asked for and did not get, ... */
+    char
+        *origin[SETTING_COUNT]; /* "built-in", "profile tight (/home/u/.config/bawn/profiles/tight.json)", "flag --memory", ... */
+    struct strv notes;          /* lines the user must see: what an untrusted project asked for and did not get, ... */
 };
 
 /* What the caller gathered before; every pointer may be NULL (= not given). The strings are as typed by the user. */
 struct settings_flags {
     const char *mode; /* "require", "off", "auto" */
     const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *timeout, *network, *ssh_agent;
-    struct strv mounts; /* "FROM[:TO][:ro|rw]" */
-    struct strv env;    /* "NAME=VALUE" or "NAME" */
+    struct strv mounts;         /* "FROM[:TO][:ro|rw]" */
+    struct strv env;            /* "NAME=VALUE" or "NAME" */
     const char *workspace_mode; /* "direct" or "ro" */
 };
 
 struct settings_sources {
     const struct settings_flags *flags;
-    const char *agent;     /* name for agent.NAME.sandbox */
-    const char *workspace; /* absolute path; its .bawn/config.json is read without following symlinks */
-    const char *home;      /* the user's home; NULL if unknown */
-    char *const *environ_; /* BAWN_SANDBOX, BAWN_PROFILE, BAWN_SANDBOX_IMAGE, XDG_CONFIG_HOME, ... */
+    const char *agent;      /* name for agent.NAME.sandbox */
+    const char *workspace;  /* absolute path; its .bawn/config.json is read without following symlinks */
+    const char *home;       /* the user's home; NULL if unknown */
+    char *const *environ_;  /* BAWN_SANDBOX, BAWN_PROFILE, BAWN_SANDBOX_IMAGE, XDG_CONFIG_HOME, ... */
     const char *org_policy; /* path of the organisation's file; NULL: /etc/bawn/policy.json */
 };
 

@@ -42,9 +42,9 @@ enum cgroup_kind {
 };
 
 enum { /* bits: the controllers that matter here */
-    CGROUP_CPU = 1,
-    CGROUP_MEMORY = 2,
-    CGROUP_PIDS = 4,
+       CGROUP_CPU = 1,
+       CGROUP_MEMORY = 2,
+       CGROUP_PIDS = 4,
 };
 
 enum {
@@ -92,7 +92,8 @@ struct cgroup {
     struct cgroup_group groups[CGROUP_DIRS_MAX];
 };
 
-#define CGROUP_INIT {.kind = CGROUP_NONE}
+#define CGROUP_INIT \
+    { .kind = CGROUP_NONE }
 
 /* Limits that were hit. */
 struct cgroup_hits {
@@ -125,8 +126,8 @@ int cgroup_name(char ret[static CGROUP_NAME_MAX], struct err *err);
  * With kind systemd or v2 the caller itself may have moved (to a group beside the sandbox's): call it before other
  * processes are started that should be where the caller is.
  */
-int cgroup_create(struct cgroup *cg, const struct cgroup_host *host, const struct limits *l, const char *name,
-                  const char *helper, struct err *err);
+int cgroup_create(struct cgroup *cg, const struct cgroup_host *host, const struct limits *l, const char *name, const char *helper,
+                  struct err *err);
 
 /*
  * Puts the calling process into the groups. For a child that is fresh from clone and has one thread; async-signal-safe,

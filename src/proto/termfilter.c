@@ -186,9 +186,15 @@ static bool step_string_end(struct termfilter *f, uint8_t c, struct sink *o) {
 }
 
 static bool (*const steps[])(struct termfilter *f, uint8_t c, struct sink *o) = {
-    [TF_GROUND] = step_ground,      [TF_UTF8] = step_utf8,         [TF_ESC] = step_esc,
-    [TF_CSI] = step_csi,            [TF_OSC] = step_osc,           [TF_PALETTE] = step_palette,
-    [TF_STRING] = step_string,      [TF_OSC_ESC] = step_string_end, [TF_STRING_ESC] = step_string_end,
+    [TF_GROUND] = step_ground,
+    [TF_UTF8] = step_utf8,
+    [TF_ESC] = step_esc,
+    [TF_CSI] = step_csi,
+    [TF_OSC] = step_osc,
+    [TF_PALETTE] = step_palette,
+    [TF_STRING] = step_string,
+    [TF_OSC_ESC] = step_string_end,
+    [TF_STRING_ESC] = step_string_end,
 };
 static_assert(ARRAY_LEN(steps) == TF_STRING_ESC + 1, "a step for each state");
 

@@ -35,14 +35,14 @@
 #include "base/macros.h"
 
 enum {
-    TERMFILTER_SEQ_MAX = 4096,       /* a longer sequence is dropped even if its kind is allowed */
+    TERMFILTER_SEQ_MAX = 4096,         /* a longer sequence is dropped even if its kind is allowed */
     TERMFILTER_SKIP_MAX = 1024 * 1024, /* a string that is still open after this many bytes is text again */
 };
 
 enum termfilter_state {
     TF_GROUND,
-    TF_UTF8,    /* inside a multi-byte character */
-    TF_ESC,     /* after ESC, and its intermediate bytes */
+    TF_UTF8, /* inside a multi-byte character */
+    TF_ESC,  /* after ESC, and its intermediate bytes */
     TF_CSI,
     TF_OSC,
     TF_PALETTE, /* ESC ] P nrrggbb of the Linux console, which has no terminator */

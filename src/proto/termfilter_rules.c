@@ -167,21 +167,21 @@ static const struct {
     {0, 0, "n", status_report},
     {0, 0, "c", no_params},
     {0, 0, "t", window_op},
-    {0, ' ', "q@A", NULL},           /* cursor shape; shift left and right */
-    {0, '!', "p", NULL},             /* soft reset */
-    {0, '"', "q", NULL},             /* character protection */
-    {0, '#', "{}pqPQ", NULL},        /* stacks of SGR and colours */
-    {0, '$', "prtvxz{", NULL},       /* DECRQM; rectangles: change, copy, fill, erase */
-    {0, '*', "x", NULL},             /* extent of the rectangle changes */
-    {0, '\'', "}~", NULL},           /* columns */
+    {0, ' ', "q@A", NULL},     /* cursor shape; shift left and right */
+    {0, '!', "p", NULL},       /* soft reset */
+    {0, '"', "q", NULL},       /* character protection */
+    {0, '#', "{}pqPQ", NULL},  /* stacks of SGR and colours */
+    {0, '$', "prtvxz{", NULL}, /* DECRQM; rectangles: change, copy, fill, erase */
+    {0, '*', "x", NULL},       /* extent of the rectangle changes */
+    {0, '\'', "}~", NULL},     /* columns */
     {'?', 0, "hlsr", private_mode},
     {'?', 0, "JK", NULL},
-    {'?', 0, "W", NULL},             /* tab stops every 8 columns */
+    {'?', 0, "W", NULL}, /* tab stops every 8 columns */
     {'?', 0, "n", private_report},
-    {'?', 0, "mu", NULL},            /* queries of modifyOtherKeys and the kitty keyboard */
+    {'?', 0, "mu", NULL}, /* queries of modifyOtherKeys and the kitty keyboard */
     {'?', '$', "p", NULL},
-    {'>', 0, "mn", NULL},            /* modifyOtherKeys */
-    {'>', 0, "cq", no_params},       /* DA2, XTVERSION */
+    {'>', 0, "mn", NULL},      /* modifyOtherKeys */
+    {'>', 0, "cq", no_params}, /* DA2, XTVERSION */
     {'>', 0, "u", NULL},
     {'<', 0, "u", NULL},
     {'=', 0, "u", NULL},
@@ -287,13 +287,12 @@ static const struct {
     const char *number;
     bool (*check)(struct span rest); /* what follows "number;" */
 } osc_rules[] = {
-    {"0", osc_title},      {"1", osc_title},    {"2", osc_title},    {"4", osc_colour},   {"5", osc_colour},
-    {"7", osc_directory},  {"8", osc_link},     {"9", osc_notify},   {"10", osc_colour},  {"11", osc_colour},
-    {"12", osc_colour},    {"13", osc_colour},  {"14", osc_colour},  {"15", osc_colour},  {"16", osc_colour},
-    {"17", osc_colour},    {"18", osc_colour},  {"19", osc_colour},  {"104", osc_colour}, {"105", osc_colour},
-    {"110", osc_colour},   {"111", osc_colour}, {"112", osc_colour}, {"113", osc_colour}, {"114", osc_colour},
-    {"115", osc_colour},   {"116", osc_colour}, {"117", osc_colour}, {"118", osc_colour}, {"119", osc_colour},
-    {"133", osc_prompt},   {"777", osc_urxvt},
+    {"0", osc_title},    {"1", osc_title},    {"2", osc_title},    {"4", osc_colour},   {"5", osc_colour},   {"7", osc_directory},
+    {"8", osc_link},     {"9", osc_notify},   {"10", osc_colour},  {"11", osc_colour},  {"12", osc_colour},  {"13", osc_colour},
+    {"14", osc_colour},  {"15", osc_colour},  {"16", osc_colour},  {"17", osc_colour},  {"18", osc_colour},  {"19", osc_colour},
+    {"104", osc_colour}, {"105", osc_colour}, {"110", osc_colour}, {"111", osc_colour}, {"112", osc_colour}, {"113", osc_colour},
+    {"114", osc_colour}, {"115", osc_colour}, {"116", osc_colour}, {"117", osc_colour}, {"118", osc_colour}, {"119", osc_colour},
+    {"133", osc_prompt}, {"777", osc_urxvt},
 };
 
 bool termrule_osc(const uint8_t *s, size_t n) {

@@ -30,7 +30,7 @@ void run_announce_limits(const struct plan *p, const struct cgroup *cg) {
     if (!cpu && !memory && !pids)
         return;
     log_line("limits without a cgroup (%s):%s%s%s", cg->why[0] ? cg->why : "none can be had",
-             memory ? " memory by a watchdog;" : "", cpu ? " CPUs by affinity, whole ones only;" : "",
+             memory ? " memory by watchdog;" : "", cpu ? " CPUs by affinity, whole ones only;" : "",
              pids ? " processes by rlimit" : "");
 }
 

@@ -370,10 +370,22 @@ static const struct probe {
     int args;
     int (*run)(char **arg);
 } probes[] = {
-    {"syscall", 1, do_syscall}, {"list", 0, do_list}, {"clone", 1, do_clone}, {"clone3", 1, do_clone3}, {"int80", 0, do_int80},
-    {"x32", 0, do_x32}, {"ptrace", 1, do_ptrace}, {"process_vm_readv", 2, do_process_vm_readv},
-    {"pidfd_getfd", 2, do_pidfd_getfd}, {"kcmp", 1, do_kcmp}, {"kill", 2, do_kill}, {"tiocsti", 1, do_tiocsti},
-    {"tioclinux", 1, do_tioclinux}, {"setid", 3, do_setid}, {"fds", 0, do_fds}, {"whoami", 0, do_whoami},
+    {"syscall", 1, do_syscall},
+    {"list", 0, do_list},
+    {"clone", 1, do_clone},
+    {"clone3", 1, do_clone3},
+    {"int80", 0, do_int80},
+    {"x32", 0, do_x32},
+    {"ptrace", 1, do_ptrace},
+    {"process_vm_readv", 2, do_process_vm_readv},
+    {"pidfd_getfd", 2, do_pidfd_getfd},
+    {"kcmp", 1, do_kcmp},
+    {"kill", 2, do_kill},
+    {"tiocsti", 1, do_tiocsti},
+    {"tioclinux", 1, do_tioclinux},
+    {"setid", 3, do_setid},
+    {"fds", 0, do_fds},
+    {"whoami", 0, do_whoami},
 };
 
 int main(int argc, char **argv) {

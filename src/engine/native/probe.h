@@ -24,8 +24,8 @@ enum { SWITCH_ABSENT = -1, NOT_TRIED = 1 };
 
 struct native_facts {
     bool root;
-    bool stuck;     /* root that can become nobody else: lacks CAP_SETUID and the like */
-    bool root_owns; /* the current directory: without user namespaces the command would have to be root */
+    bool stuck;               /* root that can become nobody else: lacks CAP_SETUID and the like */
+    bool root_owns;           /* the current directory: without user namespaces the command would have to be root */
     int init, scope;          /* bawn-init and bawn-scope: 0 if found and executable, or -errno */
     int memfd;                /* memory for the message to bawn-init: 0 or -errno */
     int seccomp;              /* a filter was installed: 0 or -errno */

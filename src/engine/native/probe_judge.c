@@ -171,8 +171,9 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
         return;
     }
     if (f->root && f->stuck) {
-        refuse(s, "give root CAP_SETUID, CAP_SETGID and CAP_CHOWN, or run Bawn as the owner of the workspace",
-               "root here cannot become the owner of the workspace, and without user namespaces the command would have to be root");
+        refuse(
+            s, "give root CAP_SETUID, CAP_SETGID and CAP_CHOWN, or run Bawn as the owner of the workspace",
+            "root here cannot become the owner of the workspace, and without user namespaces the command would have to be root");
         return;
     }
     if (f->launch < 0 && !f->launch_userns) {

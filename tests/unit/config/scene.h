@@ -80,18 +80,22 @@ static inline void scene_write(struct scene *sc, const char *name, const char *t
 #define POLICY "policy.json"
 
 static inline int scene_load(struct scene *sc) {
-    const struct settings_sources src = {.flags = &sc->flags, .agent = sc->agent, .workspace = sc->workspace, .home = sc->home,
-                                         .environ_ = sc->environ_, .org_policy = sc->policy};
+    const struct settings_sources src = {.flags = &sc->flags,
+                                         .agent = sc->agent,
+                                         .workspace = sc->workspace,
+                                         .home = sc->home,
+                                         .environ_ = sc->environ_,
+                                         .org_policy = sc->policy};
 
     settings_done(&sc->s);
     sc->err = (struct err){0};
     return settings_load(&src, &sc->s, &sc->err);
 }
 
-#define LOAD(sc)                            \
-    do {                                    \
-        if (scene_load(sc) < 0)             \
-            fail_msg("%s", (sc)->err.msg);  \
+#define LOAD(sc)                           \
+    do {                                   \
+        if (scene_load(sc) < 0)            \
+            fail_msg("%s", (sc)->err.msg); \
     } while (0)
 
 static inline void has_text(const char *text, const char *part) {

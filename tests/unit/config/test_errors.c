@@ -41,7 +41,8 @@ static const struct {
     {SANDBOX("{\"engines\": [\"native\"]}"), "unknown key 'sandbox.engines' (did you mean 'engine'?)"},
     {S("{\"agent\": {\"a\": {\"sandbox\": {\"netwrok\": 1}}}}"), "unknown key 'agent.a.sandbox.netwrok'"},
     {S("{\"agent\": {\"a\": {\"sandbax\": {}}}}"), "unknown key 'agent.a.sandbax' (did you mean 'sandbox'?)"},
-    {SANDBOX("{\"mounts\": {\"extra\": [{\"frm\": \"/a\"}]}}"), "unknown key 'sandbox.mounts.extra[0].frm' (did you mean 'from'?)"},
+    {SANDBOX("{\"mounts\": {\"extra\": [{\"frm\": \"/a\"}]}}"),
+     "unknown key 'sandbox.mounts.extra[0].frm' (did you mean 'from'?)"},
     /* wrong types */
     {S("{\"sandbox\": []}"), "sandbox: must be an object, not an array"},
     {S("{\"agent\": 1}"), "agent: must be an object of agents, not a number"},
@@ -55,7 +56,8 @@ static const struct {
     {SANDBOX("{\"resources\": {\"pids\": 2.5}}"), "sandbox.resources.pids: must be a whole number"},
     {SANDBOX("{\"resources\": {\"timeout\": 30}}"), "sandbox.resources.timeout: must be a string, not a number"},
     {SANDBOX("{\"mounts\": []}"), "sandbox.mounts: must be an object, not an array"},
-    {SANDBOX("{\"mounts\": {\"workspace_writable\": 1}}"), "sandbox.mounts.workspace_writable: must be true or false, not a number"},
+    {SANDBOX("{\"mounts\": {\"workspace_writable\": 1}}"),
+     "sandbox.mounts.workspace_writable: must be true or false, not a number"},
     {SANDBOX("{\"mounts\": {\"extra\": {}}}"), "sandbox.mounts.extra: must be an array of {from, to, mode}, not an object"},
     {SANDBOX("{\"mounts\": {\"extra\": [\"/a\"]}}"), "sandbox.mounts.extra[0]: must be an object"},
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": 1}]}}"), "sandbox.mounts.extra[0].from: must be a string"},
@@ -100,7 +102,8 @@ static const struct {
     {SANDBOX("{\"env\": {\"1A\": \"x\"}}"), "'1A' is not the name of a variable"},
     {SANDBOX("{\"profile\": \"x/y\"}"), "sandbox.profile: "},
     /* contradictions */
-    {SANDBOX("{\"engine\": \"native\", \"runtime\": \"docker\"}"), "sandbox.runtime: says the same thing as another key here ('engine')"},
+    {SANDBOX("{\"engine\": \"native\", \"runtime\": \"docker\"}"),
+     "sandbox.runtime: says the same thing as another key here ('engine')"},
     {SANDBOX("{\"enabled\": true, \"mode\": \"require\"}"), "sandbox.mode: says the same thing"},
     {SANDBOX("{\"enabled\": true, \"runtime\": \"none\"}"), "engine 'none' means no sandbox"},
     /* mounts */
@@ -111,10 +114,12 @@ static const struct {
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"~root/b\"}]}}"), "must be absolute"},
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/\"}]}}"), "mounting '/' into a sandbox is not allowed"},
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/./\", \"to\": \"/a\"}]}}"), "mounting '/' into a sandbox is not allowed"},
-    {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"//proc/1\", \"to\": \"/a\"}]}}"), "mounting '/proc/1' into a sandbox is not allowed"},
+    {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"//proc/1\", \"to\": \"/a\"}]}}"),
+     "mounting '/proc/1' into a sandbox is not allowed"},
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/a\", \"to\": \"/\"}]}}"), "mounting over '/' is not allowed"},
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/a\", \"to\": \"/./usr/\"}]}}"), "mounting over '/usr' is not allowed"},
-    {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/a\", \"to\": \"/proc/sys\"}]}}"), "mounting over '/proc/sys' is not allowed"},
+    {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/a\", \"to\": \"/proc/sys\"}]}}"),
+     "mounting over '/proc/sys' is not allowed"},
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/a\", \"to\": \"/dev\"}]}}"), "mounting over '/dev' is not allowed"},
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/a\", \"to\": \"/sys\"}]}}"), "mounting over '/sys' is not allowed"},
     {SANDBOX("{\"mounts\": {\"extra\": [{\"from\": \"/a\", \"mode\": \"rx\"}]}}"), "'rx' is not known (one of: ro, rw)"},
@@ -245,7 +250,8 @@ static void test_bad_environment(void **state) {
     static const struct {
         const char *variable, *message;
     } table[] = {
-        {"BAWN_SANDBOX=dokcer", "BAWN_SANDBOX (true, false, require or an engine): 'dokcer' is not an engine (did you mean 'docker'?)"},
+        {"BAWN_SANDBOX=dokcer",
+         "BAWN_SANDBOX (true, false, require or an engine): 'dokcer' is not an engine (did you mean 'docker'?)"},
         {"BAWN_PROFILE=nope", "there is no profile 'nope'"},
         {"BAWN_PROFILE=a b", "BAWN_PROFILE: 'a b' is not the name"},
         {"BAWN_SANDBOX_IMAGE=-x", "BAWN_SANDBOX_IMAGE: '-x' is not the name of an image"},
@@ -312,11 +318,20 @@ static void test_planted_file_as_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE_TEST(test_user_file),      SCENE_TEST(test_project_file),    SCENE_TEST(test_profile_file),
-        SCENE_TEST(test_deep_nesting),   SCENE_TEST(test_ten_megabytes),   SCENE_TEST(test_too_many_agents),
-        SCENE_TEST(test_bad_flags),      SCENE_TEST(test_bad_list_flags),  SCENE_TEST(test_bad_environment),
-        SCENE_TEST(test_planted_symlink), SCENE_TEST(test_planted_symlinked_folder), SCENE_TEST(test_planted_fifo),
-        SCENE_TEST(test_planted_directory), SCENE_TEST(test_planted_file_as_folder),
+        SCENE_TEST(test_user_file),
+        SCENE_TEST(test_project_file),
+        SCENE_TEST(test_profile_file),
+        SCENE_TEST(test_deep_nesting),
+        SCENE_TEST(test_ten_megabytes),
+        SCENE_TEST(test_too_many_agents),
+        SCENE_TEST(test_bad_flags),
+        SCENE_TEST(test_bad_list_flags),
+        SCENE_TEST(test_bad_environment),
+        SCENE_TEST(test_planted_symlink),
+        SCENE_TEST(test_planted_symlinked_folder),
+        SCENE_TEST(test_planted_fifo),
+        SCENE_TEST(test_planted_directory),
+        SCENE_TEST(test_planted_file_as_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,10 +5,11 @@ static void test_clamps_everything(void **state) {
     struct scene *sc = *state;
     char *mounts[] = {(char[]){"/a:/a:rw"}, (char[]){"/b"}, NULL};
 
-    scene_write(sc, POLICY,
-                "{\"floor\": {\"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"2g\", \"timeout\": \"1h\"},"
-                " \"network\": \"limited\", \"sshAgent\": \"auto\", \"keep_alive\": false, \"bypass_tools\": [\"t\"],"
-                " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"extra\": [{\"from\": \"/b\"}, {\"from\": \"/a\"}]}}}");
+    scene_write(
+        sc, POLICY,
+        "{\"floor\": {\"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"2g\", \"timeout\": \"1h\"},"
+        " \"network\": \"limited\", \"sshAgent\": \"auto\", \"keep_alive\": false, \"bypass_tools\": [\"t\"],"
+        " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"extra\": [{\"from\": \"/b\"}, {\"from\": \"/a\"}]}}}");
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"keep_alive\": true, \"bypass_tools\": [\"t\", \"u\"], \"network\": \"full\"}}");
     sc->flags = (struct settings_flags){.memory = "64g", .swap = "1g", .ssh_agent = "on", .mounts = {mounts, 2, 3}};
     LOAD(sc);
@@ -37,7 +38,9 @@ static void test_clamps_everything(void **state) {
 static void test_leaves_what_is_below(void **state) {
     struct scene *sc = *state;
 
-    scene_write(sc, POLICY, "{\"$schema\": \"x\", \"floor\": {\"resources\": {\"memory\": \"8g\", \"timeout\": \"2h\"}, \"network\": \"full\"}}");
+    scene_write(
+        sc, POLICY,
+        "{\"$schema\": \"x\", \"floor\": {\"resources\": {\"memory\": \"8g\", \"timeout\": \"2h\"}, \"network\": \"full\"}}");
     sc->flags = (struct settings_flags){.memory = "2g", .timeout = "1h"};
     LOAD(sc);
     assert_int_equal(sc->s.memory, 2ull << 30);
@@ -167,10 +170,16 @@ static void test_policy_that_is_no_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE_TEST(test_clamps_everything),  SCENE_TEST(test_leaves_what_is_below), SCENE_TEST(test_unlimited_is_clamped),
-        SCENE_TEST(test_no_sandbox_is_refused), SCENE_TEST(test_require),           SCENE_TEST(test_engines),
-        SCENE_TEST(test_bad_policy_refuses), SCENE_TEST(test_policy_that_others_can_write),
-        SCENE_TEST(test_policy_of_a_stranger), SCENE_TEST(test_policy_that_is_no_file),
+        SCENE_TEST(test_clamps_everything),
+        SCENE_TEST(test_leaves_what_is_below),
+        SCENE_TEST(test_unlimited_is_clamped),
+        SCENE_TEST(test_no_sandbox_is_refused),
+        SCENE_TEST(test_require),
+        SCENE_TEST(test_engines),
+        SCENE_TEST(test_bad_policy_refuses),
+        SCENE_TEST(test_policy_that_others_can_write),
+        SCENE_TEST(test_policy_of_a_stranger),
+        SCENE_TEST(test_policy_that_is_no_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,10 @@
 
 #include "config/locate.h"
 
-#define K(name) {.key = name}
-#define I(n) {.index = n}
+#define K(name) \
+    { .key = name }
+#define I(n) \
+    { .index = n }
 
 static void test_table(void **state) {
     static const struct {
@@ -42,7 +44,8 @@ static void test_table(void **state) {
 
 /* Bytes that never passed a parser: any answer is fine as long as nothing is read past the end. */
 static void test_broken_text(void **state) {
-    static const char *const texts[] = {"", "{", "{\"a", "{\"a\\", "{\"a\":", "{\"b\":[", "{\"b\":1", "{\"\\u00", "{\"\\u0000\":1}", "[", "nonsense"};
+    static const char *const texts[] = {
+        "", "{", "{\"a", "{\"a\\", "{\"a\":", "{\"b\":[", "{\"b\":1", "{\"\\u00", "{\"\\u0000\":1}", "[", "nonsense"};
     const struct step path[] = {K("a"), I(3)};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

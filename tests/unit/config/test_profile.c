@@ -100,8 +100,8 @@ static void test_names(void **state) {
 
 static void test_good_names(void **state) {
     static const char *const good[] = {"dev", "a", "A-b_c.9"};
-    static const char *const bad[] = {"", ".", "..", ".x", "a/b", "a b", "\xc3\xa4",
-                                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    static const char *const bad[] = {
+        "", ".", "..", ".x", "a/b", "a b", "\xc3\xa4", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
 
     for (size_t i = 0; i < ARRAY_LEN(good); i++)
         assert_true(profile_name_is_good(good[i]));
@@ -141,9 +141,14 @@ static void test_home(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE_TEST(test_written_at_first_use), SCENE_TEST(test_never_overwritten), SCENE_TEST(test_works_without_a_folder),
-        SCENE_TEST(test_dangling_symlink),     SCENE_TEST(test_names),             SCENE_TEST(test_publish),
-        cmocka_unit_test(test_good_names),     cmocka_unit_test(test_home),
+        SCENE_TEST(test_written_at_first_use),
+        SCENE_TEST(test_never_overwritten),
+        SCENE_TEST(test_works_without_a_folder),
+        SCENE_TEST(test_dangling_symlink),
+        SCENE_TEST(test_names),
+        SCENE_TEST(test_publish),
+        cmocka_unit_test(test_good_names),
+        cmocka_unit_test(test_home),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,9 +74,10 @@ static void test_openat2_is_hidden(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE_TEST(test_plain), SCENE_TEST(test_symlinks), SCENE_TEST(test_file_as_folder),
-        cmocka_unit_test(test_openat2_is_hidden), /* from here on for the whole process */
-        SCENE_TEST(test_plain), SCENE_TEST(test_symlinks), SCENE_TEST(test_file_as_folder),
+        SCENE_TEST(test_plain),          SCENE_TEST(test_symlinks),
+        SCENE_TEST(test_file_as_folder), cmocka_unit_test(test_openat2_is_hidden), /* from here on for the whole process */
+        SCENE_TEST(test_plain),          SCENE_TEST(test_symlinks),
+        SCENE_TEST(test_file_as_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

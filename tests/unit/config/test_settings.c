@@ -110,12 +110,13 @@ static void test_seed_001(void **state) {
     struct scene *sc = *state;
     char from[128];
 
-    scene_write(sc, "home/.config/bawn/profiles/mine.json",
-                "{\"engine\": \"podman\", \"image\": \"ghcr.io/vybestack/llxprt-code/sandbox:0.9.0\","
-                " \"resources\": {\"cpus\": 4, \"memory\": \"8g\", \"pids\": 512, \"swap\": \"1g\", \"disk\": \"512m\", \"timeout\": \"90s\"},"
-                " \"network\": \"on\", \"sshAgent\": \"on\","
-                " \"mounts\": [{\"from\": \"~/data/\"}, {\"from\": \"/srv//x\", \"to\": \"/y\", \"mode\": \"rw\"}],"
-                " \"env\": {\"A\": \"b\", \"C\": null}}");
+    scene_write(
+        sc, "home/.config/bawn/profiles/mine.json",
+        "{\"engine\": \"podman\", \"image\": \"ghcr.io/vybestack/llxprt-code/sandbox:0.9.0\","
+        " \"resources\": {\"cpus\": 4, \"memory\": \"8g\", \"pids\": 512, \"swap\": \"1g\", \"disk\": \"512m\", \"timeout\": \"90s\"},"
+        " \"network\": \"on\", \"sshAgent\": \"on\","
+        " \"mounts\": [{\"from\": \"~/data/\"}, {\"from\": \"/srv//x\", \"to\": \"/y\", \"mode\": \"rw\"}],"
+        " \"env\": {\"A\": \"b\", \"C\": null}}");
     sc->flags.profile = "mine";
     LOAD(sc);
     assert_string_equal(sc->s.profile, "mine");
@@ -247,10 +248,14 @@ static void test_environment_switch(void **state) {
         enum sandbox_mode mode;
         const char *engine;
     } table[] = {
-        {"BAWN_SANDBOX=true", MODE_AUTO, "auto"},     {"BAWN_SANDBOX=false", MODE_OFF, "none"},
-        {"BAWN_SANDBOX=require", MODE_REQUIRE, "auto"}, {"BAWN_SANDBOX=docker", MODE_AUTO, "docker"},
-        {"BAWN_SANDBOX=none", MODE_OFF, "none"},      {"BAWN_SANDBOX=", MODE_AUTO, "auto"},
-        {"SANDBOX_FLAGS=--security-opt label=disable", MODE_AUTO, "auto"}, {"SANDBOX_SET_UID_GID=true", MODE_AUTO, "auto"},
+        {"BAWN_SANDBOX=true", MODE_AUTO, "auto"},
+        {"BAWN_SANDBOX=false", MODE_OFF, "none"},
+        {"BAWN_SANDBOX=require", MODE_REQUIRE, "auto"},
+        {"BAWN_SANDBOX=docker", MODE_AUTO, "docker"},
+        {"BAWN_SANDBOX=none", MODE_OFF, "none"},
+        {"BAWN_SANDBOX=", MODE_AUTO, "auto"},
+        {"SANDBOX_FLAGS=--security-opt label=disable", MODE_AUTO, "auto"},
+        {"SANDBOX_SET_UID_GID=true", MODE_AUTO, "auto"},
     };
     struct scene *sc = *state;
 
@@ -317,8 +322,9 @@ static void test_lists_add_up(void **state) {
     char *env[] = {(char[]){"B=flag=1"}, (char[]){"HOSTS"}, NULL};
     struct scene *sc = *state;
 
-    scene_write(sc, USER_FILE,
-                "{\"sandbox\": {\"mounts\": {\"extra\": [{\"from\": \"/a\", \"to\": \"/in\"}]}, \"env\": {\"A\": \"user\", \"B\": \"user\"}}}");
+    scene_write(
+        sc, USER_FILE,
+        "{\"sandbox\": {\"mounts\": {\"extra\": [{\"from\": \"/a\", \"to\": \"/in\"}]}, \"env\": {\"A\": \"user\", \"B\": \"user\"}}}");
     sc->flags.mounts = (struct strv){mounts, 3, 4};
     sc->flags.env = (struct strv){env, 2, 3};
     LOAD(sc);
@@ -339,8 +345,16 @@ static void test_lists_add_up(void **state) {
 static void test_all_flags(void **state) {
     struct scene *sc = *state;
 
-    sc->flags = (struct settings_flags){.engine = "podman", .image = "i", .cpus = "0.5", .memory = "512m", .swap = "1g", .pids = "9",
-                                        .disk = "unlimited", .timeout = "1h", .network = "limited", .ssh_agent = "on",
+    sc->flags = (struct settings_flags){.engine = "podman",
+                                        .image = "i",
+                                        .cpus = "0.5",
+                                        .memory = "512m",
+                                        .swap = "1g",
+                                        .pids = "9",
+                                        .disk = "unlimited",
+                                        .timeout = "1h",
+                                        .network = "limited",
+                                        .ssh_agent = "on",
                                         .workspace_mode = "ro"};
     LOAD(sc);
     assert_string_equal(sc->s.engine, "podman");
@@ -377,14 +391,22 @@ static void test_print_and_read_back(void **state) {
         enum setting id;
         const char *text, *json, *shown;
     } table[] = {
-        {SETTING_MEMORY, "4096m", "\"4g\"", "4g"},       {SETTING_MEMORY, "1.5g", "\"1536m\"", "1536m"},
-        {SETTING_MEMORY, "1048577", "\"1048577\"", "1048577"}, {SETTING_DISK, "1024t", "\"1024t\"", "1024t"},
-        {SETTING_DISK, "unlimited", "null", "unlimited"}, {SETTING_SWAP, "0", "\"0\"", "0"},
-        {SETTING_TIMEOUT, "120s", "\"2m\"", "2m"},       {SETTING_TIMEOUT, "1500ms", "\"1500ms\"", "1500ms"},
-        {SETTING_TIMEOUT, "unlimited", "null", "unlimited"}, {SETTING_CPUS, "0.5", "0.500", "0.500"},
-        {SETTING_CPUS, "16", "16", "16"},                {SETTING_PIDS, "64", "64", "64"},
-        {SETTING_NETWORK, "on", "\"full\"", "full"},     {SETTING_NETWORK, "off", "\"none\"", "none"},
-        {SETTING_SSH_AGENT, "auto", "\"auto\"", "auto"}, {SETTING_ENABLED, "require", "\"require\"", "require"},
+        {SETTING_MEMORY, "4096m", "\"4g\"", "4g"},
+        {SETTING_MEMORY, "1.5g", "\"1536m\"", "1536m"},
+        {SETTING_MEMORY, "1048577", "\"1048577\"", "1048577"},
+        {SETTING_DISK, "1024t", "\"1024t\"", "1024t"},
+        {SETTING_DISK, "unlimited", "null", "unlimited"},
+        {SETTING_SWAP, "0", "\"0\"", "0"},
+        {SETTING_TIMEOUT, "120s", "\"2m\"", "2m"},
+        {SETTING_TIMEOUT, "1500ms", "\"1500ms\"", "1500ms"},
+        {SETTING_TIMEOUT, "unlimited", "null", "unlimited"},
+        {SETTING_CPUS, "0.5", "0.500", "0.500"},
+        {SETTING_CPUS, "16", "16", "16"},
+        {SETTING_PIDS, "64", "64", "64"},
+        {SETTING_NETWORK, "on", "\"full\"", "full"},
+        {SETTING_NETWORK, "off", "\"none\"", "none"},
+        {SETTING_SSH_AGENT, "auto", "\"auto\"", "auto"},
+        {SETTING_ENABLED, "require", "\"require\"", "require"},
         {SETTING_IMAGE, "a:b", "\"a:b\"", "a:b"},
     };
     struct scene *sc = *state;
@@ -412,12 +434,23 @@ static void test_every_setting_has_a_row(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE_TEST(test_nothing_said),      SCENE_TEST(test_no_home_no_workspace), SCENE_TEST(test_seed_004),
-        SCENE_TEST(test_seed_004_agents),   SCENE_TEST(test_seed_001),             SCENE_TEST(test_built_in_profiles),
-        SCENE_TEST(test_precedence),        SCENE_TEST(test_profile_rank),         SCENE_TEST(test_profile_by_path),
-        SCENE_TEST(test_environment_switch), SCENE_TEST(test_flags_beat_switch),   SCENE_TEST(test_enabled_keeps_require),
-        SCENE_TEST(test_lists_add_up),      SCENE_TEST(test_all_flags),            SCENE_TEST(test_xdg_config_home),
-        SCENE_TEST(test_print_and_read_back), SCENE_TEST(test_every_setting_has_a_row),
+        SCENE_TEST(test_nothing_said),
+        SCENE_TEST(test_no_home_no_workspace),
+        SCENE_TEST(test_seed_004),
+        SCENE_TEST(test_seed_004_agents),
+        SCENE_TEST(test_seed_001),
+        SCENE_TEST(test_built_in_profiles),
+        SCENE_TEST(test_precedence),
+        SCENE_TEST(test_profile_rank),
+        SCENE_TEST(test_profile_by_path),
+        SCENE_TEST(test_environment_switch),
+        SCENE_TEST(test_flags_beat_switch),
+        SCENE_TEST(test_enabled_keeps_require),
+        SCENE_TEST(test_lists_add_up),
+        SCENE_TEST(test_all_flags),
+        SCENE_TEST(test_xdg_config_home),
+        SCENE_TEST(test_print_and_read_back),
+        SCENE_TEST(test_every_setting_has_a_row),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,17 +11,18 @@ static void note_has(const struct scene *sc, const char *part) {
     fail_msg("no note says '%s'", part);
 }
 
-static const char wide[] = "{\n"
-                           "  \"sandbox\": {\n"
-                           "    \"runtime\": \"docker\", \"image\": \"evil\",\n"
-                           "    \"network\": \"full\",\n"
-                           "    \"sshAgent\": \"on\",\n"
-                           "    \"resources\": {\"memory\": \"unlimited\", \"cpus\": 64, \"pids\": 9999, \"swap\": \"1g\", \"disk\": \"1t\"},\n"
-                           "    \"mounts\": {\"extra\": [{\"from\": \"~/.ssh\"}]},\n"
-                           "    \"env\": {\"LD_PRELOAD\": \"/x\"},\n"
-                           "    \"bypass_tools\": [\"bash\"], \"keep_alive\": true, \"enabled\": false\n"
-                           "  }\n"
-                           "}\n";
+static const char wide[] =
+    "{\n"
+    "  \"sandbox\": {\n"
+    "    \"runtime\": \"docker\", \"image\": \"evil\",\n"
+    "    \"network\": \"full\",\n"
+    "    \"sshAgent\": \"on\",\n"
+    "    \"resources\": {\"memory\": \"unlimited\", \"cpus\": 64, \"pids\": 9999, \"swap\": \"1g\", \"disk\": \"1t\"},\n"
+    "    \"mounts\": {\"extra\": [{\"from\": \"~/.ssh\"}]},\n"
+    "    \"env\": {\"LD_PRELOAD\": \"/x\"},\n"
+    "    \"bypass_tools\": [\"bash\"], \"keep_alive\": true, \"enabled\": false\n"
+    "  }\n"
+    "}\n";
 
 static void test_untrusted_cannot_widen(void **state) {
     struct scene *sc = *state;
@@ -53,13 +54,15 @@ static void test_untrusted_cannot_widen(void **state) {
 static void test_untrusted_can_narrow(void **state) {
     struct scene *sc = *state;
 
-    scene_write(sc, USER_FILE, "{\"sandbox\": {\"network\": \"full\", \"sshAgent\": \"on\", \"keep_alive\": true, \"enabled\": false,"
-                               " \"bypass_tools\": [\"a\", \"b\"], \"resources\": {\"swap\": \"1g\", \"disk\": \"unlimited\"}}}");
-    scene_write(sc, PROJECT,
-                "{\"sandbox\": {\"mode\": \"require\", \"runtime\": \"gvisor\", \"network\": \"limited\", \"sshAgent\": \"auto\","
-                " \"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"1g\", \"timeout\": \"1h\"},"
-                " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"extra\": []}, \"env\": {},"
-                " \"bypass_tools\": [\"b\"], \"keep_alive\": false}}");
+    scene_write(sc, USER_FILE,
+                "{\"sandbox\": {\"network\": \"full\", \"sshAgent\": \"on\", \"keep_alive\": true, \"enabled\": false,"
+                " \"bypass_tools\": [\"a\", \"b\"], \"resources\": {\"swap\": \"1g\", \"disk\": \"unlimited\"}}}");
+    scene_write(
+        sc, PROJECT,
+        "{\"sandbox\": {\"mode\": \"require\", \"runtime\": \"gvisor\", \"network\": \"limited\", \"sshAgent\": \"auto\","
+        " \"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"1g\", \"timeout\": \"1h\"},"
+        " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"extra\": []}, \"env\": {},"
+        " \"bypass_tools\": [\"b\"], \"keep_alive\": false}}");
     LOAD(sc);
     assert_int_equal(sc->s.notes.len, 0);
     assert_int_equal(sc->s.mode, MODE_REQUIRE);
@@ -248,18 +251,27 @@ static void test_torn_records(void **state) {
     char file[128];
 
     snprintf(file, sizeof file, "%s/trust", sc->top);
-    scene_write(sc, "trust", "short\n\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
-                             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa /a");
+    scene_write(sc, "trust",
+                "short\n\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa /a");
     assert_true(trusted(sc, file, "/a", A_HASH));
     assert_false(trusted(sc, file, "", A_HASH));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE_TEST(test_untrusted_cannot_widen), SCENE_TEST(test_untrusted_can_narrow),  SCENE_TEST(test_untrusted_profile),
-        SCENE_TEST(test_project_profile_by_path), SCENE_TEST(test_agent_in_project_is_project), SCENE_TEST(test_trusted_until_changed),
-        SCENE_TEST(test_trust_does_not_move),    SCENE_TEST(test_trust_through_symlink), SCENE_TEST(test_records),
-        SCENE_TEST(test_forged_record),          SCENE_TEST(test_records_of_others),     SCENE_TEST(test_torn_records),
+        SCENE_TEST(test_untrusted_cannot_widen),
+        SCENE_TEST(test_untrusted_can_narrow),
+        SCENE_TEST(test_untrusted_profile),
+        SCENE_TEST(test_project_profile_by_path),
+        SCENE_TEST(test_agent_in_project_is_project),
+        SCENE_TEST(test_trusted_until_changed),
+        SCENE_TEST(test_trust_does_not_move),
+        SCENE_TEST(test_trust_through_symlink),
+        SCENE_TEST(test_records),
+        SCENE_TEST(test_forged_record),
+        SCENE_TEST(test_records_of_others),
+        SCENE_TEST(test_torn_records),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

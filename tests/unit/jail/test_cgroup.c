@@ -427,13 +427,20 @@ static void test_partial_mount(void **state) {
         skip();
     }
     v2 = real->unified;
-    snprintf(mountinfo, sizeof mountinfo, "31 23 0:28 / /sys rw - sysfs sysfs rw\n36 31 0:33 /docker/abc %s rw - %s x rw,%s\n", real->path,
-             v2 ? "cgroup2" : "cgroup", real->controllers & CGROUP_PIDS ? "pids" : real->controllers & CGROUP_CPU ? "cpu" : "memory");
+    snprintf(mountinfo, sizeof mountinfo, "31 23 0:28 / /sys rw - sysfs sysfs rw\n36 31 0:33 /docker/abc %s rw - %s x rw,%s\n",
+             real->path, v2 ? "cgroup2" : "cgroup",
+             real->controllers & CGROUP_PIDS  ? "pids"
+             : real->controllers & CGROUP_CPU ? "cpu"
+                                              : "memory");
     for (int i = 0; i < 2; i++) {
         char own[256];
 
         snprintf(own, sizeof own, "%d:%s:/docker/abc%s\n", v2 ? 0 : 5,
-                 v2 ? "" : real->controllers & CGROUP_PIDS ? "pids" : real->controllers & CGROUP_CPU ? "cpu" : "memory", i ? "d" : "");
+                 v2                                ? ""
+                 : real->controllers & CGROUP_PIDS ? "pids"
+                 : real->controllers & CGROUP_CPU  ? "cpu"
+                                                   : "memory",
+                 i ? "d" : "");
         cgroup_locate(&found, NULL, own, mountinfo);
         assert_int_equal(found.n, i ? 0 : 1); /* abcd is not below abc */
         if (i == 0)

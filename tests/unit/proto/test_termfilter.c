@@ -43,15 +43,73 @@ static void expect_dropped(const char *sequence) {
 }
 
 static const char *const passed[] = {
-    "plain text\r\n\ttab\b\a", "grüße 漢字 🙂", "\x1b[0;1;38;2;1;2;3m", "\x1b[4:3m", "\x1b[2J", "\x1b[10;20H", "\x1b[?1049h",
-    "\x1b[?1049;2004l", "\x1b[?1000;1006h", "\x1b[?25l", "\x1b[?2026$p", "\x1b[4h", "\x1b[1;24r", "\x1b[2 q", "\x1b[!p",
-    "\x1b[c", "\x1b[0c", "\x1b[>c", "\x1b[>0q", "\x1b[6n", "\x1b[5n", "\x1b[?6n", "\x1b[22;0t", "\x1b[23;2;1t", "\x1b[18t",
-    "\x1b[14;2t", "\x1b[>4;2m", "\x1b[?4m", "\x1b[>1u", "\x1b[<u", "\x1b[=1;1u", "\x1b[?u", "\x1b[3b", "\x1b[1;1;5;5$x",
-    "\x1b" "7", "\x1b" "8", "\x1b=", "\x1b>", "\x1b" "c", "\x1bM", "\x1b(0lqk\x1b(B", "\x1b#8", "\x0e\x0f",
-    "\x1b]0;title\a", "\x1b]2;tëxt\x1b\\", "\x1b]4;1;rgb:ff/00/00\x1b\\", "\x1b]4;1;?\a", "\x1b]10;?\a", "\x1b]11;#ffffff\a",
-    "\x1b]104\a", "\x1b]112\a", "\x1b]7;file://host/tmp\a", "\x1b]133;A\a", "\x1b]133;D;0\a",
-    "\x1b]8;id=1;https://example.org/a?b=c\x1b\\link\x1b]8;;\x1b\\", "\x1b]8;;http://x\a", "\x1b]9;done\a", "\x1b]9;4;1;50\a",
-    "\x1b]777;notify;title;body\a", "\x1b[?3;4l", "\x1b[?5W", "\x1b[1 @", "\x1b[#{", "\x1b[?996n",
+    "plain text\r\n\ttab\b\a",
+    "grüße 漢字 🙂",
+    "\x1b[0;1;38;2;1;2;3m",
+    "\x1b[4:3m",
+    "\x1b[2J",
+    "\x1b[10;20H",
+    "\x1b[?1049h",
+    "\x1b[?1049;2004l",
+    "\x1b[?1000;1006h",
+    "\x1b[?25l",
+    "\x1b[?2026$p",
+    "\x1b[4h",
+    "\x1b[1;24r",
+    "\x1b[2 q",
+    "\x1b[!p",
+    "\x1b[c",
+    "\x1b[0c",
+    "\x1b[>c",
+    "\x1b[>0q",
+    "\x1b[6n",
+    "\x1b[5n",
+    "\x1b[?6n",
+    "\x1b[22;0t",
+    "\x1b[23;2;1t",
+    "\x1b[18t",
+    "\x1b[14;2t",
+    "\x1b[>4;2m",
+    "\x1b[?4m",
+    "\x1b[>1u",
+    "\x1b[<u",
+    "\x1b[=1;1u",
+    "\x1b[?u",
+    "\x1b[3b",
+    "\x1b[1;1;5;5$x",
+    "\x1b"
+    "7",
+    "\x1b"
+    "8",
+    "\x1b=",
+    "\x1b>",
+    "\x1b"
+    "c",
+    "\x1bM",
+    "\x1b(0lqk\x1b(B",
+    "\x1b#8",
+    "\x0e\x0f",
+    "\x1b]0;title\a",
+    "\x1b]2;tëxt\x1b\\",
+    "\x1b]4;1;rgb:ff/00/00\x1b\\",
+    "\x1b]4;1;?\a",
+    "\x1b]10;?\a",
+    "\x1b]11;#ffffff\a",
+    "\x1b]104\a",
+    "\x1b]112\a",
+    "\x1b]7;file://host/tmp\a",
+    "\x1b]133;A\a",
+    "\x1b]133;D;0\a",
+    "\x1b]8;id=1;https://example.org/a?b=c\x1b\\link\x1b]8;;\x1b\\",
+    "\x1b]8;;http://x\a",
+    "\x1b]9;done\a",
+    "\x1b]9;4;1;50\a",
+    "\x1b]777;notify;title;body\a",
+    "\x1b[?3;4l",
+    "\x1b[?5W",
+    "\x1b[1 @",
+    "\x1b[#{",
+    "\x1b[?996n",
 };
 
 static void test_drawing_passes(void **state) {
@@ -62,30 +120,129 @@ static void test_drawing_passes(void **state) {
 
 static const char *const dropped[] = {
     /* clipboard, font, files, notifications that run something, property, log file, evaluation */
-    "\x1b]52;c;aGk=\a", "\x1b]52;c;?\x1b\\", "\x1b]50;?\a", "\x1b]1337;File=name=eA==:AAAA\a", "\x1b]9;7;cmd\a", "\x1b]9;6;macro\a",
-    "\x1b]3;prop=x\a", "\x1b]46;/tmp/log\a", "\x1b]51;Eeval\a", "\x1b]99;;x\a", "\x1b]633;E;x\a", "\x1b]777;precmd\a",
-    "\x1b]52;c;YQ\n==\a", "\x1b]052;c;?\a", "\x1b];x\a", "\x1b]\a", "\x1b]lname\x1b\\",
+    "\x1b]52;c;aGk=\a",
+    "\x1b]52;c;?\x1b\\",
+    "\x1b]50;?\a",
+    "\x1b]1337;File=name=eA==:AAAA\a",
+    "\x1b]9;7;cmd\a",
+    "\x1b]9;6;macro\a",
+    "\x1b]3;prop=x\a",
+    "\x1b]46;/tmp/log\a",
+    "\x1b]51;Eeval\a",
+    "\x1b]99;;x\a",
+    "\x1b]633;E;x\a",
+    "\x1b]777;precmd\a",
+    "\x1b]52;c;YQ\n==\a",
+    "\x1b]052;c;?\a",
+    "\x1b];x\a",
+    "\x1b]\a",
+    "\x1b]lname\x1b\\",
     /* links that start a program, directories that are no file URL */
-    "\x1b]8;;file:///etc/passwd\a", "\x1b]8;;javascript:x\a", "\x1b]8;;https://a b\a", "\x1b]8;\a", "\x1b]7;http://x\a",
-    "\x1b]8;;HTTPS://x\a", "\x1b]133;A;$(x)\a", "\x1b]11;a\xc3\xa4\a",
+    "\x1b]8;;file:///etc/passwd\a",
+    "\x1b]8;;javascript:x\a",
+    "\x1b]8;;https://a b\a",
+    "\x1b]8;\a",
+    "\x1b]7;http://x\a",
+    "\x1b]8;;HTTPS://x\a",
+    "\x1b]133;A;$(x)\a",
+    "\x1b]11;a\xc3\xa4\a",
     /* a title must mean the same to every terminal */
-    "\x1b]0;a\xc2\x9c\a", "\x1b]0;a\x9c\a", "\x1b]2;\xff\a", ("\x1b]2;a\xc2\x9b" "20t\x1b\\"),
+    "\x1b]0;a\xc2\x9c\a",
+    "\x1b]0;a\x9c\a",
+    "\x1b]2;\xff\a",
+    ("\x1b]2;a\xc2\x9b"
+     "20t\x1b\\"),
     /* window operations and reports that echo text */
-    "\x1b[20t", "\x1b[21t", "\x1b[;21t", "\x1b[8;50;80t", "\x1b[1t", "\x1b[2t", "\x1b[3;0;0t", "\x1b[11t", "\x1b[24t", "\x1b[t",
-    "\x1b[22;9t", "\x1b[>2t", "\x1b[18;21t",
+    "\x1b[20t",
+    "\x1b[21t",
+    "\x1b[;21t",
+    "\x1b[8;50;80t",
+    "\x1b[1t",
+    "\x1b[2t",
+    "\x1b[3;0;0t",
+    "\x1b[11t",
+    "\x1b[24t",
+    "\x1b[t",
+    "\x1b[22;9t",
+    "\x1b[>2t",
+    "\x1b[18;21t",
     /* printer, checksum, presentation and terminal state, macros, conformance, highlight tracking */
-    "\x1b[i", "\x1b[5i", "\x1b[?4i", "\x1b[1;1;1;1;5;5*y", "\x1b[#y", "\x1b[1$w", "\x1b[1$u", "\x1b[x", "\x1b[1*z", "\x1b[62;1\"p",
-    "\x1b[1;2;3;4;5T", "\x1b[=c", "\x1b[1;2c", "\x1b[15n", "\x1b[?15n", "\x1b[2h", "\x1b[12l", "\x1b[12h", "\x1b[4;2h", "\x1b[h",
-    "\x1b[?2l", "\x1b[?38h", "\x1b[?42h", "\x1b[?46h", "\x1b[?1049;46h", "\x1b[?1001h", "\x1b[?h", "\x1b[?5i", "\x1b[1q",
-    "\x1b[99999999999b", "\x1b[70000b", "\x1b[1?h", "\x1b[??25h", "\x1b[ $p", "\x1b[1 2m",
+    "\x1b[i",
+    "\x1b[5i",
+    "\x1b[?4i",
+    "\x1b[1;1;1;1;5;5*y",
+    "\x1b[#y",
+    "\x1b[1$w",
+    "\x1b[1$u",
+    "\x1b[x",
+    "\x1b[1*z",
+    "\x1b[62;1\"p",
+    "\x1b[1;2;3;4;5T",
+    "\x1b[=c",
+    "\x1b[1;2c",
+    "\x1b[15n",
+    "\x1b[?15n",
+    "\x1b[2h",
+    "\x1b[12l",
+    "\x1b[12h",
+    "\x1b[4;2h",
+    "\x1b[h",
+    "\x1b[?2l",
+    "\x1b[?38h",
+    "\x1b[?42h",
+    "\x1b[?46h",
+    "\x1b[?1049;46h",
+    "\x1b[?1001h",
+    "\x1b[?h",
+    "\x1b[?5i",
+    "\x1b[1q",
+    "\x1b[99999999999b",
+    "\x1b[70000b",
+    "\x1b[1?h",
+    "\x1b[??25h",
+    "\x1b[ $p",
+    "\x1b[1 2m",
     /* strings */
-    "\x1bP$qm\x1b\\", "\x1bP+q544e\x1b\\", "\x1bP1;1|17/41\x1b\\", "\x1bP1;0;0!z41\x1b\\", "\x1bPtmux;x\x1b\\", "\x1bPq#0\x1b\\",
-    "\x1b_Ga=T,t=f;L2V0\x1b\\", "\x1b^x\x1b\\", "\x1bXx\x1b\\", "\x1bktitle\x1b\\", "\x1bP a\nb\x1b\\", "\x1bPtmux;\x1b\x1b]52;c;eA==\a\x1b\\",
+    "\x1bP$qm\x1b\\",
+    "\x1bP+q544e\x1b\\",
+    "\x1bP1;1|17/41\x1b\\",
+    "\x1bP1;0;0!z41\x1b\\",
+    "\x1bPtmux;x\x1b\\",
+    "\x1bPq#0\x1b\\",
+    "\x1b_Ga=T,t=f;L2V0\x1b\\",
+    "\x1b^x\x1b\\",
+    "\x1bXx\x1b\\",
+    "\x1bktitle\x1b\\",
+    "\x1bP a\nb\x1b\\",
+    "\x1bPtmux;\x1b\x1b]52;c;eA==\a\x1b\\",
     /* controls and escapes */
-    "\x05", "\x18", "\x1a", "\x7f", "\x10", "\x11", "\xc2\x9b" , "\xc2\x9d", "\xc2\x80", "\x1b%@", "\x1b%G", "\x1b F", "\x1b G", "\x1bZ", "\x1bn",
-    "\x1b|", "\x1b\\", "\x1bN", "\x1b-A", "\x1b(%5", "\x1b#9", "\x1b$(B", "\x1b[[", "\x1b\x1b\x1b\x1b%G",
+    "\x05",
+    "\x18",
+    "\x1a",
+    "\x7f",
+    "\x10",
+    "\x11",
+    "\xc2\x9b",
+    "\xc2\x9d",
+    "\xc2\x80",
+    "\x1b%@",
+    "\x1b%G",
+    "\x1b F",
+    "\x1b G",
+    "\x1bZ",
+    "\x1bn",
+    "\x1b|",
+    "\x1b\\",
+    "\x1bN",
+    "\x1b-A",
+    "\x1b(%5",
+    "\x1b#9",
+    "\x1b$(B",
+    "\x1b[[",
+    "\x1b\x1b\x1b\x1b%G",
     /* Linux console palette: no terminator, so what follows must not be swallowed */
-    "\x1b]P1ff0000", "\x1b]R",
+    "\x1b]P1ff0000",
+    "\x1b]R",
 };
 
 static void test_reprogramming_is_dropped(void **state) {
@@ -96,14 +253,18 @@ static void test_reprogramming_is_dropped(void **state) {
 
 static void test_controls_are_stripped_from_titles(void **state) {
     (void)state;
-    expect("\x1b]0;a\nb\x05" "c\a", "\x1b]0;abc\a");
+    expect("\x1b]0;a\nb\x05"
+           "c\a",
+           "\x1b]0;abc\a");
 }
 
 static void test_control_inside_csi_ends_it(void **state) {
     (void)state;
     expect("\x1b[2\n1t", "\n1t");
     expect("\x1b[2\x1b[31m1t", "\x1b[31m1t");
-    expect("\x1b[2\x18" "1t", "1t");
+    expect("\x1b[2\x18"
+           "1t",
+           "1t");
 }
 
 static void test_escape_inside_string_starts_anew(void **state) {
@@ -115,7 +276,10 @@ static void test_escape_inside_string_starts_anew(void **state) {
 
 static void test_not_utf8_becomes_replacement(void **state) {
     (void)state;
-    expect("a\x9b" "31m", "a\xef\xbf\xbd" "31m");
+    expect("a\x9b"
+           "31m",
+           "a\xef\xbf\xbd"
+           "31m");
     expect("\xe2\x9bx", "\xef\xbf\xbdx");
     expect("\xed\xa0\x80", "\xef\xbf\xbd");
     expect("\xc3", "\xef\xbf\xbd");
@@ -171,7 +335,7 @@ static size_t random_input(char *in, size_t max, unsigned *seed) {
     for (size_t i = 0; i < n; i++) {
         if (rand_r(seed) % 6 == 0) {
             const char *whole = rand_r(seed) % 2 ? passed[(size_t)rand_r(seed) % ARRAY_LEN(passed)]
-                                                  : dropped[(size_t)rand_r(seed) % ARRAY_LEN(dropped)];
+                                                 : dropped[(size_t)rand_r(seed) % ARRAY_LEN(dropped)];
 
             k = MIN_OF(strlen(whole), n - i);
             memcpy(in + i, whole, k);
