@@ -190,6 +190,7 @@ static int clone_child(struct launch *l, struct err *err) {
     }
     if (l->err.code) { /* the child failed before it could execute bawn-init */
         waitpid(pid, NULL, 0);
+        closep(&l->pidfd);
         *err = l->err;
         return err->code;
     }

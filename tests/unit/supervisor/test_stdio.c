@@ -304,7 +304,7 @@ static void test_bulk_stdout_to_socket(void **state) {
 }
 
 static void test_bulk_through_files(void **state) {
-    int null = null_fd(), file = memfd_create("bulk", MFD_CLOEXEC), copy;
+    int null = null_fd(), file = memfd_create("bulk", MFD_CLOEXEC);
     struct mover from = {.total = BULK}, to = {0};
     struct stdio s;
     pthread_t a;
