@@ -17,7 +17,9 @@ static struct ignore *with(const char *rules) {
     return ig;
 }
 
-enum { N = IGNORE_NONE, X = IGNORE_EXCLUDED, R = IGNORE_REINCLUDED };
+#define N IGNORE_NONE
+#define X IGNORE_EXCLUDED
+#define R IGNORE_REINCLUDED
 
 /* A path that ends with '/' is asked about as a folder. */
 static const struct {
