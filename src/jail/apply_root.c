@@ -282,7 +282,14 @@ static int clone_workspace(struct launch *l) {
 /* Made where /proc will cover them, so that they cannot be reached by name. Mode 0, on a read-only mount, without any capability:
  * nobody inside opens them. */
 static int make_covers(struct launch *l) {
-    int r = make_dirs(l->root_fd, "proc/dir", 0);
+    bool needed = false;
+    int r;
+
+    for (size_t i = 0; i < l->plan->n_steps; i++)
+        needed |= l->plan->steps[i].kind == STEP_HIDE;
+    if (!needed)
+        return 0;
+    r = make_dirs(l->root_fd, "proc/dir", 0);
 
     r = r < 0 ? r : make_file(l->root_fd, "proc/file", NULL, 0);
     if (r < 0)
