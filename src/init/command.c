@@ -72,17 +72,17 @@ static int child_main(void *arg) {
     in->command = getpid();
     terminal_foreground(in);
     if (take_terminal(in, &c->err) < 0)
-        _exit(EXIT_SANDBOX);
+        return EXIT_SANDBOX;
     if ((s->flags & INIT_FLAG_NO_PIDNS) && lockdown(s, &c->err) < 0)
-        _exit(EXIT_SANDBOX);
+        return EXIT_SANDBOX;
     if (chdir(s->cwd) < 0) {
         err_sys(&c->err, -errno, "enter the working directory '%s'", s->cwd);
-        _exit(EXIT_SANDBOX);
+        return EXIT_SANDBOX;
     }
     umask((mode_t)s->umask);
     sigprocmask(SIG_SETMASK, &in->old_mask, NULL);
     c->exec_errno = search_and_exec(s);
-    _exit(EXIT_NOTFOUND);
+    return EXIT_NOTFOUND;
 }
 
 int command_start(struct init *in, int *ret_errno, struct err *err) {

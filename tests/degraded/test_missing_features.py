@@ -355,6 +355,7 @@ def test_without_control_groups_require_decides(root_runner):
     assert r.rc != 0, r
 
 
+@pytest.mark.no_sanitizer  # needs /proc itself
 def test_without_proc_bawn_refuses_or_works(root_runner):
     """Claim: a host without /proc gives an error or a whole sandbox, no half of one."""
     r = root_runner.run(

@@ -218,14 +218,14 @@ def test_inner_shell_has_job_control(work):
     child.sendline(b"sleep 1000")
     child.send(b"\x1a")
     child.expect(rb"Stopped")
-    child.sendline(b"kill %1; wait; echo ali\"\"ve; exit 4")
+    child.sendline(b"disown -a; echo ali\"\"ve; exit 4")  # else bash asks about stopped jobs
     child.expect_exact(b"alive")
     assert finish(child)[1] == 4
 
 
 def test_vim_edits_a_file(work, tmux):
     if not shutil.which("vim"):
-        pytest.skip("vim is not installed")
+        pytest.skip("needs the program vim")
     (work / "note.txt").write_text("first\n")
     t = tmux(f"cd {shlex.quote(str(work))} && {RUN} vim -u NONE note.txt; echo vim-rc=$?; sleep 1000")
     t.wait_for(r"^first")
@@ -238,7 +238,7 @@ def test_vim_edits_a_file(work, tmux):
 
 def test_vim_redraws_on_resize(work, tmux):
     if not shutil.which("vim"):
-        pytest.skip("vim is not installed")
+        pytest.skip("needs the program vim")
     (work / "long.txt").write_text("".join(f"line {i}\n" for i in range(1, 101)))
     t = tmux(f"cd {shlex.quote(str(work))} && {RUN} vim -u NONE long.txt; sleep 1000")
     t.wait_for(r"^line 20$")
@@ -249,7 +249,7 @@ def test_vim_redraws_on_resize(work, tmux):
 
 def test_htop_draws(work, tmux):
     if not shutil.which("htop"):
-        pytest.skip("htop is not installed")
+        pytest.skip("needs the program htop")
     t = tmux(f"cd {shlex.quote(str(work))} && {RUN} htop; echo htop-rc=$?; sleep 1000", cols=120, rows=40)
     t.wait_for(r"F10")
     t.keys("q")
@@ -258,7 +258,7 @@ def test_htop_draws(work, tmux):
 
 def test_less_reads_keys_although_stdin_is_a_pipe(work, tmux):
     if not shutil.which("less"):
-        pytest.skip("less is not installed")
+        pytest.skip("needs the program less")
     t = tmux(f"cd {shlex.quote(str(work))} && seq 1 500 | {RUN} less; echo less-rc=$?; sleep 1000")
     t.wait_for(r"^20$")
     t.keys("G")
