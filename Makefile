@@ -4,13 +4,11 @@ DESTDIR ?=
 PYTHON = /usr/bin/python3
 SOURCES = $(shell find src tests -name '*.[ch]')
 CHECK ?=
-# bawn-scope needs libsystemd, which not every system has.
-PROGRAMS = bawn bawn-init $(shell grep -q "^build bawn-scope:" build/build.ninja && echo bawn-scope)
 
 .PHONY: all
 all: ## build build/bawn and its helpers (gcc, static)
 	@CC=gcc tools/configure build
-	@ninja -C build $(PROGRAMS)
+	@ninja -C build
 
 .PHONY: help
 help: ## this list
