@@ -35,7 +35,7 @@ bench: ## measure Bawn against its peers
 .PHONY: install
 install: all ## install below PREFIX (default /usr/local), staged in DESTDIR
 	@meson configure build -Dprefix=$(PREFIX)
-	@ninja -C build $(PROGRAMS) manual
+	@ninja -C build
 	@DESTDIR=$(DESTDIR) meson install -C build --no-rebuild --quiet
 
 .PHONY: clang

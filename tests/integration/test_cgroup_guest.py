@@ -96,16 +96,18 @@ def initrd(tmp, programs):
 
 @pytest.fixture(scope="module")
 def sections(tmp_path_factory):
-    build = pathlib.Path(os.environ.get("BAWN", ROOT / "build/bawn")).resolve().parent
+    build = pathlib.Path(os.environ.get("BAWN_BUILD", ROOT / "build"))
     programs = {name: next(build.rglob(built), None) for name, built in (("test_cgroup", "test_jail_cgroup"), ("bawn-scope", "bawn-scope"))}
-    for name in ("qemu-system-x86_64", "cpio"):
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    for name in ("qemu-system-x86_64", "cpio", "mmdebstrap"):
         if not shutil.which(name):
             pytest.skip(f"needs the program {name}")
     for name, path in programs.items():
         if not path:
             pytest.skip(f"needs the program {name} in the build folder")
     if not (GUEST / "root/init").exists():
-        pytest.skip("needs the program of a guest: python3 tests/integration/test_cgroup_guest.py makes it")
+        make()
     image = initrd(tmp_path_factory.mktemp("guest"), programs)
     args = ["-machine", "q35,accel=tcg", "-cpu", "max", "-m", "2000", "-nographic", "-no-reboot", "-nic", "none", "-kernel", GUEST / "vmlinuz",
             "-initrd", image, "-append", "console=ttyS0 quiet rdinit=/init panic=-1 tsc_early_khz=2000000 systemd.show_status=0"]

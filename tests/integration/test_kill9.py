@@ -53,7 +53,7 @@ def namespaces():
 
 def alive(path):
     """Of another run that is under way on this machine: the name begins with bawn-PID."""
-    pid = re.search(r"/bawn-(\d+)", path)
+    pid = re.search(r"/bawn-(?:run-)?(\d+)", path)
     return pid and os.path.exists(f"/proc/{pid[1]}")
 
 
@@ -79,7 +79,7 @@ def temporary(runner):
         for place in places
         if place.is_dir()
         for p in place.iterdir()
-        if "bawn" in p.name and "bawn-test." not in p.name and "bawn-probe" not in p.name
+        if "bawn" in p.name and not re.match(r"bawn-(test|probe|deny|check|tmux|ignore|config)\b", p.name) and not alive(str(p))
     }
     return found | {str(p) for p in runner.home.rglob("*") if "run-" in p.name or ".tmp" in p.name}
 
