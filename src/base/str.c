@@ -1,5 +1,7 @@
 #include "base/str.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +88,17 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
         }
     }
     return best && best_d <= MAX_OF(strlen(word) / 3, (size_t)1) ? best : NULL;
+}
+
+char *str_dupf(const char *fmt, ...) {
+    char *s = NULL;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&s, fmt, ap);
+    va_end(ap);
+    return n < 0 ? NULL : s;
 }
 
 void freep(void *p) {

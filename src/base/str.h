@@ -17,5 +17,8 @@ bool str_is_utf8(const char *s);
 /* The candidate nearest to word by edit distance, or NULL if none is near enough to be a likely slip. */
 const char *str_nearest(const char *word, const char *const *candidates, size_t n);
 
+/* A malloc'ed string; NULL if memory runs out. */
+char *str_dupf(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
 /* For CLEANUP(freep) char *s = NULL; */
 void freep(void *p);

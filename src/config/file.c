@@ -1,7 +1,6 @@
 #include "config/file.h"
 
 #include <errno.h>
-#include <stdarg.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -10,17 +9,6 @@ static int layer_name(struct layer *l, const struct doc *d, struct err *err, cha
     l->origin = origin;
     l->file = strdup(d->path);
     return l->origin && l->file ? 0 : err_oom(err);
-}
-
-PRINTF_LIKE(1, 2) static char *printed(const char *fmt, ...) {
-    char *s = NULL;
-    va_list ap;
-    int n;
-
-    va_start(ap, fmt);
-    n = vasprintf(&s, fmt, ap);
-    va_end(ap);
-    return n < 0 ? NULL : s;
 }
 
 /* A profile in the workspace is content that nobody hashed, so a project may use names only. */
@@ -118,10 +106,10 @@ int file_read_config(const struct doc *d, const char *level, const char *home, c
     struct reader rd = {.doc = d, .home = home};
     int r;
 
-    r = layer_name(base, d, err, printed("%s (%s)", level, d->path));
+    r = layer_name(base, d, err, str_dupf("%s (%s)", level, d->path));
     if (r < 0)
         return r;
-    r = layer_name(ret_agent, d, err, printed("agent %s, %s (%s)", agent ? agent : "", level, d->path));
+    r = layer_name(ret_agent, d, err, str_dupf("agent %s, %s (%s)", agent ? agent : "", level, d->path));
     if (r < 0)
         return r;
     return read_top(&rd, str_eq(level, "project"), agent, base, ret_agent, err);
@@ -139,7 +127,7 @@ int file_read_policy(const struct doc *d, struct layer *l, struct err *err) {
     json_t *floor;
     int r;
 
-    r = layer_name(l, d, err, printed("organisation (%s)", d->path));
+    r = layer_name(l, d, err, str_dupf("organisation (%s)", d->path));
     if (r < 0)
         return r;
     r = only_key(&rd, d->root, "floor", err);

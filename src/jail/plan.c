@@ -125,12 +125,6 @@ static void make_limits(const struct settings *s, struct plan *p) {
         p->private_size = s->disk;
 }
 
-static char *joined(const char *dir, const char *name) {
-    char *s = NULL;
-
-    return asprintf(&s, "%s/%s", dir, name) < 0 ? NULL : s;
-}
-
 /* The user's own path, so that messages and caches agree on it, unless something else has to be there. */
 static const char *home_inside(const struct host_facts *h) {
     static const char *const taken[] = {"/bin",    "/boot", "/dev", "/etc",  "/lib", "/lib32", "/lib64",
@@ -149,8 +143,8 @@ static int make_places(const struct host_facts *h, struct plan *p, struct err *e
     p->workspace = plan_own(p, strdup(h->workspace));
     if (p->rung == RUNG_LANDLOCK) {
         p->private_dir = plan_own(p, strdup(h->private_dir ? h->private_dir : "/tmp/bawn-XXXXXX"));
-        p->home = p->private_dir ? plan_own(p, joined(p->private_dir, "home")) : NULL;
-        p->tmp = p->private_dir ? plan_own(p, joined(p->private_dir, "tmp")) : NULL;
+        p->home = p->private_dir ? plan_own(p, str_dupf("%s/home", p->private_dir)) : NULL;
+        p->tmp = p->private_dir ? plan_own(p, str_dupf("%s/tmp", p->private_dir)) : NULL;
     } else {
         p->home = plan_own(p, strdup(home_inside(h)));
         p->tmp = "/tmp";

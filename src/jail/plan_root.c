@@ -115,24 +115,18 @@ static int add_made(struct plan *p, struct step step, char *to, char *from, stru
     return plan_add(p, step, err);
 }
 
-static char *fmt2(const char *format, const char *a) {
-    char *s = NULL;
-
-    return asprintf(&s, format, a) < 0 ? NULL : s;
-}
-
 /* /bin and its like: symlinks into /usr on merged systems, folders of their own on others. */
 static int add_root_names(const struct host_facts *h, struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(h->root_link); i++) {
         struct step step = {.kind = h->root_link[i][0] ? STEP_SYMLINK : STEP_RO};
-        char *from = h->root_link[i][0] ? strdup(h->root_link[i]) : fmt2("/%s", plan_root_names[i]);
+        char *from = h->root_link[i][0] ? strdup(h->root_link[i]) : str_dupf("/%s", plan_root_names[i]);
         int r;
 
         if (!h->root_there[i]) {
             free(from);
             continue;
         }
-        r = add_made(p, step, fmt2("/%s", plan_root_names[i]), from, err);
+        r = add_made(p, step, str_dupf("/%s", plan_root_names[i]), from, err);
         if (r < 0)
             return r;
     }
@@ -141,8 +135,8 @@ static int add_root_names(const struct host_facts *h, struct plan *p, struct err
 
 static int add_etc_shared(struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++) {
-        int r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, fmt2("/etc/%s", etc_shared[i]),
-                         fmt2("/etc/%s", etc_shared[i]), err);
+        int r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, str_dupf("/etc/%s", etc_shared[i]),
+                         str_dupf("/etc/%s", etc_shared[i]), err);
 
         if (r < 0)
             return r;
@@ -157,23 +151,19 @@ static int add_file(struct plan *p, const char *to, char *content, struct err *e
 /* The sandbox knows three users: root and nobody (as names for files), and itself. */
 static int add_etc_made(struct plan *p, struct err *err) {
     const struct plan_ids *ids = &p->ids;
-    char *passwd = NULL, *group = NULL;
-    int r;
+    int r = add_file(p, "/etc/passwd",
+                     str_dupf("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+                              "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+                              "%s:x:%u:%u::%s:/bin/bash\n",
+                              ids->user, ids->inside_uid, ids->inside_gid, p->home),
+                     err);
 
-    if (asprintf(&passwd,
-                 "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-                 "%s:x:%u:%u::%s:/bin/bash\n",
-                 ids->user, ids->inside_uid, ids->inside_gid, p->home) < 0)
-        return err_oom(err);
-    r = add_file(p, "/etc/passwd", passwd, err);
-    if (r < 0)
-        return r;
-    if (asprintf(&group, "root:x:0:\nnogroup:x:65534:\ntty:x:5:\n%s:x:%u:\n", ids->user, ids->inside_gid) < 0)
-        return err_oom(err);
-    r = add_file(p, "/etc/group", group, err);
-    r = r < 0 ? r : add_file(p, "/etc/hosts", fmt2("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname), err);
-    r = r < 0 ? r : add_file(p, "/etc/hostname", fmt2("%s\n", p->hostname), err);
+    r = r < 0 ? r
+              : add_file(p, "/etc/group",
+                         str_dupf("root:x:0:\nnogroup:x:65534:\ntty:x:5:\n%s:x:%u:\n", ids->user, ids->inside_gid), err);
+    r = r < 0 ? r
+              : add_file(p, "/etc/hosts", str_dupf("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname), err);
+    r = r < 0 ? r : add_file(p, "/etc/hostname", str_dupf("%s\n", p->hostname), err);
     r = r < 0 ? r : add_file(p, "/etc/nsswitch.conf", strdup(nsswitch), err);
     return r < 0 ? r : add_file(p, "/etc/resolv.conf", strdup("# no network\n"), err);
 }
@@ -184,7 +174,8 @@ static int add_private(struct plan *p, const char *to, mode_t mode, struct err *
 
 static int add_devices(struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
-        int r = add_made(p, (struct step){.kind = STEP_DEVICE}, fmt2("/dev/%s", devices[i]), fmt2("/dev/%s", devices[i]), err);
+        int r = add_made(p, (struct step){.kind = STEP_DEVICE}, str_dupf("/dev/%s", devices[i]), str_dupf("/dev/%s", devices[i]),
+                         err);
 
         if (r < 0)
             return r;
@@ -195,13 +186,9 @@ static int add_devices(struct plan *p, struct err *err) {
 /* Before extra mounts: what the user asked for by name is not hidden by a pattern. */
 static int add_hidden(const struct host_facts *h, struct plan *p, struct err *err) {
     for (size_t i = 0; h->hidden && i < h->hidden->len; i++) {
-        struct step step = {.kind = STEP_HIDE};
-        char *to = NULL;
-        int r;
+        char *to = str_dupf("%s/%s", p->workspace, h->hidden->v[i]);
+        int r = add_made(p, (struct step){.kind = STEP_HIDE}, to, strdup(h->hidden->v[i]), err);
 
-        if (asprintf(&to, "%s/%s", p->workspace, h->hidden->v[i]) < 0)
-            return err_oom(err);
-        r = add_made(p, step, to, strdup(h->hidden->v[i]), err);
         if (r < 0)
             return r;
     }

@@ -12,7 +12,6 @@
 
 #include "base/err.h"
 #include "engine/native/native.h"
-#include "jail/apply.h"
 #include "jail/caps.h"
 #include "os/process.h"
 
@@ -54,39 +53,32 @@ static int child_main(void *arg) {
     return EXIT_SANDBOX;
 }
 
-int native_start_bare(const struct engine_request *req, struct sandbox *sb, int init_fd, int start_fd, int control,
-                      struct err *err) {
-    struct launch l = {.plan = req->plan,
-                       .cgroup = &sb->cgroup,
-                       .init_fd = init_fd,
-                       .control_fd = control,
-                       .start_fd = start_fd,
-                       .stdio = {req->stdio[0], req->stdio[1], req->stdio[2]},
-                       .old_mask = req->old_mask};
+int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {
+    const struct plan *plan = l->plan;
     pid_t pid;
     int r;
 
-    if (req->plan->landlock_abi < NATIVE_BARE_ABI)
+    if (plan->landlock_abi < NATIVE_BARE_ABI)
         return err_set(
             err, -EOPNOTSUPP,
             "neither user namespaces nor Landlock (of Linux 6.2) can be had here: there is no wall to build (see 'bawn doctor --fix')");
-    if (req->plan->ids.host_root) /* uid 0 owns the host's files: without any capability it could still change their modes */
+    if (plan->ids.host_root) /* uid 0 owns the host's files: without any capability it could still change their modes */
         return err_set(
             err, -EPERM,
             "root cannot be sandboxed without user namespaces; run Bawn as an ordinary user, or give the workspace to one "
             "(chown), whose id is then taken (see 'bawn doctor --fix')");
-    if (req->plan->ids.by_root && req->plan->ids.host_uid && !caps_can_change_ids())
+    if (plan->ids.by_root && plan->ids.host_uid && !caps_can_change_ids())
         return err_set(err, -EPERM, "root without CAP_SETUID, CAP_SETGID and CAP_CHOWN cannot become the owner of the workspace");
-    r = make_home(req->plan, err);
+    r = make_home(plan, err);
     if (r < 0)
         return r;
-    snprintf(sb->private_dir, sizeof sb->private_dir, "%s", req->plan->private_dir);
-    pid = process_clone(child_main, &l, CLONE_VM | CLONE_VFORK, NULL);
+    snprintf(sb->private_dir, sizeof sb->private_dir, "%s", plan->private_dir);
+    pid = process_clone(child_main, l, CLONE_VM | CLONE_VFORK, NULL);
     if (pid < 0)
         return err_sys(err, pid, "start bawn-init");
     sb->pid = pid;
-    if (l.err.code) {
-        *err = l.err;
+    if (l->err.code) {
+        *err = l->err;
         return err->code;
     }
     return 0;

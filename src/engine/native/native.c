@@ -46,10 +46,25 @@ static int open_init(struct err *err) {
     return fd;
 }
 
+static int start_full(struct launch *l, struct sandbox *sb, bool *ret_weaker, struct err *err) {
+    int r = jail_launch(l, err);
+
+    *ret_weaker = r < 0 && l->no_userns;
+    if (r < 0)
+        return r;
+    sb->pid = l->pid;
+    sb->pidfd = l->pidfd;
+    return 0;
+}
+
 static int start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
     CLEANUP(closep) int init_fd = open_init(err);
     CLEANUP(closep) int start_fd = -1;
     CLEANUP(closep) int theirs = -1;
+    struct launch l = {.plan = req->plan,
+                       .cgroup = &sb->cgroup,
+                       .stdio = {req->stdio[0], req->stdio[1], req->stdio[2]},
+                       .old_mask = req->old_mask};
     int pair[2], r;
 
     *ret_weaker = false;
@@ -63,10 +78,10 @@ static int start(const struct engine_request *req, struct sandbox *sb, bool *ret
     if (r < 0)
         return err_sys(err, r, "control socket");
     sb->control = pair[0];
-    theirs = pair[1];
-    if (req->plan->rung == RUNG_FULL)
-        return native_start_full(req, sb, init_fd, start_fd, theirs, ret_weaker, err);
-    return native_start_bare(req, sb, init_fd, start_fd, theirs, err);
+    l.control_fd = theirs = pair[1];
+    l.init_fd = init_fd;
+    l.start_fd = start_fd;
+    return req->plan->rung == RUNG_FULL ? start_full(&l, sb, ret_weaker, err) : native_start_bare(&l, sb, err);
 }
 
 static void stop(struct sandbox *sb) {

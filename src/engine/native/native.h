@@ -2,17 +2,15 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "jail/apply.h"
 
 enum { NATIVE_BARE_ABI = 3 }; /* Landlock: with an older one, any file could be truncated */
 
 /* start.c: encodes what bawn-init must know into a memfd. */
 int native_start_message(const struct engine_request *req, const struct cgroup *cg, int *ret_fd, struct err *err);
 
-/* full.c and bare.c: one rung each. */
-int native_start_full(const struct engine_request *req, struct sandbox *sb, int init_fd, int start_fd, int control,
-                      bool *ret_weaker, struct err *err);
-int native_start_bare(const struct engine_request *req, struct sandbox *sb, int init_fd, int start_fd, int control,
-                      struct err *err);
+/* bare.c: the landlock rung. */
+int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err);
 
 /* private.c: the landlock rung's stand-in for private mounts, swept by the next run if this one is killed. */
 int private_dir_make(char *ret_path, size_t size, struct err *err);
