@@ -7,23 +7,28 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "cli/verb.h"
+#include "config/paths.h"
 #include "os/fd.h"
 #include "workspace/check.h"
 #include "workspace/defaults.h"
 #include "workspace/ignore.h"
+#include "workspace/ignore_scan.h"
+#include "workspace/pin.h"
 
-enum { OPT_DIRECTORY = 1, OPT_CHECK, OPT_JSON, OUTPUT_MAX = 256 * 1024 * 1024, EXIT_FINDINGS = 1 };
+enum { OPT_DIRECTORY = 1, OPT_CHECK, OPT_ACCEPT, OPT_JSON, OUTPUT_MAX = 256 * 1024 * 1024, EXIT_FINDINGS = 1 };
 
 static const struct opt opts[] = {
     {OPT_DIRECTORY, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir"},
     {OPT_CHECK, 0, "check", NULL, "write nothing; say what the rules leave unprotected", NULL},
+    {OPT_ACCEPT, 0, "accept", NULL, "let the present rules count, also where they show more than before", NULL},
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
 struct request {
     const char *directory;
-    bool check, json;
+    bool check, accept, json;
 };
 
 static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
@@ -38,10 +43,15 @@ static int read_options(int argc, char **argv, struct request *ret, struct err *
         case OPT_CHECK:
             ret->check = true;
             break;
+        case OPT_ACCEPT:
+            ret->accept = true;
+            break;
         case OPT_JSON:
             ret->json = true;
             break;
         }
+    if (r == 0 && ret->check && ret->accept)
+        return err_usage(err, "--check and --accept exclude each other");
     if (r == 0 && it.pos < argc)
         return err_usage(err, "unexpected argument '%s'", argv[it.pos]);
     return r;
@@ -86,6 +96,27 @@ static int publish(int dir, const struct buf *text, struct err *err) {
     return r < 0 ? err_sys(err, r, "write '" IGNORE_FILE "'") : 1;
 }
 
+/* What the user wrote or has read counts from now on (workspace/pin.h). */
+static int accept(int dir, struct err *err) {
+    CLEANUP(ignore_freep) struct ignore *rules = ignore_new();
+    CLEANUP(freep) char *home = NULL, *pins = NULL, *workspace = NULL;
+    int r = rules ? ignore_scan(rules, dir, NULL, NULL, err) : err_oom(err);
+
+    r = r < 0 ? r : paths_home(environ, &home, err);
+    r = r < 0 ? r : pin_folder(environ, home, &pins, err);
+    r = r < 0 ? r : paths_of_fd(dir, &workspace, err);
+    return r < 0 ? r : pin_accept(pins, workspace, rules, err);
+}
+
+static int accept_rules(int dir, bool json, struct err *err) {
+    int r = accept(dir, err);
+
+    if (r < 0)
+        return r;
+    fputs(json ? "{\"accepted\": true}\n" : "the rules are accepted as they are now\n", stdout);
+    return 0;
+}
+
 static int write_defaults(int dir, bool json, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(DEFAULTS_TEXT_MAX), out = BUF_INIT(OUTPUT_MAX);
     int r;
@@ -96,6 +127,12 @@ static int write_defaults(int dir, bool json, struct err *err) {
     r = faccessat(dir, IGNORE_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : publish(dir, &text, err);
     if (r < 0)
         return r;
+    if (r) {
+        int accepted = accept(dir, err);
+
+        if (accepted < 0 && accepted != -ENOENT) /* without a home the defaults hold, which are the same */
+            return accepted;
+    }
     if (json)
         buf_addf(&out, "{\"file\": \"" IGNORE_FILE "\", \"written\": %s}\n", r ? "true" : "false");
     else if (r)
@@ -202,7 +239,7 @@ static int run(const struct verb *self, int argc, char **argv) {
         r = dir < 0 ? err_usage(&err, "workspace '%s': %s", q.directory, strerror(errno)) : 0;
     }
     if (r == 0)
-        r = q.check ? check(dir, q.json, &err) : write_defaults(dir, q.json, &err);
+        r = q.check ? check(dir, q.json, &err) : q.accept ? accept_rules(dir, q.json, &err) : write_defaults(dir, q.json, &err);
     return r < 0 ? verb_fail(self, &err) : r;
 }
 
@@ -213,13 +250,16 @@ static const char description[] =
     "With --check, for CI, nothing is written. It says which of the recommended rules are missing, which are undone by a rule "
     "with '!', and which files in git's index look like secrets. A tracked file that is no secret is accepted by showing it "
     "by its path ('!/certs/test.pem'). The exit status is 0 if there is nothing to say, 1 if there is.\n\n"
+    "A change of the rules that hides more counts at once. One that shows more counts only after --accept, because whatever runs in "
+    "a sandbox can change the file, too.\n\n"
     "    bawn init\n"
-    "    bawn init --check";
+    "    bawn init --check\n"
+    "    bawn init --accept";
 
 const struct verb verb_init = {
     .name = "init",
     .summary = "write the rules that hide secrets from the sandbox",
-    .synopsis = "[-C DIR] [--check] [--json]",
+    .synopsis = "[-C DIR] [--check | --accept] [--json]",
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),

@@ -114,6 +114,7 @@ static int run_parsed(const struct verb *self, struct run_args *a, const bool cl
     }
     if (a->argc == 0)
         return err_usage(err, "which command? e.g. bawn run -- npm test");
+    a->record = !a->dry_run;
     r = run_args_load(a, &facts, &owned, &s, err);
     if (r < 0)
         return r;

@@ -7,8 +7,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "config/paths.h"
 #include "os/fd.h"
 #include "workspace/ignore_scan.h"
+#include "workspace/pin.h"
 
 const struct opt run_opts[N_RUN_OPTS] = {
     {RUN_OPT_HELP, 'h', "help", NULL, "show this help", NULL},
@@ -133,6 +135,11 @@ void run_args_done(struct run_args *a) {
 /* Each is one mount; whole folders are one too, so more than this means patterns that should name a folder. */
 enum { HIDDEN_MAX = 1000 };
 
+struct hiding {
+    struct strv *hidden;
+    size_t kept;
+};
+
 static int add_hidden(const struct ignore_found *f, void *arg, struct err *err) {
     struct strv *hidden = arg;
 
@@ -142,13 +149,39 @@ static int add_hidden(const struct ignore_found *f, void *arg, struct err *err) 
     return strv_add(hidden, f->path) < 0 ? err_oom(err) : 0;
 }
 
-static int scan_workspace(struct strv *ret_hidden, struct err *err) {
+/* What the accepted rules hide and the present ones would show stays hidden, and is told. */
+static int add_accepted(const struct ignore_found *f, void *arg, struct err *err) {
+    struct hiding *h = arg;
+
+    if (strv_has(h->hidden, f->path))
+        return 0;
+    h->kept++;
+    return add_hidden(f, h->hidden, err);
+}
+
+static int scan_workspace(const struct run_args *a, const struct host_facts *facts, struct strv *ret_hidden, struct strv *notes,
+                          struct err *err) {
     CLEANUP(closep) int top = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    CLEANUP(ignore_freep) struct ignore *rules = ignore_new();
+    CLEANUP(ignore_freep) struct ignore *rules = ignore_new(), *accepted = NULL;
+    CLEANUP(freep) char *pins = NULL;
+    struct hiding h = {.hidden = ret_hidden};
+    int r;
 
     if (top < 0)
         return err_sys(err, -errno, "open the workspace");
-    return rules ? ignore_scan(rules, top, add_hidden, ret_hidden, err) : err_oom(err);
+    r = rules ? ignore_scan(rules, top, add_hidden, ret_hidden, err) : err_oom(err);
+    r = r < 0 ? r : pin_folder(facts->environ_, facts->home, &pins, err);
+    r = r < 0 ? r : pin_check(pins, facts->workspace, rules, a->record, &accepted, err);
+    if (r <= 0)
+        return r;
+    r = ignore_scan_by(accepted, top, add_accepted, &h, err);
+    if (r >= 0 && h.kept &&
+        strv_addf(notes,
+                  IGNORE_FILE
+                  " changed since it was accepted: %zu of the files that it would show stay hidden (see 'bawn init --accept')",
+                  h.kept) < 0)
+        return err_oom(err);
+    return r < 0 ? r : 0;
 }
 
 int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *owned, struct settings *ret, struct err *err) {
@@ -167,7 +200,7 @@ int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *own
     if (r < 0 || ret->mode == MODE_OFF)
         return r;
     facts->hidden = &a->hidden;
-    return scan_workspace(&a->hidden, err);
+    return scan_workspace(a, facts, &a->hidden, &ret->notes, err);
 }
 
 enum { EXPLAIN_MAX = 16 * 1024 * 1024 };

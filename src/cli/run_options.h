@@ -37,6 +37,7 @@ extern const struct opt run_opts[N_RUN_OPTS];
 struct run_args {
     struct settings_flags flags;
     const char *dir, *agent;
+    bool record;        /* the rules of a workspace that was never used are accepted */
     struct strv hidden; /* from run_args_load(): what .sandboxignore hides */
     bool help, yes_unsandboxed, tty, no_tty, dry_run, json;
     char **argv; /* the command */

@@ -8,12 +8,31 @@
 struct ignore {
     struct ignore_list **lists; /* in the order in which they came */
     size_t n, cap;
-    size_t rules, bytes; /* in all of them */
-    int *buckets;        /* by folder; cap of them */
+    struct ignore_source *sources; /* the same files, as they were */
+    size_t rules, bytes;           /* in all of them */
+    int *buckets;                  /* by folder; cap of them */
 };
 
 struct ignore *ignore_new(void) {
     return calloc(1, sizeof(struct ignore));
+}
+
+static void source_done(struct ignore_source *s) {
+    free(s->dir);
+    free(s->origin);
+    free(s->data);
+}
+
+static int source_copy(const char *dir, const char *origin, const char *data, size_t len, struct ignore_source *ret) {
+    struct ignore_source s = {strdup(dir), strdup(origin), malloc(len + 1), len};
+
+    if (!s.dir || !s.origin || !s.data) {
+        source_done(&s);
+        return -ENOMEM;
+    }
+    memcpy(s.data, data, len);
+    *ret = s;
+    return 0;
 }
 
 void ignore_free(struct ignore *ig) {
@@ -21,6 +40,9 @@ void ignore_free(struct ignore *ig) {
         return;
     for (size_t i = 0; i < ig->n; i++)
         ignore_list_free(ig->lists[i]);
+    for (size_t i = 0; i < ig->n; i++)
+        source_done(&ig->sources[i]);
+    free(ig->sources);
     free(ig->lists);
     free(ig->buckets);
     free(ig);
@@ -54,11 +76,16 @@ static void enter(struct ignore *ig, size_t i) {
 static int grow(struct ignore *ig, struct err *err) {
     size_t cap = ig->cap ? 2 * ig->cap : 16;
     struct ignore_list **lists = reallocarray(ig->lists, cap, sizeof(struct ignore_list *));
+    struct ignore_source *sources;
     int *buckets;
 
     if (!lists)
         return err_oom(err);
     ig->lists = lists;
+    sources = reallocarray(ig->sources, cap, sizeof *sources);
+    if (!sources)
+        return err_oom(err);
+    ig->sources = sources;
     buckets = reallocarray(ig->buckets, cap, sizeof *buckets);
     if (!buckets)
         return err_oom(err);
@@ -128,12 +155,20 @@ int ignore_add_file(struct ignore *ig, const char *dir, const char *origin, cons
         return err_set(err, -E2BIG, "%s: the " IGNORE_FILE " files together have more than %d patterns", origin,
                        IGNORE_PATTERNS_MAX);
     }
+    if (source_copy(dir, origin, data, len, &ig->sources[ig->n]) < 0) {
+        ignore_list_free(l);
+        return err_oom(err);
+    }
     link_up(ig, l);
     ig->rules += l->n;
     ig->bytes += len;
     ig->lists[ig->n++] = l;
     enter(ig, ig->n - 1);
     return 0;
+}
+
+const struct ignore_source *ignore_source(const struct ignore *ig, size_t i) {
+    return i < ig->n ? &ig->sources[i] : NULL;
 }
 
 const char *ignore_folder(const struct ignore *ig, size_t i) {

@@ -24,6 +24,7 @@ struct walk {
     char path[PATH_MAX];
     size_t path_len;
     unsigned depth;
+    bool fixed; /* the rules are those that ig came with */
 };
 
 static void walk_done(struct walk *w) {
@@ -215,7 +216,9 @@ static int walk_folder(struct walk *w, int fd, const struct ignore_list *rules) 
     size_t start = w->len, end;
     int r = read_entries(w, fd);
 
-    if (r == 0 && w->path_len > 0 && has_ignore_file(w, start)) {
+    if (r == 0 && w->fixed)
+        rules = ignore_rules_in(w->ig, w->path, w->path_len);
+    else if (r == 0 && w->path_len > 0 && has_ignore_file(w, start)) {
         r = ignore_load(w->ig, fd, w->path, w->err);
         rules = ignore_rules_in(w->ig, w->path, w->path_len);
     }
@@ -226,13 +229,26 @@ static int walk_folder(struct walk *w, int fd, const struct ignore_list *rules) 
     return r < 0 ? r : 0;
 }
 
+static int open_top(int root, struct err *err) {
+    int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? err_sys(err, -errno, "open the workspace") : fd;
+}
+
+int ignore_scan_by(struct ignore *ig, int root, ignore_found_fn *found, void *arg, struct err *err) {
+    CLEANUP(walk_done) struct walk w = {.ig = ig, .found = found, .arg = arg, .err = err, .fixed = true};
+    CLEANUP(closep) int fd = open_top(root, err);
+
+    return fd < 0 ? fd : walk_folder(&w, fd, NULL);
+}
+
 int ignore_scan(struct ignore *ig, int root, ignore_found_fn *found, void *arg, struct err *err) {
     CLEANUP(walk_done) struct walk w = {.ig = ig, .found = found, .arg = arg, .err = err};
-    CLEANUP(closep) int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(closep) int fd = open_top(root, err);
     int r;
 
     if (fd < 0)
-        return err_sys(err, -errno, "open the workspace");
+        return fd;
     r = ignore_load(ig, fd, "", err);
     if (r == 0)
         r = defaults_add(ig, err);
