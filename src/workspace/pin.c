@@ -31,7 +31,7 @@ static size_t collect(const struct ignore *ig, const struct ignore_source **out)
     for (size_t i = 0; (s = ignore_source(ig, i)); i++)
         if (!str_eq(s->origin, DEFAULTS_ORIGIN))
             out[n++] = s;
-    qsort(out, n, sizeof *out, by_folder);
+    qsort(out, n, sizeof(struct ignore_source *), by_folder);
     return n;
 }
 
@@ -41,7 +41,7 @@ static int serialize(const struct ignore *ig, struct buf *out, struct err *err) 
 
     while (ignore_source(ig, n))
         n++;
-    files = calloc(n + 1, sizeof *files);
+    files = calloc(n + 1, sizeof(struct ignore_source *));
     if (!files)
         return err_oom(err);
     n = collect(ig, files);

@@ -78,7 +78,8 @@ static int start(const struct engine_request *req, struct sandbox *sb, bool *ret
     if (r < 0)
         return err_sys(err, r, "control socket");
     sb->control = pair[0];
-    l.control_fd = theirs = pair[1];
+    theirs = pair[1];
+    l.control_fd = theirs;
     l.init_fd = init_fd;
     l.start_fd = start_fd;
     return req->plan->rung == RUNG_FULL ? start_full(&l, sb, ret_weaker, err) : native_start_bare(&l, sb, err);
