@@ -169,6 +169,8 @@ int main(void) {
         send_msg(&in, INIT_MSG_EXITED, exec_errno, 1);
         finish(&in, EXIT_NOTFOUND);
     }
+    for (size_t i = 0; i < in.n_early; i++)
+        pass_signal(&in, &in.early[i]);
     send_msg(&in, INIT_MSG_EXITED, serve(&in), 0);
     finish(&in, 0);
 }

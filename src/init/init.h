@@ -14,13 +14,17 @@
 #include "base/err.h"
 #include "proto/initmsg.h"
 
+enum { INIT_EARLY_MAX = 16 };
+
 struct init {
     struct init_start start;
     char *bytes; /* what `start` points into */
     int control;
     int tty; /* slave of the pty, -1: none */
     pid_t command;
-    sigset_t old_mask; /* for the command */
+    sigset_t old_mask;                     /* for the command */
+    struct init_msg early[INIT_EARLY_MAX]; /* signals that came before there was a command: it gets them first of all */
+    size_t n_early;
 };
 
 /* terminal.c */

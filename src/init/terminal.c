@@ -16,9 +16,13 @@ static int hand_over(struct init *in, int master, struct err *err) {
 
     if (r < 0)
         return err_sys(err, r, "hand the terminal over");
-    n = sock_recv(in->control, &msg, sizeof msg, NULL, NULL);
-    if (n != (long)sizeof msg || msg.type != INIT_MSG_GO)
-        return err_set(err, -EPROTO, "the supervisor did not set up the terminal");
+    do {
+        n = sock_recv(in->control, &msg, sizeof msg, NULL, NULL);
+        if (n != (long)sizeof msg)
+            return err_set(err, -EPROTO, "the supervisor did not set up the terminal");
+        if (msg.type == INIT_MSG_SIGNAL && in->n_early < INIT_EARLY_MAX) /* the user is faster than we are */
+            in->early[in->n_early++] = msg;
+    } while (msg.type != INIT_MSG_GO);
     return 0;
 }
 

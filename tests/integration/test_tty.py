@@ -211,6 +211,18 @@ def test_terminal_modes_are_restored_when_killed(work):
     shell.close()
 
 
+@pytest.mark.parametrize("key, number", [(b"\x03", signal.SIGINT), (b"\x1c", signal.SIGQUIT)])
+def test_a_key_that_is_typed_before_the_command_runs(work, key, number):
+    """However early it comes, it ends the run as it would end the command; it never breaks the start."""
+    for i in range(30):
+        child = spawn("sleep", "1000")
+        time.sleep(i / 1000)
+        child.send(key)
+        child.expect(pexpect.EOF)
+        child.close()
+        assert child.exitstatus == 128 + number or child.signalstatus == number, (i, child.exitstatus, child.signalstatus, child.before)
+
+
 def test_inner_shell_has_job_control(work):
     child = spawn("bash", "--norc", "--noprofile", "-i")
     child.sendline(b"PS1='IN> '")
