@@ -72,14 +72,14 @@ def mounts(runner):
 
 
 def temporary(runner):
-    """What Bawn could have made: in the temporary folders, the runtime folder, and the user's home."""
+    """What Bawn could have made (not the tests beside us, by their names): in the temporary folders, the runtime folder, and the user's home."""
     places = [pathlib.Path(p) for p in ("/tmp", "/var/tmp", "/run", "/dev/shm", f"/run/user/{runner.user.pw_uid}")]
     found = {
         str(p)
         for place in places
         if place.is_dir()
         for p in place.iterdir()
-        if "bawn" in p.name and not re.match(r"bawn-(test|probe|deny|check|tmux|ignore|config)\b", p.name) and not alive(str(p))
+        if "bawn" in p.name and not re.match(r"bawn-(test|probe|deny|check|tmux|ignore|config|secret|kill|degraded|was|try|bench)\b", p.name) and not alive(str(p))
     }
     return found | {str(p) for p in runner.home.rglob("*") if "run-" in p.name or ".tmp" in p.name}
 
