@@ -91,9 +91,11 @@ def state(runner):
 def settle(condition):
     """The kernel takes a dead namespace apart in its own time; the wait ends with the condition, or fails the test."""
     end = time.monotonic() + 120
-    while not condition() and time.monotonic() < end:
+    while time.monotonic() < end:
+        if condition():
+            return True
         time.sleep(0.05)
-    return condition()
+    return False
 
 
 def kill_a_batch(runner, marker, delays, options):
@@ -130,8 +132,7 @@ def sequential_moments(rng):
 
 
 def check_nothing_left(runner, marker, before):
-    settle(lambda: not processes(marker))
-    assert processes(marker) == []
+    assert settle(lambda: not processes(marker)), processes(marker)
     swept = runner.bawn("run", "--", "echo", "next")  # may sweep what the dead left
     assert (swept.rc, swept.out) == (0, b"next\n"), swept
 
@@ -139,9 +140,7 @@ def check_nothing_left(runner, marker, before):
         return {what: seen - before[what] for what, seen in state(runner).items()}
 
     left = new()  # some of it may belong to tests beside us, and goes away with them
-    settle(lambda: not any(left[what] & seen for what, seen in new().items()))
-    for what, seen in new().items():
-        assert not left[what] & seen, (what, left[what] & seen)
+    assert settle(lambda: not any(left[what] & seen for what, seen in new().items())), left
 
 
 @pytest.mark.parametrize(
