@@ -1,10 +1,11 @@
 /*
  * Work on files, timed from the inside.
  *
- *     io [--warm N] [--times N] read DIR | stat DIR | exec PROGRAM ARG...
+ *     io [--warm N] [--times N] read DIR | stat DIR | create DIR N | overwrite DIR | delete DIR | exec PROGRAM ARG...
  *
  * One process does all repetitions and prints their times in microseconds as a JSON array, so that the start of the
  * sandbox around it does not count. What `exec` runs is timed with its start, outside as well as inside.
+ * `create` and `delete` leave nothing to repeat: use them with --warm 0 and --times 1.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +26,7 @@
 
 extern char **environ;
 
-enum { TIMES_MAX = 1000, READ_SIZE = 128 * 1024 };
+enum { TIMES_MAX = 1000, READ_SIZE = 128 * 1024, WRITE_SIZE = 1024, PER_FOLDER = 100, CREATE_MAX = 10000000 };
 enum opt_id { OPT_WARM = 1, OPT_TIMES };
 
 static const struct opt opts[] = {
@@ -36,6 +37,14 @@ static const struct opt opts[] = {
 struct work {
     const char *name;
     int (*run)(char **args, struct err *err);
+    int n_args; /* at least */
+};
+
+/* What a walk does with what it finds. */
+struct visit {
+    bool look;                                                  /* stat of every entry, like find(1) with a test that needs it */
+    int (*file)(int dir_fd, const char *name, struct err *err); /* every regular file */
+    int (*folder)(int dir_fd, const char *name, struct err *err); /* every folder, after what is in it */
 };
 
 static void closep(int *fd) {
@@ -59,8 +68,57 @@ static int read_file(int dir_fd, const char *name, struct err *err) {
     return n == 0 ? 0 : err_sys(err, -errno, "read '%s'", name);
 }
 
-/* Takes dir_fd over. Looks at every entry like find(1) with a test that needs stat; with `contents`, reads the files too. */
-static int walk(int dir_fd, bool contents, struct err *err) {
+static int write_file(int dir_fd, const char *name, int flags, struct err *err) {
+    static const char data[WRITE_SIZE];
+    CLEANUP(closep) int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
+    if (fd < 0)
+        return err_sys(err, -errno, "open '%s'", name);
+    return write(fd, data, sizeof(data)) == WRITE_SIZE ? 0 : err_sys(err, -errno, "write '%s'", name);
+}
+
+/* Without O_TRUNC: ext4 would begin to write to the disk at close(), and the disk is not what is measured. */
+static int overwrite_file(int dir_fd, const char *name, struct err *err) {
+    return write_file(dir_fd, name, 0, err);
+}
+
+static int delete_file(int dir_fd, const char *name, struct err *err) {
+    return unlinkat(dir_fd, name, 0) == 0 ? 0 : err_sys(err, -errno, "remove '%s'", name);
+}
+
+static int delete_folder(int dir_fd, const char *name, struct err *err) {
+    return unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 ? 0 : err_sys(err, -errno, "remove '%s'", name);
+}
+
+static int entry_type(const struct visit *v, int dir_fd, const struct dirent *entry, mode_t *ret, struct err *err) {
+    struct stat st;
+    if (!v->look && entry->d_type != DT_UNKNOWN) {
+        *ret = DTTOIF(entry->d_type);
+        return 0;
+    }
+    if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(err, -errno, "look at '%s'", entry->d_name);
+    *ret = st.st_mode & S_IFMT;
+    return 0;
+}
+
+static int walk(int dir_fd, const struct visit *v, struct err *err);
+
+static int walk_entry(int dir_fd, const struct dirent *entry, const struct visit *v, struct err *err) {
+    mode_t type;
+    int r = entry_type(v, dir_fd, entry, &type, err);
+    if (r < 0)
+        return r;
+    if (S_ISREG(type))
+        return v->file ? v->file(dir_fd, entry->d_name, err) : 0;
+    if (!S_ISDIR(type))
+        return 0;
+    int fd = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    r = fd < 0 ? err_sys(err, -errno, "open '%s'", entry->d_name) : walk(fd, v, err);
+    return r >= 0 && v->folder ? v->folder(dir_fd, entry->d_name, err) : r;
+}
+
+/* Takes dir_fd over. */
+static int walk(int dir_fd, const struct visit *v, struct err *err) {
     CLEANUP(closedirp) DIR *dir = fdopendir(dir_fd);
     if (!dir) {
         close(dir_fd);
@@ -68,33 +126,66 @@ static int walk(int dir_fd, bool contents, struct err *err) {
     }
     struct dirent *entry;
     int r = 0;
-    while (r >= 0 && (entry = readdir(dir))) {
-        struct stat st;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            return err_sys(err, -errno, "look at '%s'", entry->d_name);
-        if (S_ISDIR(st.st_mode)) {
-            int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-            r = fd < 0 ? err_sys(err, -errno, "open '%s'", entry->d_name) : walk(fd, contents, err);
-        } else if (contents && S_ISREG(st.st_mode)) {
-            r = read_file(dirfd(dir), entry->d_name, err);
-        }
+    while (r >= 0 && (entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            r = walk_entry(dirfd(dir), entry, v, err);
+    return r;
+}
+
+static int walk_path(const char *path, const struct visit *v, struct err *err) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? err_sys(err, -errno, "open '%s'", path) : walk(fd, v, err);
+}
+
+static int work_read(char **args, struct err *err) {
+    return walk_path(args[0], &(struct visit){.look = true, .file = read_file}, err);
+}
+
+static int work_stat(char **args, struct err *err) {
+    return walk_path(args[0], &(struct visit){.look = true}, err);
+}
+
+static int work_overwrite(char **args, struct err *err) {
+    return walk_path(args[0], &(struct visit){.file = overwrite_file}, err);
+}
+
+static int work_delete(char **args, struct err *err) {
+    int r = walk_path(args[0], &(struct visit){.file = delete_file, .folder = delete_folder}, err);
+    return r < 0 ? r : delete_folder(AT_FDCWD, args[0], err);
+}
+
+static int make_folder(int dir_fd, const char *name, int *ret_fd, struct err *err) {
+    if (mkdirat(dir_fd, name, 0755) < 0)
+        return err_sys(err, -errno, "make the folder '%s'", name);
+    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return err_sys(err, -errno, "open '%s'", name);
+    *ret_fd = fd;
+    return 0;
+}
+
+/* One folder of at most PER_FOLDER files. */
+static int create_folder(int top, uint64_t number, uint64_t files, struct err *err) {
+    char name[32];
+    CLEANUP(closep) int fd = -1;
+    snprintf(name, sizeof(name), "d%llu", (unsigned long long)number);
+    int r = make_folder(top, name, &fd, err);
+    for (uint64_t i = 0; r >= 0 && i < files; i++) {
+        snprintf(name, sizeof(name), "file%llu.txt", (unsigned long long)i);
+        r = write_file(fd, name, O_CREAT | O_EXCL, err);
     }
     return r;
 }
 
-static int walk_path(const char *path, bool contents, struct err *err) {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? err_sys(err, -errno, "open '%s'", path) : walk(fd, contents, err);
-}
-
-static int work_read(char **args, struct err *err) {
-    return walk_path(args[0], true, err);
-}
-
-static int work_stat(char **args, struct err *err) {
-    return walk_path(args[0], false, err);
+static int work_create(char **args, struct err *err) {
+    uint64_t count;
+    CLEANUP(closep) int top = -1;
+    int r = parse_u64(args[1], 1, CREATE_MAX, &count, err);
+    if (r >= 0)
+        r = make_folder(AT_FDCWD, args[0], &top, err);
+    for (uint64_t i = 0; r >= 0 && i < count; i += PER_FOLDER)
+        r = create_folder(top, i / PER_FOLDER, MIN_OF(count - i, (uint64_t)PER_FOLDER), err);
+    return r;
 }
 
 static int work_exec(char **args, struct err *err) {
@@ -115,9 +206,8 @@ static int work_exec(char **args, struct err *err) {
 }
 
 static const struct work works[] = {
-    {"read", work_read},
-    {"stat", work_stat},
-    {"exec", work_exec},
+    {"read", work_read, 1},           {"stat", work_stat, 1},     {"create", work_create, 2},
+    {"overwrite", work_overwrite, 1}, {"delete", work_delete, 1}, {"exec", work_exec, 1},
 };
 
 static const struct work *work_find(const char *name) {
@@ -158,8 +248,9 @@ int main(int argc, char **argv) {
             break;
     }
     const struct work *w = r < 0 ? NULL : work_find(argv[it.pos]);
-    if (r >= 0 && (!w || !argv[it.pos + 1]))
-        r = err_usage(&err, "usage: io [--warm N] [--times N] read DIR | stat DIR | exec PROGRAM ARG...");
+    if (r >= 0 && (!w || argc - it.pos - 1 < w->n_args))
+        r = err_usage(&err, "usage: io [--warm N] [--times N] read DIR | stat DIR | create DIR N | overwrite DIR | delete DIR | "
+                            "exec PROGRAM ARG...");
     if (r >= 0)
         r = work_times(w, argv + it.pos + 1, warm, times, us, &err);
     if (r < 0)

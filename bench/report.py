@@ -3,7 +3,9 @@ import os
 import sys
 
 import peers
-from starts import BAWN, RAW
+import trees
+from modes import IGNORE_MODES, REVIEW_MODES
+from starts import BAWN, RAW, why
 
 COLOURS = {"met": "32", "missed": "31", "not measured": "33"}
 NOTES = {RAW: "posix_spawn of /bin/true", BAWN: "bawn run, whole default policy", **{p.name: p.note for p in peers.PEERS}}
@@ -18,7 +20,19 @@ COLUMN_BARS = (
     ("sandboxes/s, 16 at a time, x bubblewrap with one mount for /etc", "parallel", "bwrap-short", ">=", 1.5, False),
     ("sandboxes/s, 16 at a time", "parallel", None, ">=", 400, False),
 )
-IO_BAR = 1.1
+# mode, workloads, times the host; the others are for information
+IO_BARS = (
+    ("direct", ("read, small files", "read, one big file", "stat", "git status", "compile"), 1.1),
+    ("overlay", ("read, small files", "read, one big file"), 1.7),
+    ("overlay", ("git status",), 1.4),
+)
+IGNORE_BARS = (
+    ("over the same tree without the file", "over_plain_ms", 30, True),
+    ("over an empty folder", "over_empty_ms", 30, False),
+)
+REVIEW_SECONDS = 1
+CHANGES = trees.LARGE_FILES // trees.CHANGE_EVERY
+HIDDEN = trees.LARGE_FILES // trees.HIDE_EVERY
 LEFT = ("", "what", "kind", "verdict")
 
 
@@ -62,7 +76,8 @@ def starts_table(data, key, title, unit, digits):
 
 
 def io_table(data):
-    head = ["", *(f"{c} {t}" for c in data["columns"] for t in ("host ms", "bawn x host", "bwrap x host"))]
+    inside = ("direct", "overlay", "sync", "ro", "bwrap")
+    head = ["", *(f"{c} {t}" for c in data["columns"] for t in ("host ms", *inside))]
     rows = []
     workloads = next(iter(data["columns"].values()))["io"]
     for workload in workloads:
@@ -70,9 +85,49 @@ def io_table(data):
         for column in data["columns"].values():
             result = column["io"][workload]
             host = result.get("host", {}).get("median_us")
-            row += [number(host / 1e3 if host else None, 1), *(number(result.get(n, {}).get("ratio"), 3) for n in (BAWN, "bwrap"))]
+            row += [number(host / 1e3 if host else None, 1), *(number(result.get(n, {}).get("ratio"), 2) for n in inside)]
         rows.append(row)
-    return table("Files in the workspace (one process inside does all repetitions; start-up excluded)", head, rows)
+    return table("Files in the workspace, times the host (one process inside does all repetitions; start-up excluded)", head, rows)
+
+
+def by_mode(data, key):
+    """(columns that have it, modes in order)."""
+    columns = {label: c["modes"][key] for label, c in data["columns"].items() if "modes" in c}
+    return columns, list(next(iter(columns.values())))
+
+
+def mode_table(data):
+    columns, names = by_mode(data, "start")
+    head = ["", *(f"{c} {t}" for c in columns for t in ("us", "x direct"))]
+    rows = [[mode, *(cell for r in columns.values() for cell in (number(median(r, mode), 0), number(ratio(r, mode, "direct"), 2)))] for mode in names]
+    return table(f"Start in each mode of the workspace: /bin/true in a repository of {data['effort']['start_files']} files (median, interleaved)", head, rows)
+
+
+def ignore_table(data):
+    columns, names = by_mode(data, "ignore")
+    head = ["", *(f"{c} {t}" for c in columns for t in ("empty", "no file", "rules", "- no file", "- empty"))]
+    rows = []
+    for mode in names:
+        row = [mode]
+        for results in columns.values():
+            r = results[mode]
+            times = [median(r.get("starts", {}), n) for n in ("empty", "plain", "ignoring")]
+            row += [*(number(t / 1e3 if t else None, 1) for t in times), number(r.get("over_plain_ms"), 1), number(r.get("over_empty_ms"), 1)]
+        rows.append(row)
+    title = (f"Start with .sandboxignore, ms: {trees.LARGE_FILES} files, {trees.RULES} rules, {HIDDEN} hidden, minus the same tree without the file, "
+             "minus an empty folder (median, interleaved)")
+    return table(title, head, rows)
+
+
+def review_table(data):
+    columns, names = by_mode(data, "review")
+    head = ["", *(f"{c} ms" for c in columns)]
+    rows = [[mode, *(number(r[mode]["seconds"] * 1e3 if "seconds" in r[mode] else None, 0) for r in columns.values())] for mode in names]
+    return table(f"Review: bawn review --json of {CHANGES} changes in a tree of {trees.LARGE_FILES} files (median)", head, rows)
+
+
+def failure(result):
+    return why(result) if isinstance(result["failed"], dict) else result["failed"]
 
 
 def missing(data):
@@ -81,21 +136,45 @@ def missing(data):
         lines += [f"  {name} ({label}): {reason}" for name, reason in column["reasons"].items()]
         for workload, result in column.get("io", {}).items():
             lines += [f"  {workload}, {name} ({label}): {r['failed']}" for name, r in result.items() if "failed" in r]
+        for what, results in column.get("modes", {}).items():
+            lines += [f"  {what}, {mode} ({label}): {failure(r)}" for mode, r in results.items() if "failed" in r]
     return "Not measured\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def bar(name, value, limit, must, better="<="):
+    return {"name": name, "value": value, "bar": limit, "better": better, "must": must}
+
+
+def start_bars(column):
+    for name, key, base, better, limit, must in COLUMN_BARS:
+        yield bar(name, ratio(column[key], BAWN, base) if base else median(column[key], BAWN), limit, must, better)
+
+
+def io_bars(column):
+    for mode, workloads, limit in IO_BARS:
+        for workload in workloads:
+            yield bar(f"{workload}, {mode}, x host", column["io"][workload].get(mode, {}).get("ratio"), limit, True)
+
+
+def mode_bars(column):
+    """Without the full sandbox there is nothing in column["modes"]: not measured."""
+    found = column.get("modes", {})
+    for mode in IGNORE_MODES:
+        for name, key, limit, must in IGNORE_BARS:
+            yield bar(f"start with .sandboxignore, ms {name}, {mode}", found.get("ignore", {}).get(mode, {}).get(key), limit, must)
+    for mode in REVIEW_MODES:
+        seconds = found.get("review", {}).get(mode, {}).get("seconds")
+        yield bar(f"review of {CHANGES} changes in {trees.LARGE_FILES} files, s, {mode}", seconds, REVIEW_SECONDS, True)
 
 
 def bars(data):
     """Dictionaries with name, value (None: not measured), bar, better, must and verdict."""
     found = []
     for label, column in data["columns"].items():
-        for name, key, base, better, bar, must in COLUMN_BARS:
-            value = ratio(column[key], BAWN, base) if base else median(column[key], BAWN)
-            found.append({"name": f"{name}, {label}", "value": value, "bar": bar, "better": better, "must": must})
-        for workload, result in column.get("io", {}).items():
-            found.append({"name": f"{workload}, x host, {label}", "value": result.get(BAWN, {}).get("ratio"), "bar": IO_BAR, "better": "<=",
-                          "must": True})
-    for bar in found:
-        bar["verdict"] = verdict(bar)
+        groups = [start_bars, *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else [])]
+        found += [{**b, "name": f"{b['name']}, {label}"} for group in groups for b in group(column)]
+    for b in found:
+        b["verdict"] = verdict(b)
     return found
 
 
@@ -128,4 +207,6 @@ def text(data):
              starts_table(data, "parallel", f"Sandboxes per second, {data['effort']['parallel']} at a time (median of interleaved blocks)", "per s", 0)]
     if all("io" in c for c in data["columns"].values()):
         parts.append(io_table(data))
+    if any("modes" in c for c in data["columns"].values()):
+        parts += [mode_table(data), ignore_table(data), review_table(data)]
     return "\n".join([*parts, *filter(None, [missing(data)]), bars_table(data["bars"])])

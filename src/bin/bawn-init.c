@@ -4,13 +4,14 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "init/init.h"
 #include "os/fd.h"
 #include "os/sock.h"
 
-enum { FD_CONTROL = 3, FD_START = 4, WATCH_MS = 20 };
+enum { FD_CONTROL = 3, FD_START = 4, FD_GUARD = 5, WATCH_MS = 20, REAP_EVERY = 64 };
 
 static int send_msg(const struct init *in, uint32_t type, int value, int extra) {
     struct init_msg msg = {.type = type, .value = value, .extra = extra};
@@ -68,7 +69,7 @@ static void set_signals(struct init *in) {
 }
 
 static int set_up(struct init *in, struct err *err) {
-    bool pid1 = !(in->start.flags & INIT_FLAG_NO_PIDNS);
+    bool pid1 = !(in->start.flags & INIT_FLAG_NO_PIDNS), guard = in->start.flags & INIT_FLAG_GUARD;
     int r = 0;
 
     /* Killing us ends the sandbox only where we are PID 1; elsewhere the closed socket tells us to end it. */
@@ -78,7 +79,11 @@ static int set_up(struct init *in, struct err *err) {
         return err_sys(err, -errno, "own session");
     if (in->start.flags & INIT_FLAG_TTY)
         r = terminal_open(in, err);
-    return r < 0 || !pid1 ? r : lockdown(&in->start, err);
+    if (r == 0 && guard)
+        r = guard_new(&in->start, FD_CONTROL, FD_GUARD, &in->guard, err);
+    /* The guard does what the command asks for, so it may do no more than the command. Where there is no pid namespace the
+     * command adds a Landlock domain of its own below this one, and so cannot signal us. */
+    return r < 0 || (!pid1 && !guard) ? r : lockdown(&in->start, err);
 }
 
 /* Reaps everything; returns true when the command itself has ended. */
@@ -118,7 +123,20 @@ static void read_control(struct init *in) {
         pass_signal(in, &msg);
 }
 
-static void watch(const struct init *in) {
+static uint64_t now_ms(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Once per tick, however often the guard is asked meanwhile: looking at every process is slow. */
+static void watch(const struct init *in, uint64_t *last_ms) {
+    uint64_t now;
+
+    if (!in->start.watch_memory || (now = now_ms()) - *last_ms < WATCH_MS)
+        return;
+    *last_ms = now;
     if (tree_memory((in->start.flags & INIT_FLAG_NO_PIDNS) != 0) <= in->start.watch_memory)
         return;
     send_msg(in, INIT_MSG_LIMIT, INIT_LIMIT_MEMORY, 0);
@@ -126,20 +144,31 @@ static void watch(const struct init *in) {
 }
 
 static int serve(struct init *in) {
-    struct pollfd p = {.fd = in->control, .events = POLLIN};
-    struct timespec tick = {.tv_nsec = WATCH_MS * 1000000L};
+    const struct timespec tick = {.tv_nsec = WATCH_MS * 1000000L}, now = {0};
     sigset_t waiting;
+    uint64_t watched = 0;
     int status = 0;
+    bool ended = reap(in, &status);
 
     sigfillset(&waiting);
     sigdelset(&waiting, SIGCHLD);
-    while (!reap(in, &status)) {
-        int n = ppoll(&p, 1, in->start.watch_memory ? &tick : NULL, &waiting);
+    for (unsigned turn = 1; !ended; turn++) {
+        struct pollfd p[] = {{.fd = in->control, .events = POLLIN},
+                             {.fd = in->guard ? guard_listener(in->guard) : -1, .events = POLLIN},
+                             {.fd = in->guard ? guard_socket(in->guard) : -1}};
+        bool work = in->guard && guard_has_work(in->guard);
+        int n = ppoll(p, ARRAY_LEN(p), work ? &now : in->start.watch_memory ? &tick : NULL, &waiting);
 
-        if (n > 0)
+        if (n > 0 && p[0].revents)
             read_control(in);
-        if (in->start.watch_memory)
-            watch(in);
+        if (n > 0 && p[2].revents)
+            guard_orphan(in->guard);
+        if (work || (n > 0 && (p[1].revents & POLLIN)))
+            guard_handle(in->guard);
+        watch(in, &watched);
+        /* SIGCHLD interrupts only a poll that has nothing else to say, so under load somebody has to look. */
+        if (n <= 0 || turn % REAP_EVERY == 0)
+            ended = reap(in, &status);
     }
     return status;
 }
@@ -159,7 +188,11 @@ int main(void) {
     prctl(PR_SET_DUMPABLE, 0);
     fcntl(FD_CONTROL, F_SETFD, FD_CLOEXEC);
     fcntl(FD_START, F_SETFD, FD_CLOEXEC);
-    if (read_start(&in, &err) < 0 || set_up(&in, &err) < 0)
+    if (read_start(&in, &err) < 0)
+        fail(&in, &err);
+    if (in.start.flags & INIT_FLAG_GUARD)
+        fcntl(FD_GUARD, F_SETFD, FD_CLOEXEC);
+    if (set_up(&in, &err) < 0)
         fail(&in, &err);
     r = command_start(&in, &exec_errno, &err);
     if (r < 0)

@@ -39,7 +39,7 @@ static int confirm(struct err *err) {
 /* Replaces this program by the command; returns only on failure. */
 static int run_unsandboxed(const struct run_args *a, struct err *err) {
     struct plan plan = {.argv = a->argv, .argc = a->argc};
-    struct engine_request req = {.plan = &plan};
+    struct engine_request req = {.plan = &plan, .guard = -1};
     struct sandbox sb = SANDBOX_INIT;
     bool weaker;
     int r = a->yes_unsandboxed ? 0 : confirm(err);
@@ -82,6 +82,9 @@ static int run_sandboxed(const struct run_args *a, const struct host_facts *fact
                          struct err *err) {
     struct run_options opt = {.settings = s,
                               .facts = facts,
+                              .rules = a->rules,
+                              .accepted = a->accepted,
+                              .name = a->name,
                               .argv = a->argv,
                               .argc = a->argc,
                               .force_tty = a->tty,

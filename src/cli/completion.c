@@ -7,6 +7,7 @@ static const struct completion_hint hints[] = {
     {"@dir", "_bawn_dirs", "_directories", "-x -a '(__fish_complete_directories)'"},
     {"@command", "_bawn_commands", "_command_names -e", "-x -a '(__fish_complete_command)'"},
     {"@profile", "_bawn_words \"$(_bawn_profiles)\"", "_bawn_profiles", "-x -a '(__bawn_profiles)'"},
+    {"@run", "_bawn_words \"$(_bawn_runs)\"", "_bawn_runs", "-x -a '(__bawn_runs)'"},
     {"@engine", "_bawn_words 'auto native none'", "(auto native none)", "-x -a 'auto native none'"},
     {"@verb", "_bawn_words \"$(_bawn_group '')\"", "_bawn_first_words", "-x -a '(__bawn_first_words)'"},
 };
@@ -22,7 +23,7 @@ const char *completion_operand(const struct verb *v) {
     static const struct {
         const char *in_synopsis, *values;
     } operands[] = {
-        {"COMMAND", "@command"}, {"PROFILE", "@profile"}, {"FILE", "@file"}, {"DIR", "@dir"}, {"VERB", "@verb"},
+        {"COMMAND", "@command"}, {"PROFILE", "@profile"}, {"FILE", "@file"}, {"DIR", "@dir"}, {"VERB", "@verb"}, {"RUN", "@run"},
     };
     const char *last;
 

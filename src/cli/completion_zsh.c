@@ -1,13 +1,19 @@
 #include "base/str.h"
 #include "cli/completion.h"
 
-static const char head[] = "#compdef bawn\n"
-                           "# zsh completion for bawn; made by 'bawn completion zsh'\n"
-                           "_bawn_profiles() {\n"
-                           "    local -a names\n"
-                           "    names=(${(f)\"$(bawn profile ls 2>/dev/null | awk '$1 ~ /^[a-z0-9]/ { print $1 }')\"})\n"
-                           "    compadd -a names\n"
-                           "}\n";
+static const char head[] =
+    "#compdef bawn\n"
+    "# zsh completion for bawn; made by 'bawn completion zsh'\n"
+    "_bawn_profiles() {\n"
+    "    local -a names\n"
+    "    names=(${(f)\"$(bawn profile ls 2>/dev/null | awk '$1 ~ /^[a-z0-9]/ { print $1 }')\"})\n"
+    "    compadd -a names\n"
+    "}\n"
+    "_bawn_runs() {\n"
+    "    local -a names\n"
+    "    names=(${(f)\"$(bawn review --list 2>/dev/null | awk '$2 ~ /^(direct|overlay|sync|worktree|ro)$/ { print $1 }')\"})\n"
+    "    compadd -a names\n"
+    "}\n";
 
 static const char tail[] = "if [[ $funcstack[1] == _bawn ]]; then\n"
                            "    _bawn \"$@\"\n"

@@ -136,6 +136,21 @@ static void check_seccomp(const struct doctor_facts *f, struct finding *r) {
     advise(r, "boot a kernel with CONFIG_SECCOMP_FILTER=y");
 }
 
+static void check_guard(const struct doctor_facts *f, struct finding *r) {
+    if (f->ptrace_scope >= 2) {
+        say(r, VERDICT_WARN, "kernel.yama.ptrace_scope is %d: --workspace direct is refused", (int)f->ptrace_scope);
+        advise(r, "sysctl kernel.yama.ptrace_scope=1, or use --workspace overlay, sync or ro");
+    } else if (f->native.notify == -EBUSY) {
+        say(r, VERDICT_WARN, "another program answers system calls here already: --workspace direct is refused");
+        advise(r, "use --workspace overlay, sync or ro");
+    } else if (f->native.notify < 0) {
+        say(r, VERDICT_WARN, "%s: --workspace direct is refused", strerror(-f->native.notify));
+        advise(r, "boot Linux 5.19 or newer, or use --workspace overlay, sync or ro");
+    } else {
+        say(r, VERDICT_OK, "changes can be guarded");
+    }
+}
+
 static void check_cgroup(const struct doctor_facts *f, struct finding *r) {
     const struct cgroup_host *h = &f->native.cgroup;
     bool scope_lacks = h->kind == CGROUP_SYSTEMD && f->native.scope < 0;
@@ -265,10 +280,11 @@ const struct check checks[] = {
     {"mount-api", "new mount calls", "fsopen, mount_setattr", "read-only parts are sealed with them at once", check_mount_api},
     {"idmap", "idmapped mounts", "the current directory was mapped",
      "root's sandboxes run with unprivileged ids, and files keep their owner", check_idmap},
-    {"overlay", "overlayfs in a sandbox", "one was mounted", "for copy-on-write workspaces, which are to come", check_overlay},
+    {"overlay", "overlayfs in a sandbox", "one was mounted", "for --workspace overlay", check_overlay},
     {"landlock", "Landlock", "landlock_create_ruleset", "second fence of the full rung, the wall of the landlock rung",
      check_landlock},
     {"seccomp", "system call filters", "one was installed", "cut the kernel's surface; Bawn refuses without", check_seccomp},
+    {"guard", "seccomp notification", "a listener was made", "guards what a command changes in --workspace direct", check_guard},
     {"cgroup", "control groups", "/proc/self/cgroup, systemd", "limit CPU, memory and processes of all the sandbox together",
      check_cgroup},
     {"pidfd", "pidfd", "pidfd_open", "names a process without mistakes; there is a substitute", check_pidfd},

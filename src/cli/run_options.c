@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "config/paths.h"
 #include "os/fd.h"
+#include "workspace/gitblobs.h"
 #include "workspace/ignore_scan.h"
 #include "workspace/pin.h"
 
@@ -28,7 +29,9 @@ const struct opt run_opts[N_RUN_OPTS] = {
     {RUN_OPT_NETWORK, 0, "network", "MODE", "none (this version has no other)", "none"},
     {RUN_OPT_ENV, 0, "env", "NAME[=VALUE]", "set a variable, or pass the one of this name on", NULL},
     {RUN_OPT_MOUNT, 0, "mount", "FROM[:TO][:ro|rw]", "show another file or folder inside, read-only unless rw", "@dir"},
-    {RUN_OPT_WORKSPACE, 'w', "workspace", "MODE", "direct (default) or ro (read-only)", "direct|ro"},
+    {RUN_OPT_WORKSPACE, 'w', "workspace", "MODE", "direct (default), overlay, sync, worktree or ro",
+     "direct|overlay|sync|worktree|ro"},
+    {RUN_OPT_NAME, 0, "name", "NAME", "name of the run in overlay, sync and worktree mode; one that exists goes on", "@run"},
     {RUN_OPT_SANDBOX, 0, "sandbox", "[=MODE]", "auto (default), or require: refuse anything less than the full sandbox",
      "auto|require"},
     {RUN_OPT_NO_SANDBOX, 0, "no-sandbox", NULL, "run without any protection, after a warning", NULL},
@@ -46,19 +49,13 @@ static const char **text_slot(struct run_args *a, int id) {
         enum run_opt id;
         const char **slot;
     } slots[] = {
-        {RUN_OPT_DIR, &a->dir},
-        {RUN_OPT_PROFILE, &f->profile},
-        {RUN_OPT_AGENT, &a->agent},
-        {RUN_OPT_ENGINE, &f->engine},
-        {RUN_OPT_IMAGE, &f->image},
-        {RUN_OPT_CPUS, &f->cpus},
-        {RUN_OPT_MEMORY, &f->memory},
-        {RUN_OPT_SWAP, &f->swap},
-        {RUN_OPT_PIDS, &f->pids},
-        {RUN_OPT_DISK, &f->disk},
-        {RUN_OPT_TIMEOUT, &f->timeout},
-        {RUN_OPT_NETWORK, &f->network},
-        {RUN_OPT_WORKSPACE, &f->workspace_mode},
+        {RUN_OPT_DIR, &a->dir},         {RUN_OPT_PROFILE, &f->profile},
+        {RUN_OPT_AGENT, &a->agent},     {RUN_OPT_NAME, &a->name},
+        {RUN_OPT_ENGINE, &f->engine},   {RUN_OPT_IMAGE, &f->image},
+        {RUN_OPT_CPUS, &f->cpus},       {RUN_OPT_MEMORY, &f->memory},
+        {RUN_OPT_SWAP, &f->swap},       {RUN_OPT_PIDS, &f->pids},
+        {RUN_OPT_DISK, &f->disk},       {RUN_OPT_TIMEOUT, &f->timeout},
+        {RUN_OPT_NETWORK, &f->network}, {RUN_OPT_WORKSPACE, &f->workspace_mode},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(slots); i++)
@@ -130,58 +127,119 @@ void run_args_done(struct run_args *a) {
     strv_done(&a->flags.env);
     strv_done(&a->flags.mounts);
     strv_done(&a->hidden);
+    ignore_freep(&a->rules);
+    ignore_freep(&a->accepted);
 }
 
-/* Each is one mount; whole folders are one too, so more than this means patterns that should name a folder. */
-enum { HIDDEN_MAX = 1000 };
+/* Covers are mounts, absences of an overlay are entries of a folder in memory. */
+enum { COVERS_MAX = 1000, ABSENCES_MAX = 100000, LITERAL_MAX = 8192 };
 
 struct hiding {
+    struct ignore *rules;
     struct strv *hidden;
-    size_t kept;
+    size_t max, kept;
 };
 
 static int add_hidden(const struct ignore_found *f, void *arg, struct err *err) {
-    struct strv *hidden = arg;
+    struct hiding *h = arg;
 
-    if (hidden->len == HIDDEN_MAX)
-        return err_set(err, -E2BIG, "more than %d files match %s (the last one: '%s'); hide their folders instead", HIDDEN_MAX,
-                       IGNORE_FILE, f->path);
-    return strv_add(hidden, f->path) < 0 ? err_oom(err) : 0;
+    if (h->hidden->len == h->max)
+        return err_set(err, -E2BIG, "more than %zu files match %s (the last one: '%s'); hide their folders instead%s", h->max,
+                       IGNORE_FILE, f->path, h->max == COVERS_MAX ? ", or use --workspace overlay or sync" : "");
+    return strv_add(h->hidden, f->path) < 0 ? err_oom(err) : 0;
+}
+
+/* A rule for just this path, in its own folder, where it wins over everything. */
+static int add_literal(struct ignore *rules, const char *path, struct err *err) {
+    CLEANUP(buf_done) struct buf line = BUF_INIT(LITERAL_MAX);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    CLEANUP(freep) char *dir = strndup(path, slash ? (size_t)(slash - path) : 0);
+
+    buf_addc(&line, '/');
+    for (const char *p = name; *p; p++) {
+        if (strchr("*?[\\ ", *p))
+            buf_addc(&line, '\\');
+        buf_addc(&line, *p == '\n' ? '?' : *p); /* a pattern is one line */
+    }
+    buf_addc(&line, '\n');
+    if (!dir || !buf_ok(&line))
+        return err_oom(err);
+    return ignore_add_file(rules, dir, "accepted " IGNORE_FILE, line.data, line.len, err);
 }
 
 /* What the accepted rules hide and the present ones would show stays hidden, and is told. */
 static int add_accepted(const struct ignore_found *f, void *arg, struct err *err) {
     struct hiding *h = arg;
+    int r;
 
-    if (strv_has(h->hidden, f->path))
+    if (ignore_match(h->rules, f->path, f->is_dir) == IGNORE_EXCLUDED)
         return 0;
     h->kept++;
-    return add_hidden(f, h->hidden, err);
+    r = add_literal(h->rules, f->path, err);
+    return r < 0 ? r : add_hidden(f, h, err);
 }
 
-static int scan_workspace(const struct run_args *a, const struct host_facts *facts, struct strv *ret_hidden, struct strv *notes,
-                          struct err *err) {
-    CLEANUP(closep) int top = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    CLEANUP(ignore_freep) struct ignore *rules = ignore_new(), *accepted = NULL;
+/* What was accepted counts until the user has seen what changed (workspace/pin.h). */
+static int hide_accepted(struct run_args *a, const struct host_facts *facts, int top, struct hiding *h, struct strv *notes,
+                         struct err *err) {
     CLEANUP(freep) char *pins = NULL;
-    struct hiding h = {.hidden = ret_hidden};
+    int r = pin_folder(facts->environ_, facts->home, &pins, err);
+
+    r = r < 0 ? r : pin_check(pins, facts->workspace, a->rules, a->record, &a->accepted, err);
+    if (r <= 0)
+        return r;
+    r = ignore_scan_by(a->accepted, top, add_accepted, h, err);
+    if (r >= 0 && h->kept &&
+        strv_addf(notes,
+                  IGNORE_FILE
+                  " changed since it was accepted: %zu of the files that it would show stay hidden (see 'bawn init --accept')",
+                  h->kept) < 0)
+        return err_oom(err);
+    return r;
+}
+
+/* A hidden file that was ever added to git is in its store a second time. */
+static int hide_objects(int top, struct hiding *h, struct strv *notes, struct err *err) {
+    CLEANUP(strv_done) struct strv objects = {0};
+    int r = gitblobs_of_hidden(top, h->hidden, &objects, err);
+
+    if (r > 0 && strv_add(notes, "too many hidden files to look for all of them among git's objects; what was ever added to git "
+                                 "can be read there") < 0)
+        return err_oom(err);
+    for (size_t i = 0; r >= 0 && i < objects.len; i++) {
+        const struct ignore_found f = {.path = objects.v[i]};
+
+        r = add_literal(h->rules, f.path, err);
+        r = r < 0 ? r : add_hidden(&f, h, err);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* What has another file, or a folder of the sandbox's own, in its place is as if it were hidden: a copy does not have it, and
+ * nothing of that name is carried back. */
+static int hide_replaced(struct run_args *a, const struct settings *s, enum workspace_mode mode, struct err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < s->n_substitutes; i++)
+        r = add_literal(a->rules, s->substitutes[i].path, err);
+    for (size_t i = 0; r >= 0 && i < s->volumes.len && (mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE); i++)
+        r = add_literal(a->rules, s->volumes.v[i], err);
+    return r;
+}
+
+static int scan_workspace(struct run_args *a, const struct host_facts *facts, struct settings *s, struct err *err) {
+    CLEANUP(closep) int top = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    enum workspace_mode mode = settings_workspace_mode(s);
+    struct hiding h = {.hidden = &a->hidden, .max = mode == WORKSPACE_DIRECT || mode == WORKSPACE_RO ? COVERS_MAX : ABSENCES_MAX};
     int r;
 
     if (top < 0)
         return err_sys(err, -errno, "open the workspace");
-    r = rules ? ignore_scan(rules, top, add_hidden, ret_hidden, err) : err_oom(err);
-    r = r < 0 ? r : pin_folder(facts->environ_, facts->home, &pins, err);
-    r = r < 0 ? r : pin_check(pins, facts->workspace, rules, a->record, &accepted, err);
-    if (r <= 0)
-        return r;
-    r = ignore_scan_by(accepted, top, add_accepted, &h, err);
-    if (r >= 0 && h.kept &&
-        strv_addf(notes,
-                  IGNORE_FILE
-                  " changed since it was accepted: %zu of the files that it would show stay hidden (see 'bawn init --accept')",
-                  h.kept) < 0)
-        return err_oom(err);
-    return r < 0 ? r : 0;
+    a->rules = h.rules = ignore_new();
+    r = a->rules ? ignore_scan(a->rules, top, add_hidden, &h, err) : err_oom(err);
+    r = r < 0 ? r : hide_accepted(a, facts, top, &h, &s->notes, err);
+    r = r < 0 ? r : hide_objects(top, &h, &s->notes, err);
+    return r < 0 ? r : hide_replaced(a, s, mode, err);
 }
 
 int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *owned, struct settings *ret, struct err *err) {
@@ -200,7 +258,7 @@ int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *own
     if (r < 0 || ret->mode == MODE_OFF)
         return r;
     facts->hidden = &a->hidden;
-    return scan_workspace(a, facts, &a->hidden, &ret->notes, err);
+    return scan_workspace(a, facts, ret, err);
 }
 
 enum { EXPLAIN_MAX = 16 * 1024 * 1024 };

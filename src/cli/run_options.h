@@ -22,6 +22,7 @@ enum run_opt {
     RUN_OPT_ENV,
     RUN_OPT_MOUNT,
     RUN_OPT_WORKSPACE,
+    RUN_OPT_NAME,
     RUN_OPT_SANDBOX,
     RUN_OPT_NO_SANDBOX,
     RUN_OPT_YES,
@@ -36,9 +37,11 @@ extern const struct opt run_opts[N_RUN_OPTS];
 
 struct run_args {
     struct settings_flags flags;
-    const char *dir, *agent;
-    bool record;        /* the rules of a workspace that was never used are accepted */
-    struct strv hidden; /* from run_args_load(): what .sandboxignore hides */
+    const char *dir, *agent, *name;
+    bool record;             /* the rules of a workspace that was never used are accepted */
+    struct strv hidden;      /* from run_args_load(): what .sandboxignore hides */
+    struct ignore *rules;    /* the same as rules, for files that appear later */
+    struct ignore *accepted; /* the accepted rules, if they differ */
     bool help, yes_unsandboxed, tty, no_tty, dry_run, json;
     char **argv; /* the command */
     size_t argc;

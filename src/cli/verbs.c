@@ -4,13 +4,14 @@
 #include "cli/manual.h"
 #include "cli/verb.h"
 
-extern const struct verb verb_run, verb_explain, verb_doctor, verb_init, verb_profile_ls, verb_profile_show, verb_profile_new,
-    verb_profile_check, verb_config_show, verb_trust, cmd_completion, cmd_help, verb_version;
+extern const struct verb verb_run, verb_review, verb_diff, verb_apply, verb_discard, verb_rollback, verb_explain, verb_doctor,
+    verb_init, verb_profile_ls, verb_profile_show, verb_profile_new, verb_profile_check, verb_config_show, verb_trust,
+    cmd_completion, cmd_help, verb_version;
 
 const struct verb *const verbs[] = {
-    &verb_run,          &verb_explain,     &verb_doctor,        &verb_init,        &verb_profile_ls,
-    &verb_profile_show, &verb_profile_new, &verb_profile_check, &verb_config_show, &verb_trust,
-    &cmd_completion,    &cmd_help,         &verb_version,
+    &verb_run,           &verb_review,      &verb_diff,  &verb_apply,      &verb_discard,      &verb_rollback,
+    &verb_explain,       &verb_doctor,      &verb_init,  &verb_profile_ls, &verb_profile_show, &verb_profile_new,
+    &verb_profile_check, &verb_config_show, &verb_trust, &cmd_completion,  &cmd_help,          &verb_version,
 };
 const size_t n_verbs = ARRAY_LEN(verbs);
 

@@ -22,6 +22,11 @@
     X(MOUNTS, "mounts.extra", mounts, type_mounts, IN_SANDBOX | IN_FLOOR)                                    \
     X(ENV, "env", env, type_env, IN_SANDBOX | IN_PROFILE)                                                    \
     X(WORKSPACE_WRITABLE, "mounts.workspace_writable", workspace_writable, type_bool, IN_SANDBOX | IN_FLOOR) \
+    X(WORKSPACE_MODE, "workspace.mode", workspace_mode, type_workspace_mode, EVERYWHERE)                     \
+    X(WORKSPACE_PROTECT, "workspace.protect", protect, type_protect, IN_SANDBOX | IN_PROFILE)                \
+    X(WORKSPACE_SUBSTITUTE, "workspace.substitute", substitutes, type_substitutes, IN_SANDBOX | IN_PROFILE)  \
+    X(WORKSPACE_VOLUMES, "workspace.volumes", volumes, type_volumes, IN_SANDBOX | IN_PROFILE)                \
+    X(WORKSPACE_ROLLBACK, "workspace.rollback", rollback, type_size, IN_SANDBOX | IN_PROFILE)                \
     X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)             \
     X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                         \
     X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)

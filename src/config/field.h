@@ -52,14 +52,17 @@ const struct field *field_find(const char *key, unsigned where);
 bool field_is_group(const char *key, unsigned where);
 
 extern const struct field_type type_mode, type_enabled, type_engine, type_engines, type_profile, type_image, type_cpus, type_size,
-    type_swap, type_pids, type_duration, type_network, type_ssh_agent, type_bool, type_mounts, type_env, type_tools;
+    type_swap, type_pids, type_duration, type_network, type_ssh_agent, type_bool, type_mounts, type_env, type_tools,
+    type_workspace_mode, type_protect, type_volumes, type_substitutes;
 
-enum { MOUNTS_MAX = 128, ENV_MAX = 1024, TOOLS_MAX = 256 };
+enum { MOUNTS_MAX = 128, ENV_MAX = 1024, TOOLS_MAX = 256, WORKSPACE_LIST_MAX = 256, WORKSPACE_PATH_MAX = 4096 };
 
 /* "FROM[:TO][:ro|rw]" and "NAME[=VALUE]", as in flags. */
 int mounts_add_text(struct settings *s, const char *text, const char *home, struct err *err);
 int env_add_text(struct settings *s, const char *text, struct err *err);
 void mounts_done(struct settings *s);
 void env_done(struct settings *s);
+void substitutes_done(struct settings *s);
+bool workspace_path_is_good(const char *path); /* relative, no ".", ".." or empty parts */
 
 bool profile_name_is_good(const char *name); /* [A-Za-z0-9._-]{1,64}, no dot in front */

@@ -99,11 +99,15 @@ static int list_flags(const struct settings_flags *flags, const char *home, stru
     return 0;
 }
 
+/* A mode that writes, named for this run, wins over workspace_writable: false of a file; the floor still cuts it. */
 static int workspace_flag(const char *mode, struct layer *l, struct err *err) {
-    if (!str_eq(mode, "ro") && !str_eq(mode, "direct"))
-        return err_usage(err, "--workspace: '%.60s' is not known (one of: direct, ro)", mode);
-    l->values.workspace_writable = str_eq(mode, "direct");
-    l->origin_of[SETTING_WORKSPACE_WRITABLE] = "flag --workspace";
+    static const char origin[] = "flag --workspace";
+    int r = set_text(l, SETTING_WORKSPACE_MODE, mode, "--workspace", origin, err);
+
+    if (r < 0)
+        return r;
+    l->values.workspace_writable = l->values.workspace_mode != WORKSPACE_RO;
+    l->origin_of[SETTING_WORKSPACE_WRITABLE] = origin;
     layer_mark(l, SETTING_WORKSPACE_WRITABLE);
     return 0;
 }

@@ -98,6 +98,13 @@ int paths_state(char *const *environ_, const char *home, const char *leaf, char 
     return xdg(environ_, "XDG_STATE_HOME", home, ".local/state", leaf, ret, err);
 }
 
+int paths_state_if_home(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err) {
+    if (paths_getenv(environ_, "XDG_STATE_HOME") || (home && access(home, F_OK) == 0))
+        return paths_state(environ_, home, leaf, ret, err);
+    *ret = NULL;
+    return 0;
+}
+
 int paths_make_dirs(const char *path, struct err *err) {
     CLEANUP(freep) char *copy = strdup(path);
 

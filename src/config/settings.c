@@ -23,12 +23,19 @@ void settings_done(struct settings *s) {
     free(s->image);
     mounts_done(s);
     env_done(s);
+    substitutes_done(s);
+    strv_done(&s->protect);
+    strv_done(&s->volumes);
     strv_done(&s->bypass_tools);
     strv_done(&s->allowed_engines);
     for (size_t i = 0; i < SETTING_COUNT; i++)
         free(s->origin[i]);
     strv_done(&s->notes);
     *s = (struct settings){0};
+}
+
+enum workspace_mode settings_workspace_mode(const struct settings *s) {
+    return s->workspace_writable ? s->workspace_mode : WORKSPACE_RO;
 }
 
 /* With no word from anybody: the limits of profile dev, and no network. */
@@ -43,6 +50,8 @@ static int set_built_in(struct settings *s, struct err *err) {
         .ssh_agent = SSH_AGENT_OFF,
         .workspace_writable = true,
         .persist_caches = true,
+        .workspace_mode = WORKSPACE_DIRECT,
+        .rollback = 1ull << 30,
     };
     s->engine = strdup("auto");
     if (!s->engine)

@@ -33,6 +33,11 @@ enum setting {
     SETTING_MOUNTS,
     SETTING_ENV,
     SETTING_WORKSPACE_WRITABLE,
+    SETTING_WORKSPACE_MODE,
+    SETTING_WORKSPACE_PROTECT,
+    SETTING_WORKSPACE_SUBSTITUTE,
+    SETTING_WORKSPACE_VOLUMES,
+    SETTING_WORKSPACE_ROLLBACK,
     SETTING_PERSIST_CACHES,
     SETTING_BYPASS_TOOLS,
     SETTING_KEEP_ALIVE,
@@ -45,6 +50,17 @@ enum sandbox_mode {
     MODE_OFF      /* the user asked for no sandbox, by name */
 };
 
+/* How the sandbox has the workspace. */
+enum workspace_mode {
+    WORKSPACE_DIRECT,   /* the files themselves; sensitive paths write-protected */
+    WORKSPACE_OVERLAY,  /* copy-on-write: nothing reaches the host until `bawn apply` */
+    WORKSPACE_SYNC,     /* a copy, carried back after the run */
+    WORKSPACE_WORKTREE, /* own git branch and working tree */
+    WORKSPACE_RO,       /* read-only */
+    WORKSPACE_MODES
+};
+extern const char *const workspace_mode_names[WORKSPACE_MODES];
+
 enum network { NETWORK_NONE, NETWORK_LIMITED, NETWORK_FULL };
 enum ssh_agent { SSH_AGENT_OFF, SSH_AGENT_AUTO, SSH_AGENT_ON };
 
@@ -52,6 +68,11 @@ struct mount_spec {
     char *from; /* absolute host path, ~ expanded */
     char *to;   /* absolute path inside; equals from if the file named none */
     bool writable;
+};
+
+/* A file of the workspace that is shown in another one's place. */
+struct substitute_spec {
+    char *path, *shown; /* relative to the workspace */
 };
 
 struct env_spec {
@@ -72,6 +93,12 @@ struct settings {
     struct env_spec *env;
     size_t n_env;
     bool workspace_writable, persist_caches, keep_alive;
+    enum workspace_mode workspace_mode; /* see settings_workspace_mode() */
+    struct strv protect;                /* patterns after the built-in ones; "!..." takes one out */
+    struct strv volumes;                /* folders of the workspace that are the sandbox's own: node_modules */
+    struct substitute_spec *substitutes;
+    size_t n_substitutes;
+    uint64_t rollback; /* bytes of overwritten and deleted files that are kept for `bawn rollback`; 0: no limit */
     struct strv bypass_tools;
     struct strv allowed_engines; /* the organisation's choice for "auto"; empty: any */
 
@@ -86,7 +113,7 @@ struct settings_flags {
     const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *timeout, *network, *ssh_agent;
     struct strv mounts;         /* "FROM[:TO][:ro|rw]" */
     struct strv env;            /* "NAME=VALUE" or "NAME" */
-    const char *workspace_mode; /* "direct" or "ro" */
+    const char *workspace_mode; /* "direct", "overlay", ... */
 };
 
 struct settings_sources {
@@ -101,6 +128,9 @@ struct settings_sources {
 /* Fails with exit status 64 and a message with file:line:column for anything wrong; nothing is half-applied. */
 int settings_load(const struct settings_sources *src, struct settings *ret, struct err *err);
 void settings_done(struct settings *s);
+
+/* The mode that counts: workspace_writable false means read-only whatever the mode says. */
+enum workspace_mode settings_workspace_mode(const struct settings *s);
 
 extern const char *const setting_names[SETTING_COUNT]; /* "resources.memory", "network", ... as written in files */
 

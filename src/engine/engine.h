@@ -15,6 +15,7 @@
 
 struct err;
 struct settings;
+struct ignore;
 
 /* What can be kept; an engine's vector is a set of these. */
 enum guarantee {
@@ -46,9 +47,11 @@ struct engine_state {
 struct engine_request {
     const struct settings *settings;
     struct plan *plan;
-    int stdio[3];      /* what becomes 0, 1, 2 inside; -1: nothing */
-    unsigned tty;      /* set of enum init_flag TTY bits; 0: no terminal */
-    sigset_t old_mask; /* the signal mask of the command */
+    int stdio[3];                        /* what becomes 0, 1, 2 inside; -1: nothing */
+    int guard;                           /* socket for the guard inside; -1: none */
+    const struct ignore *hide, *protect; /* the guard's rules */
+    unsigned tty;                        /* set of enum init_flag TTY bits; 0: no terminal */
+    sigset_t old_mask;                   /* the signal mask of the command */
 };
 
 /* A sandbox that runs. The supervisor talks to its PID 1 through `control`. */

@@ -81,6 +81,8 @@ static int child_main(void *arg) {
     }
     umask((mode_t)s->umask);
     sigprocmask(SIG_SETMASK, &in->old_mask, NULL);
+    if (in->guard && guard_install(in->guard, &c->err) < 0) /* last of all: only execve may follow, nobody answers yet */
+        return EXIT_SANDBOX;
     c->exec_errno = search_and_exec(s);
     return EXIT_NOTFOUND;
 }
@@ -88,8 +90,10 @@ static int child_main(void *arg) {
 int command_start(struct init *in, int *ret_errno, struct err *err) {
     static char stack[STACK] __attribute__((aligned(16))); /* not allocated: the limits on memory are already in force */
     struct child c = {.in = in};
-    /* Shares memory until it execs: nothing is copied, and errors come back as they are. */
-    pid_t pid = clone(child_main, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &c);
+    /* Shares memory until it execs: nothing is copied, and errors come back as they are. With a guard it shares the descriptors
+     * too, so that the listener is ours at once; what it does to 0, 1 and 2 is no loss, we close them anyway. */
+    int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (in->guard ? CLONE_FILES : 0);
+    pid_t pid = clone(child_main, stack + STACK, flags, &c);
 
     if (pid < 0)
         return err_sys(err, -errno, "start the command");

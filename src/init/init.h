@@ -1,10 +1,10 @@
 /*
  * bawn-init: PID 1 of every sandbox of every engine. Static, tiny, not dumpable.
  *
- * Descriptors it is born with: 0, 1, 2 the command's, 3 the control socket, 4 the start message
- * (spec/init-protocol.md). It opens the pty, locks itself down, starts the command, reaps, passes signals on, and
- * exits when the command does or when the supervisor is gone; the kernel then ends everything else inside.
- * Where there is no pid namespace it ends its descendants itself.
+ * Descriptors it is born with: 0, 1, 2 the command's, 3 the control socket, 4 the start message, 5 the guard's socket if there
+ * is a guard (spec/init-protocol.md). It opens the pty, locks itself down, starts the command, reaps, passes signals on, and
+ * exits when the command does or when the supervisor is gone; the kernel then ends everything else inside. Where there is no
+ * pid namespace it ends its descendants itself.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "init/guard.h"
 #include "proto/initmsg.h"
 
 enum { INIT_EARLY_MAX = 16 };
@@ -25,6 +26,7 @@ struct init {
     sigset_t old_mask;                     /* for the command */
     struct init_msg early[INIT_EARLY_MAX]; /* signals that came before there was a command: it gets them first of all */
     size_t n_early;
+    struct guard *guard; /* NULL: none */
 };
 
 /* terminal.c */

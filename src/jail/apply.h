@@ -11,6 +11,7 @@
 #include "base/err.h"
 
 struct plan;
+struct step;
 struct cgroup;
 
 struct launch {
@@ -19,6 +20,7 @@ struct launch {
     int init_fd;           /* the bawn-init program */
     int control_fd;        /* the child's end of the control socket */
     int start_fd;          /* memfd with the encoded struct init_start */
+    int guard_fd;          /* the child's end of the guard's socket; -1: no guard */
     int stdio[3];          /* what becomes 0, 1, 2; -1: /dev/null of the sandbox */
     sigset_t old_mask;     /* the signal mask the command shall have */
 
@@ -30,6 +32,7 @@ struct launch {
 
     /* used by apply.c */
     int root_fd, child_init_fd, workspace_fd;
+    int lower, run;            /* overlay: the workspace, the run's folder; detached */
     int empty_file, empty_dir; /* what hidden things are covered by */
     bool born_in_cgroup;
     int *trees; /* by root: idmapped mounts made before the clone, one per step, -1: none */
@@ -42,7 +45,8 @@ int apply_ids(struct launch *l);
 int apply_network(struct launch *l);
 int apply_root(struct launch *l);
 int apply_enter(struct launch *l);
-int apply_fds(struct launch *l);  /* 0..4 as bawn-init expects them */
+int apply_overlay(struct launch *l, const struct step *s, int *ret_mount); /* the workspace of overlay mode, detached */
+int apply_fds(struct launch *l);                                           /* 0..4 as bawn-init expects them */
 int apply_exec(struct launch *l); /* closes the rest, executes bawn-init; returns only on failure */
 
 /* By root: userns that maps the owner's id to the sandbox's id, for idmapped mounts. Returns a descriptor. */

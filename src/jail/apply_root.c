@@ -186,17 +186,22 @@ static int do_user_tree(struct launch *l, const struct step *s) {
     return r < 0 ? r : mount_attach(*tree, l->root_fd, rel(s));
 }
 
+static int open_workspace(struct launch *l) {
+    if (l->workspace_fd < 0)
+        l->workspace_fd = openat(l->root_fd, l->plan->workspace + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return l->workspace_fd < 0 ? -errno : 0;
+}
+
 /* Found again below the workspace's own mount without following links: what was renamed or replaced since the scan is not
  * covered in the wrong place. What is gone needs no cover. */
 static int do_hide(struct launch *l, const struct step *s) {
     CLEANUP(closep) int at = -1;
     CLEANUP(closep) int cover = -1;
     struct stat st;
+    int r = open_workspace(l);
 
-    if (l->workspace_fd < 0)
-        l->workspace_fd = openat(l->root_fd, l->plan->workspace + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (l->workspace_fd < 0)
-        return -errno;
+    if (r < 0)
+        return r;
     at = safepath_open(l->workspace_fd, s->from, O_PATH);
     if (at < 0)
         return at == -ENOENT ? 0 : at;
@@ -208,12 +213,56 @@ static int do_hide(struct launch *l, const struct step *s) {
     return cover < 0 ? cover : mount_attach(cover, at, "");
 }
 
+/* Another file of the workspace, read-only, over this one. Where there is none there is no place for it either: direct mode
+ * creates nothing on the host. */
+static int do_substitute(struct launch *l, const struct step *s) {
+    CLEANUP(closep) int at = -1;
+    CLEANUP(closep) int shown = -1;
+    CLEANUP(closep) int tree = -1;
+    int r;
+
+    if (l->plan->mode == WORKSPACE_OVERLAY)
+        return 0; /* is in the mask */
+    r = open_workspace(l);
+    if (r < 0)
+        return r;
+    at = safepath_open(l->workspace_fd, s->to + strlen(l->plan->workspace) + 1, O_PATH);
+    if (at < 0)
+        return at == -ENOENT ? 0 : at;
+    shown = safepath_open(l->workspace_fd, s->from, O_PATH);
+    if (shown < 0)
+        return shown;
+    tree = mount_clone(shown, "", false);
+    r = tree < 0 ? tree : mount_restrict(tree, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, false);
+    return r < 0 ? r : mount_attach(tree, at, "");
+}
+
+static int do_overlay(struct launch *l, const struct step *s) {
+    return mount_attach(l->trees[s - l->plan->steps], l->root_fd, rel(s));
+}
+
+/* Is in the mask of the overlay. */
+static int do_nothing(struct launch *l UNUSED, const struct step *s UNUSED) {
+    return 0;
+}
+
 static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step *) = {
-    [STEP_DIR] = do_dir,         [STEP_SYMLINK] = do_symlink,     [STEP_FILE] = do_file,
-    [STEP_RO] = do_ro,           [STEP_PRIVATE] = do_private,     [STEP_DEVICE] = do_device,
-    [STEP_PTS] = do_pts,         [STEP_PROC] = do_proc,           [STEP_PROC_RO] = do_proc_ro,
-    [STEP_MASK] = do_mask,       [STEP_WORKSPACE] = do_user_tree, [STEP_HIDE] = do_hide,
+    [STEP_DIR] = do_dir,
+    [STEP_SYMLINK] = do_symlink,
+    [STEP_FILE] = do_file,
+    [STEP_RO] = do_ro,
+    [STEP_PRIVATE] = do_private,
+    [STEP_DEVICE] = do_device,
+    [STEP_PTS] = do_pts,
+    [STEP_PROC] = do_proc,
+    [STEP_PROC_RO] = do_proc_ro,
+    [STEP_MASK] = do_mask,
+    [STEP_WORKSPACE] = do_user_tree,
+    [STEP_HIDE] = do_hide,
     [STEP_EXTRA] = do_user_tree,
+    [STEP_OVERLAY] = do_overlay,
+    [STEP_WHITEOUT] = do_nothing,
+    [STEP_SUBSTITUTE] = do_substitute,
 };
 
 static bool before_sealing(enum step_kind kind) {
@@ -252,10 +301,16 @@ static int make_late_points(struct launch *l) {
                 r = l->trees[i] = mount_clone(l->root_fd, rel(s), false);
         } else if (s->kind == STEP_WORKSPACE) {
             r = make_dirs(l->root_fd, rel(s), 0755);
+        } else if (s->kind == STEP_OVERLAY) {
+            r = make_dirs(l->root_fd, rel(s), 0755);
+            if (r == 0 && (r = apply_overlay(l, s, &l->trees[i])) < 0)
+                return r;
         } else if (s->kind == STEP_DEVICE) {
             r = make_file(l->root_fd, rel(s), NULL, 0444);
         } else if (s->kind == STEP_EXTRA) {
-            r = stat(s->from, &st) < 0 ? -errno : make_point(l->root_fd, rel(s), &st);
+            /* what root cloned before may lie where the sandbox's id cannot look */
+            r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st)) < 0 ? -errno
+                                                                                      : make_point(l->root_fd, rel(s), &st);
         }
         if (r < 0)
             return err_sys(&l->err, r, "sandbox root: place for %s '%s'", step_kind_names[s->kind], s->to);
@@ -270,12 +325,19 @@ static const char *too_old(int r) {
 /* "." is the workspace: the supervisor's working directory, which followed us into this namespace, so no path is
  * resolved and nothing can be swapped. Taken before the new root becomes the current directory. */
 static int clone_workspace(struct launch *l) {
-    for (size_t i = 0; i < l->plan->n_steps; i++)
-        if (l->plan->steps[i].kind == STEP_WORKSPACE && l->trees[i] < 0) {
-            l->trees[i] = mount_clone(AT_FDCWD, ".", true);
-            if (l->trees[i] < 0)
-                return err_sys(&l->err, l->trees[i], "workspace '%s'%s", l->plan->workspace, too_old(l->trees[i]));
+    for (size_t i = 0; i < l->plan->n_steps; i++) {
+        const struct step *s = &l->plan->steps[i];
+        int r = 0;
+
+        if (s->kind == STEP_WORKSPACE && l->trees[i] < 0)
+            r = l->trees[i] = mount_clone(AT_FDCWD, ".", true);
+        if (s->kind == STEP_OVERLAY && l->lower < 0) {
+            r = l->lower = mount_clone(AT_FDCWD, ".", false);
+            r = r < 0 ? r : (l->run = mount_clone(AT_FDCWD, s->from, false));
         }
+        if (r < 0)
+            return err_sys(&l->err, r, "workspace '%s'%s", l->plan->workspace, too_old(r));
+    }
     return 0;
 }
 

@@ -20,7 +20,7 @@
 #include "os/mountapi.h"
 #include "os/process.h"
 
-enum { FD_CONTROL = 3, FD_START = 4, FD_FIRST_CLOSED = 5, KEYCTL_JOIN_SESSION = 1 };
+enum { FD_CONTROL = 3, FD_START = 4, FD_GUARD = 5, FD_FIRST_CLOSED = 6, KEYCTL_JOIN_SESSION = 1 };
 
 /* An empty network namespace with only loopback, so that programs can talk to themselves. */
 int apply_network(struct launch *l) {
@@ -50,21 +50,36 @@ static int apply_names(struct launch *l) {
     return 0;
 }
 
-/* Exactly the planned descriptors: 0, 1, 2, the control socket and the start message. */
+/* The supervisor watches the workspace for files that appear under hidden names; the inside, which counts as the same user, must
+ * not use up all the watches. Where these cannot be set (/proc/sys of a container) the supervisor tells if it runs out. */
+static int apply_quota(struct launch *l UNUSED) {
+    char text[24];
+    long max = 0;
+
+    if (fd_read_file_at(AT_FDCWD, "/proc/sys/fs/inotify/max_user_watches", text, sizeof text) > 0)
+        max = strtol(text, NULL, 10);
+    snprintf(text, sizeof text, "%ld", max / 2);
+    if (max > 1 && fd_write_file_at(AT_FDCWD, "/proc/sys/user/max_inotify_watches", text) == 0)
+        fd_write_file_at(AT_FDCWD, "/proc/sys/user/max_inotify_instances", "64");
+    return 0;
+}
+
+/* Exactly the planned descriptors: 0, 1, 2, the control socket, the start message, and the guard's socket if there is one. */
 int apply_fds(struct launch *l) {
-    int wanted[FD_FIRST_CLOSED] = {l->stdio[0], l->stdio[1], l->stdio[2], l->control_fd, l->start_fd};
+    int wanted[FD_FIRST_CLOSED] = {l->stdio[0], l->stdio[1], l->stdio[2], l->control_fd, l->start_fd, l->guard_fd};
+    int n = l->guard_fd < 0 ? FD_GUARD : FD_FIRST_CLOSED;
     int init_fd = fd_move_above(fcntl(l->init_fd, F_DUPFD_CLOEXEC, 2 * FD_FIRST_CLOSED), 2 * FD_FIRST_CLOSED);
 
     if (init_fd < 0)
         return err_sys(&l->err, init_fd == -1 ? -errno : init_fd, "arrange descriptors");
-    for (int i = 0; i < FD_FIRST_CLOSED; i++) {
+    for (int i = 0; i < n; i++) {
         if (wanted[i] < 0)
             wanted[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
         wanted[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, FD_FIRST_CLOSED);
         if (wanted[i] < 0)
             return err_sys(&l->err, -errno, "arrange descriptors");
     }
-    for (int i = 0; i < FD_FIRST_CLOSED; i++)
+    for (int i = 0; i < n; i++)
         if (dup3(wanted[i], i, 0) < 0)
             return err_sys(&l->err, -errno, "arrange descriptors");
     l->child_init_fd = init_fd;
@@ -79,6 +94,8 @@ int apply_exec(struct launch *l) {
 
     if (fd < 0)
         return err_sys(&l->err, -errno, "arrange descriptors");
+    if (l->guard_fd < 0)
+        close(FD_GUARD);
     r = fd_close_from(FD_FIRST_CLOSED + 1);
     if (r < 0)
         return err_sys(&l->err, r, "close other descriptors");
@@ -93,7 +110,7 @@ static int apply_caps(struct launch *l) {
 }
 
 static int (*const child_steps[])(struct launch *) = {
-    apply_cgroup, apply_ids, apply_network, apply_names, apply_root, apply_enter, apply_fds, apply_caps, apply_exec,
+    apply_cgroup, apply_ids, apply_quota, apply_network, apply_names, apply_root, apply_enter, apply_fds, apply_caps, apply_exec,
 };
 
 /* Runs in the new namespaces, on our memory. Only system calls and code that keeps no state. */
@@ -114,9 +131,8 @@ static bool is_refusal(int r) {
 }
 
 /* By root: the user's files as idmapped mounts, so that what is written inside belongs to the owner outside. */
-static int idmap_tree(struct launch *l, const struct step *s, struct err *err) {
+static int idmap_tree(struct launch *l, const struct step *s, const char *from, struct err *err) {
     const struct plan *p = l->plan;
-    const char *from = s->kind == STEP_WORKSPACE ? "." : s->from;
     CLEANUP(closep) int tree = -1;
     CLEANUP(closep) int userns = -1;
     struct stat st;
@@ -124,6 +140,10 @@ static int idmap_tree(struct launch *l, const struct step *s, struct err *err) {
 
     if (stat(from, &st) < 0)
         return err_sys(err, -errno, "mount '%s'", s->from);
+    if (s->kind == STEP_OVERLAY) { /* upper/ holds the workspace's files, whoever has the run's folder */
+        st.st_uid = p->ids.workspace_uid;
+        st.st_gid = p->ids.workspace_gid;
+    }
     tree = mount_clone(AT_FDCWD, from, true);
     l->no_userns = tree == -EPERM || tree == -EACCES; /* root of a container, without CAP_SYS_ADMIN */
     if (tree < 0)
@@ -144,11 +164,16 @@ static int idmap_trees(struct launch *l, struct err *err) {
     for (size_t i = 0; i < l->plan->n_steps; i++) {
         const struct step *s = &l->plan->steps[i];
 
-        if (s->kind != STEP_WORKSPACE && s->kind != STEP_EXTRA)
-            continue;
-        l->trees[i] = idmap_tree(l, s, err);
-        if (l->trees[i] < 0)
-            return l->trees[i];
+        int r = 0;
+
+        if (s->kind == STEP_WORKSPACE)
+            r = l->trees[i] = idmap_tree(l, s, ".", err);
+        else if (s->kind == STEP_EXTRA)
+            r = l->trees[i] = idmap_tree(l, s, s->from, err);
+        else if (s->kind == STEP_OVERLAY && (r = l->lower = idmap_tree(l, s, ".", err)) >= 0)
+            r = l->run = idmap_tree(l, s, s->from, err);
+        if (r < 0)
+            return r;
     }
     return 0;
 }
@@ -221,7 +246,7 @@ int jail_launch(struct launch *l, struct err *err) {
         return err_oom(err);
     for (size_t i = 0; i < n; i++)
         l->trees[i] = -1;
-    l->pid = l->pidfd = -1;
+    l->pid = l->pidfd = l->lower = l->run = -1;
     l->err = (struct err){0};
     /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise nobody reads ours. */
     prctl(PR_SET_DUMPABLE, 1);
@@ -230,6 +255,10 @@ int jail_launch(struct launch *l, struct err *err) {
     for (size_t i = 0; i < n; i++) /* the other numbers are the child's own descriptors */
         if (l->plan->ids.by_root && (l->plan->steps[i].kind == STEP_WORKSPACE || l->plan->steps[i].kind == STEP_EXTRA))
             closep(&l->trees[i]);
+    if (l->plan->ids.by_root) {
+        closep(&l->lower);
+        closep(&l->run);
+    }
     free(TAKE_PTR(l->trees));
     return r;
 }

@@ -9,9 +9,11 @@
 const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_LANDLOCK] = "landlock"};
 
 const char *const step_kind_names[STEP_KIND_COUNT] = {
-    [STEP_DIR] = "dir",         [STEP_SYMLINK] = "symlink", [STEP_FILE] = "file",           [STEP_RO] = "read-only",
-    [STEP_PRIVATE] = "private", [STEP_DEVICE] = "device",   [STEP_PTS] = "devpts",          [STEP_PROC] = "proc",
-    [STEP_PROC_RO] = "proc-ro", [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_HIDE] = "hidden",
+    [STEP_DIR] = "dir",         [STEP_SYMLINK] = "symlink",     [STEP_FILE] = "file",
+    [STEP_RO] = "read-only",    [STEP_PRIVATE] = "private",     [STEP_DEVICE] = "device",
+    [STEP_PTS] = "devpts",      [STEP_PROC] = "proc",           [STEP_PROC_RO] = "proc-ro",
+    [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_HIDE] = "hidden",
+    [STEP_OVERLAY] = "overlay", [STEP_WHITEOUT] = "absent",     [STEP_SUBSTITUTE] = "substitute",
     [STEP_EXTRA] = "mount",
 };
 
@@ -140,7 +142,10 @@ static const char *home_inside(const struct host_facts *h) {
 
 /* Home and /tmp: mounts of the sandbox's own, or, where nothing can be mounted, a folder made for this run. */
 static int make_places(const struct host_facts *h, struct plan *p, struct err *err) {
-    p->workspace = plan_own(p, strdup(h->workspace));
+    /* Without mounts the copy is where it is. */
+    bool at_copy = p->rung == RUNG_LANDLOCK && p->mode == WORKSPACE_SYNC && h->run_dir;
+
+    p->workspace = plan_own(p, at_copy ? str_dupf("%s/tree", h->run_dir) : strdup(h->workspace));
     if (p->rung == RUNG_LANDLOCK) {
         p->private_dir = plan_own(p, strdup(h->private_dir ? h->private_dir : "/tmp/bawn-XXXXXX"));
         p->home = p->private_dir ? plan_own(p, str_dupf("%s/home", p->private_dir)) : NULL;
@@ -165,7 +170,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, enum rung ru
               struct err *err) {
     struct plan p = {.rung = rung,
                      .hostname = "bawn",
-                     .workspace_writable = s->workspace_writable,
+                     .mode = settings_workspace_mode(s),
                      .umask_ = h->umask_,
                      .landlock_abi = h->landlock_abi,
                      .argv = argv,

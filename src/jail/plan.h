@@ -7,10 +7,10 @@
 #include <sys/types.h>
 
 #include "base/strv.h"
+#include "config/settings.h"
 #include "jail/limits.h"
 
 struct err;
-struct settings;
 struct buf;
 
 /* How strong the wall is. */
@@ -24,19 +24,22 @@ extern const char *const rung_names[RUNG_COUNT];
 const char *rung_lacks(enum rung rung);
 
 enum step_kind {
-    STEP_DIR,       /* an empty directory of the read-only root */
-    STEP_SYMLINK,   /* from: its target */
-    STEP_FILE,      /* from: its content */
-    STEP_RO,        /* host path, read-only, with whatever is mounted below */
-    STEP_PRIVATE,   /* writable directory of the sandbox's own; mode in `mode` */
-    STEP_DEVICE,    /* host device node */
-    STEP_PTS,       /* own devpts */
-    STEP_PROC,      /* own procfs */
-    STEP_PROC_RO,   /* a part of /proc, read-only */
-    STEP_MASK,      /* a part of /proc, hidden */
-    STEP_WORKSPACE, /* the current directory of the supervisor */
-    STEP_HIDE,      /* a file or folder of the workspace, covered by an empty one that cannot be opened */
-    STEP_EXTRA,     /* a mount the user asked for */
+    STEP_DIR,        /* an empty directory of the read-only root */
+    STEP_SYMLINK,    /* from: its target */
+    STEP_FILE,       /* from: its content */
+    STEP_RO,         /* host path, read-only, with whatever is mounted below */
+    STEP_PRIVATE,    /* writable directory of the sandbox's own; mode in `mode` */
+    STEP_DEVICE,     /* host device node */
+    STEP_PTS,        /* own devpts */
+    STEP_PROC,       /* own procfs */
+    STEP_PROC_RO,    /* a part of /proc, read-only */
+    STEP_MASK,       /* a part of /proc, hidden */
+    STEP_WORKSPACE,  /* the current directory of the supervisor */
+    STEP_HIDE,       /* a file or folder of the workspace, covered by an empty one that cannot be opened */
+    STEP_OVERLAY,    /* the workspace, copy-on-write; from: the run's folder, with upper/ and work/ */
+    STEP_WHITEOUT,   /* overlay: a file or folder of the workspace that does not exist inside; from: its path in there */
+    STEP_SUBSTITUTE, /* a file of the workspace in place of another; from: its path in there */
+    STEP_EXTRA,      /* a mount the user asked for */
     STEP_KIND_COUNT
 };
 extern const char *const step_kind_names[STEP_KIND_COUNT];
@@ -70,7 +73,12 @@ struct host_facts {
     const char *workspace;   /* absolute, canonical */
     uid_t workspace_uid;
     gid_t workspace_gid;
-    const struct strv *hidden; /* paths below the workspace that .sandboxignore hides now; may be NULL */
+    const struct strv *hidden;  /* paths below the workspace that .sandboxignore hides now; may be NULL */
+    const char *run_dir;        /* overlay, sync, worktree: the run's folder (workspace/rundir.h); NULL in a dry run */
+    const char *git_objects;    /* worktree: the repository's object store */
+    const char *git_config;     /* the user's git configuration for the inside; NULL: none */
+    const char *caches;         /* folder of the project's caches; NULL: none */
+    const struct strv *volumes; /* folder of each of the settings' volumes; may be NULL */
     mode_t umask_;
     int landlock_abi;
     const char *private_dir; /* landlock rung: where home and /tmp are */
@@ -80,6 +88,13 @@ struct host_facts {
 };
 extern const char *const plan_root_names[6];
 
+/* A cache in the sandbox's home: a link to a folder of the caches' volume; sub NULL: in ~/.cache by itself. */
+struct plan_cache {
+    const char *link, *sub;
+};
+extern const struct plan_cache plan_caches[];
+extern const size_t n_plan_caches;
+
 struct plan {
     enum rung rung;
     struct plan_ids ids;
@@ -88,7 +103,7 @@ struct plan {
     struct step *steps;
     size_t n_steps, cap_steps;
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: landlock rung only */
-    bool workspace_writable;
+    enum workspace_mode mode;
     mode_t umask_;
     int landlock_abi;
     struct strv env;
@@ -110,4 +125,5 @@ void plan_print_json(const struct plan *p, const struct settings *s, struct buf 
 int plan_add(struct plan *p, struct step step, struct err *err);
 const char *plan_own(struct plan *p, char *s); /* takes s; NULL if s is NULL or memory runs out */
 int plan_make_env(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);
+int plan_make_home(const struct host_facts *h, struct plan *p, struct err *err);
 int plan_make_root(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);

@@ -43,7 +43,10 @@ static const char *step_origin(const struct step *s, const struct settings *set)
     case STEP_EXTRA:
         return set->origin[SETTING_MOUNTS];
     case STEP_WORKSPACE:
-        return set->origin[SETTING_WORKSPACE_WRITABLE];
+    case STEP_OVERLAY:
+        return set->origin[set->workspace_writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE];
+    case STEP_SUBSTITUTE:
+        return set->origin[SETTING_WORKSPACE_SUBSTITUTE];
     case STEP_DIR:
     case STEP_SYMLINK:
     case STEP_FILE:
@@ -55,6 +58,7 @@ static const char *step_origin(const struct step *s, const struct settings *set)
     case STEP_PROC_RO:
     case STEP_MASK:
     case STEP_HIDE:
+    case STEP_WHITEOUT:
     case STEP_KIND_COUNT:
         return NULL;
     }
@@ -66,7 +70,7 @@ static void step_line(const struct step *s, const struct settings *set, struct b
 
     buf_addf(out, "  %-10s ", step_kind_names[s->kind]);
     buf_add_printable(out, s->to);
-    if (s->from && s->kind != STEP_FILE && s->kind != STEP_PRIVATE && s->kind != STEP_HIDE) {
+    if (s->from && s->kind != STEP_FILE && s->kind != STEP_PRIVATE && s->kind != STEP_HIDE && s->kind != STEP_WHITEOUT) {
         buf_adds(out, " <- ");
         buf_add_printable(out, s->from);
     }
@@ -89,6 +93,8 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
     line(out, "rung", rung_names[p->rung], NULL);
     line(out, "profile", s->profile ? s->profile : "none", s->origin[SETTING_PROFILE]);
     line(out, "workspace", p->workspace, NULL);
+    line(out, "workspace mode", workspace_mode_names[p->mode],
+         s->origin[s->workspace_writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE]);
     line(out, "home", p->home, NULL);
     snprintf(ids, sizeof ids, "%u:%u inside, %u:%u on the host%s", p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid,
              p->ids.host_gid, p->ids.by_root ? ", the workspace's files idmapped" : "");

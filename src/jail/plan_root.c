@@ -183,11 +183,72 @@ static int add_devices(struct plan *p, struct err *err) {
     return plan_add(p, (struct step){.kind = STEP_PTS, .to = "/dev/pts"}, err);
 }
 
+static const char *substitute_for(const struct settings *s, const char *path) {
+    for (size_t i = 0; i < s->n_substitutes; i++)
+        if (str_eq(s->substitutes[i].path, path))
+            return s->substitutes[i].shown;
+    return NULL;
+}
+
+/* Before anything is hidden: what is shown may be a hidden file itself. */
+static int add_substitutes(const struct settings *s, struct plan *p, struct err *err) {
+    for (size_t i = 0; i < s->n_substitutes; i++) {
+        const struct substitute_spec *sub = &s->substitutes[i];
+        int r = add_made(p, (struct step){.kind = STEP_SUBSTITUTE}, str_dupf("%s/%s", p->workspace, sub->path),
+                         strdup(sub->shown), err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 /* Before extra mounts: what the user asked for by name is not hidden by a pattern. */
-static int add_hidden(const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_hidden(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    enum step_kind kind = p->mode == WORKSPACE_OVERLAY ? STEP_WHITEOUT : STEP_HIDE;
+
     for (size_t i = 0; h->hidden && i < h->hidden->len; i++) {
-        char *to = str_dupf("%s/%s", p->workspace, h->hidden->v[i]);
-        int r = add_made(p, (struct step){.kind = STEP_HIDE}, to, strdup(h->hidden->v[i]), err);
+        const char *path = h->hidden->v[i];
+        int r = 0;
+
+        if (!substitute_for(s, path))
+            r = add_made(p, (struct step){.kind = kind}, str_dupf("%s/%s", p->workspace, path), strdup(path), err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static const char *run_dir(const struct host_facts *h) {
+    return h->run_dir ? h->run_dir : "(folder of the run)";
+}
+
+static int add_live(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    bool overlay = p->mode == WORKSPACE_OVERLAY;
+    struct step step = {.kind = overlay ? STEP_OVERLAY : STEP_WORKSPACE, .writable = p->mode != WORKSPACE_RO};
+    int r = add_made(p, step, strdup(p->workspace), strdup(overlay ? run_dir(h) : p->workspace), err);
+
+    r = r < 0 ? r : add_substitutes(s, p, err);
+    return r < 0 ? r : add_hidden(s, h, p, err);
+}
+
+/* A copy that holds nothing hidden; in a worktree also a git folder of its own, and the repository's objects to read. */
+static int add_copy(const struct host_facts *h, struct plan *p, struct err *err) {
+    const struct step rw = {.kind = STEP_EXTRA, .writable = true}, ro = {.kind = STEP_EXTRA};
+    int r = add_made(p, rw, strdup(p->workspace), str_dupf("%s/tree", run_dir(h)), err);
+
+    if (r < 0 || p->mode != WORKSPACE_WORKTREE)
+        return r;
+    r = add_made(p, ro, str_dupf("%s/.git", p->workspace), str_dupf("%s/dotgit", run_dir(h)), err);
+    r = r < 0 ? r : add_made(p, rw, strdup("/run/bawn/git"), str_dupf("%s/git", run_dir(h)), err);
+    return r < 0 ? r : add_made(p, ro, strdup("/run/bawn/objects"), strdup(h->git_objects ? h->git_objects : "(objects)"), err);
+}
+
+/* Folders of the workspace that are the sandbox's own. */
+static int add_volumes(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    for (size_t i = 0; h->volumes && i < h->volumes->len; i++) {
+        int r = add_made(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/%s", p->workspace, s->volumes.v[i]),
+                         strdup(h->volumes->v[i]), err);
 
         if (r < 0)
             return r;
@@ -214,10 +275,10 @@ static int add_user_parts(const struct settings *s, const struct host_facts *h, 
     r = r < 0 ? r : add_private(p, p->home, 0700, err);
     r = r < 0 ? r : add_devices(p, err);
     r = r < 0 ? r : add_all(p, proc_steps, ARRAY_LEN(proc_steps), err);
-    r = r < 0 ? r
-              : add_made(p, (struct step){.kind = STEP_WORKSPACE, .writable = p->workspace_writable}, strdup(p->workspace),
-                         strdup(p->workspace), err);
-    r = r < 0 ? r : add_hidden(h, p, err);
+    if (r >= 0)
+        r = p->mode == WORKSPACE_SYNC || p->mode == WORKSPACE_WORKTREE ? add_copy(h, p, err) : add_live(s, h, p, err);
+    r = r < 0 ? r : add_volumes(s, h, p, err);
+    r = r < 0 ? r : plan_make_home(h, p, err);
     return r < 0 ? r : add_extra(s, p, err);
 }
 

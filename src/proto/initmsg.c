@@ -4,17 +4,28 @@
 
 #include "base/buf.h"
 
-static const char magic[8] = "bawnini1";
+static const char magic[8] = "bawnini2";
 
 struct head {
     char magic[8];
     uint32_t flags, umask, seccomp, landlock;
     uint64_t watch_memory, cpu_affinity;
-    uint32_t argc, envc, n_rules, n_rlimits;
+    uint32_t argc, envc, n_rules, n_rlimits, n_hide, n_protect;
 };
 
 static void add_string(struct buf *out, const char *s) {
     buf_add(out, s, strlen(s) + 1);
+}
+
+static void add_texts(struct buf *out, const struct init_text *texts, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t len = (uint32_t)texts[i].len;
+
+        add_string(out, texts[i].dir);
+        add_string(out, texts[i].origin);
+        buf_add(out, &len, sizeof len);
+        buf_add(out, texts[i].data, len);
+    }
 }
 
 int init_start_encode(const struct init_start *s, struct buf *out) {
@@ -27,7 +38,9 @@ int init_start_encode(const struct init_start *s, struct buf *out) {
                      .argc = (uint32_t)s->argc,
                      .envc = (uint32_t)s->envc,
                      .n_rules = (uint32_t)s->n_rules,
-                     .n_rlimits = (uint32_t)s->n_rlimits};
+                     .n_rlimits = (uint32_t)s->n_rlimits,
+                     .n_hide = (uint32_t)s->n_hide,
+                     .n_protect = (uint32_t)s->n_protect};
 
     memcpy(h.magic, magic, sizeof magic);
     buf_add(out, &h, sizeof h);
@@ -46,6 +59,9 @@ int init_start_encode(const struct init_start *s, struct buf *out) {
         add_string(out, s->argv[i]);
     for (size_t i = 0; i < s->envc; i++)
         add_string(out, s->envp[i]);
+    add_string(out, s->guard_root ? s->guard_root : "");
+    add_texts(out, s->hide, s->n_hide);
+    add_texts(out, s->protect, s->n_protect);
     return buf_ok(out) ? 0 : -E2BIG;
 }
 
@@ -108,6 +124,32 @@ static int take_tables(struct cursor *c, struct init_start *s) {
     return 0;
 }
 
+static int take_texts(struct cursor *c, size_t n, struct init_text **ret) {
+    struct init_text *texts = *ret = calloc(n + 1, sizeof *texts); /* the caller frees it also on failure */
+
+    for (size_t i = 0; texts && i < n; i++) {
+        uint32_t len;
+
+        texts[i].dir = take_string(c);
+        texts[i].origin = texts[i].dir ? take_string(c) : NULL;
+        if (!texts[i].origin || take(c, &len, sizeof len) < 0 || len > c->left)
+            return -EBADMSG;
+        texts[i].data = c->p;
+        texts[i].len = len;
+        c->p += len;
+        c->left -= len;
+    }
+    return texts ? 0 : -ENOMEM;
+}
+
+static int take_guard(struct cursor *c, struct init_start *s) {
+    int r;
+
+    s->guard_root = take_string(c);
+    r = s->guard_root ? take_texts(c, s->n_hide, &s->hide) : -EBADMSG;
+    return r < 0 ? r : take_texts(c, s->n_protect, &s->protect);
+}
+
 static int take_body(struct cursor *c, struct init_start *s) {
     int r = take_tables(c, s);
 
@@ -117,7 +159,8 @@ static int take_body(struct cursor *c, struct init_start *s) {
     s->search_path = s->cwd ? take_string(c) : NULL;
     s->argv = s->search_path ? take_strings(c, s->argc) : NULL;
     s->envp = s->argv ? take_strings(c, s->envc) : NULL;
-    return s->envp && c->left == 0 ? 0 : -EBADMSG;
+    r = s->envp ? take_guard(c, s) : -EBADMSG;
+    return r < 0 || c->left == 0 ? r : -EBADMSG;
 }
 
 int init_start_decode(char *bytes, size_t len, struct init_start *ret) {
@@ -128,7 +171,8 @@ int init_start_decode(char *bytes, size_t len, struct init_start *ret) {
 
     if (take(&c, &h, sizeof h) < 0 || memcmp(h.magic, magic, sizeof magic) != 0)
         return -EBADMSG;
-    if (h.argc < 1 || h.argc > INIT_STRINGS_MAX || h.envc > INIT_STRINGS_MAX || h.n_rules > INIT_STRINGS_MAX || h.n_rlimits > 64)
+    if (h.argc < 1 || h.argc > INIT_STRINGS_MAX || h.envc > INIT_STRINGS_MAX || h.n_rules > INIT_STRINGS_MAX ||
+        h.n_rlimits > 64 || h.n_hide > INIT_TEXTS_MAX || h.n_protect > INIT_TEXTS_MAX)
         return -EBADMSG;
     s = (struct init_start){.flags = h.flags,
                             .umask = h.umask,
@@ -139,7 +183,9 @@ int init_start_decode(char *bytes, size_t len, struct init_start *ret) {
                             .argc = h.argc,
                             .envc = h.envc,
                             .n_rules = h.n_rules,
-                            .n_rlimits = h.n_rlimits};
+                            .n_rlimits = h.n_rlimits,
+                            .n_hide = h.n_hide,
+                            .n_protect = h.n_protect};
     r = take_body(&c, &s);
     if (r < 0) {
         init_start_done(&s);
@@ -154,5 +200,7 @@ void init_start_done(struct init_start *s) {
     free(s->envp);
     free(s->rules);
     free(s->rlimits);
+    free(s->hide);
+    free(s->protect);
     *s = (struct init_start){0};
 }

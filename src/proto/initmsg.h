@@ -12,7 +12,7 @@
 
 struct buf;
 
-enum { INIT_PROTOCOL = 1, INIT_START_MAX = 8 * 1024 * 1024, INIT_STRINGS_MAX = 200000 };
+enum { INIT_PROTOCOL = 2, INIT_START_MAX = 8 * 1024 * 1024, INIT_STRINGS_MAX = 200000, INIT_TEXTS_MAX = 8192 };
 
 enum init_msg_type {
     INIT_MSG_SIGNAL = 1, /* to init: value = signal, extra = 1: to the command's process group, 0: to the command */
@@ -39,7 +39,8 @@ enum init_flag {
     INIT_FLAG_TTY_STDIN = 2, /* which of 0, 1, 2 are the pty's slave */
     INIT_FLAG_TTY_STDOUT = 4,
     INIT_FLAG_TTY_STDERR = 8,
-    INIT_FLAG_NO_PIDNS = 16 /* not PID 1: adopt orphans, end every descendant at the end */
+    INIT_FLAG_NO_PIDNS = 16, /* not PID 1: adopt orphans, end every descendant at the end */
+    INIT_FLAG_GUARD = 32     /* descriptor 5 is the guard's socket: whatever changes a file goes through the guard (guardmsg.h) */
 };
 
 enum init_landlock {
@@ -63,6 +64,13 @@ struct init_rlimit {
     uint64_t value;
 };
 
+/* The text of one file with rules in the syntax of .gitignore; any bytes, no NUL at its end. */
+struct init_text {
+    const char *dir, *origin; /* as for ignore_add_file() */
+    const char *data;
+    size_t len;
+};
+
 /* Everything that PID 1 must know to start the command. Strings point into the decoded bytes. */
 struct init_start {
     uint32_t flags, umask, seccomp, landlock; /* landlock: enum init_landlock */
@@ -75,6 +83,11 @@ struct init_start {
     size_t n_rules;
     struct init_rlimit *rlimits;
     size_t n_rlimits;
+    const char *guard_root; /* INIT_FLAG_GUARD: the workspace as it is called inside; NULL and "" are the same */
+    struct init_text *hide; /* names that nobody inside may make */
+    size_t n_hide;
+    struct init_text *protect; /* paths that nobody inside may change */
+    size_t n_protect;
 };
 
 int init_start_encode(const struct init_start *s, struct buf *out);

@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/initmsg.h"
 #include "supervisor/tty.h"
 
-enum { OWN_FDS = 2, GRACE_MS = 1000 };
+enum { OWN_FDS = 4, GRACE_MS = 1000 };
 
 /* Signals that are passed on. SIGWINCH is handled here; SIGTTOU, SIGTTIN and SIGPIPE are only kept from hurting us. */
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
@@ -172,7 +173,7 @@ static int sooner(int a, int b) {
 }
 
 static int timeout(const struct loop *l) {
-    int t = sooner(watch_timeout(&l->watch), stdio_timeout_ms(l->io));
+    int t = sooner(sooner(watch_timeout(&l->watch), stdio_timeout_ms(l->io)), latecomers_timeout(l->latecomers));
     uint64_t now = watch_now_ms();
 
     if (!l->kill_at_ms)
@@ -190,6 +191,17 @@ void loop_drain(struct loop *l) {
                 return;
 }
 
+/* What cannot be kept ends the run. */
+static void hide_latecomers(struct loop *l) {
+    struct err err = {0};
+
+    if (latecomers_handle(l->latecomers, &err) >= 0)
+        return;
+    log_err(&err);
+    on_silence(l);
+    l->result->status = EXIT_SANDBOX;
+}
+
 int loop_run(struct loop *l) {
     struct pollfd fds[OWN_FDS + STDIO_POLL_MAX];
 
@@ -199,16 +211,23 @@ int loop_run(struct loop *l) {
 
         fds[0] = (struct pollfd){.fd = l->sandbox->control, .events = POLLIN};
         fds[1] = (struct pollfd){.fd = l->signals, .events = POLLIN};
+        fds[2] = (struct pollfd){.fd = latecomers_fd(l->latecomers), .events = POLLIN};
+        fds[3] = (struct pollfd){.fd = guard_poll_fd(l->guard), .events = POLLIN};
         n = stdio_poll_fds(l->io, fds + OWN_FDS, STDIO_POLL_MAX);
         if (poll(fds, OWN_FDS + n, timeout(l)) < 0 && errno != EINTR)
             return err_sys(l->err, -errno, "poll");
         if (fds[1].revents)
             on_signal(l);
+        if (fds[3].revents)
+            guard_handle(l->guard);
         stdio_handle(l->io, fds + OWN_FDS, n);
         if (fds[0].revents)
             r = on_control(l);
         if (r < 0)
             return r;
+        guard_handle(l->guard); /* what the command made itself must be known before it is covered */
+        if (!l->ended && (fds[2].revents || latecomers_timeout(l->latecomers) == 0))
+            hide_latecomers(l);
         on_tick(l);
     }
     return 0;

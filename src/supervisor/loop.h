@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include "supervisor/guard.h"
+#include "supervisor/latecomers.h"
 #include "supervisor/run.h"
 #include "supervisor/stdio.h"
 #include "supervisor/watch.h"
@@ -12,6 +14,8 @@ struct loop {
     struct stdio *io;
     struct watch watch;
     int signals; /* signalfd */
+    struct latecomers *latecomers;
+    struct guard *guard;
     struct run_result *result;
     struct err *err;     /* why it never started */
     bool ended, failed;  /* the command is over; bawn-init could not start it */

@@ -93,6 +93,11 @@ void run_report_json(const struct run_result *r, const struct settings *s, struc
         buf_add_json(out, s->profile);
     else
         buf_adds(out, "null");
+    buf_addf(out, ",\"workspace\":\"%s\",\"changes\":%zu,\"run\":", workspace_mode_names[settings_workspace_mode(s)], r->changes);
+    if (r->run[0])
+        buf_add_json(out, r->run);
+    else
+        buf_adds(out, "null");
     buf_adds(out, ",\"limits_hit\":[");
     for (int i = 0; i < RUN_LIMIT_COUNT; i++)
         if (r->hit[i]) {

@@ -1,6 +1,7 @@
 #include "supervisor/run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -8,13 +9,17 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "config/paths.h"
 #include "config/settings.h"
 #include "engine/native/native.h"
 #include "os/fd.h"
+#include "os/sock.h"
 #include "proto/initmsg.h"
 #include "supervisor/loop.h"
+#include "supervisor/stage.h"
 #include "supervisor/stdio.h"
 #include "supervisor/tty.h"
+#include "workspace/ignore.h"
 
 struct run {
     const struct run_options *opt;
@@ -23,6 +28,10 @@ struct run {
     struct plan plan;
     struct sandbox sandbox;
     struct stdio io;
+    struct stage stage;
+    struct guard guard;
+    int guard_inside;                /* the guard's end of the socket, until it is handed over */
+    struct ignore *protect, *no_new; /* the guard's rules: what may not be written, and not be made */
     struct run_result *result;
     char private_dir[128];
     int signals;
@@ -67,6 +76,9 @@ static int start_rung(struct run *run, enum rung rung, bool *ret_weaker, struct 
                                  .plan = &run->plan,
                                  .stdio = {run->io.inside[0], run->io.inside[1], run->io.inside[2]},
                                  .tty = tty_flags(&run->io),
+                                 .guard = run->guard_inside,
+                                 .hide = run->no_new,
+                                 .protect = run->protect,
                                  .old_mask = run->old_mask};
     int r = make_plan(run, rung, err);
 
@@ -81,6 +93,27 @@ static int start_rung(struct run *run, enum rung rung, bool *ret_weaker, struct 
     return r;
 }
 
+/* Without mounts nothing can be laid over a file, and nothing over a folder. */
+static int check_bare_workspace(const struct run *run, struct err *err) {
+    enum workspace_mode mode = settings_workspace_mode(run->opt->settings);
+
+    if (mode == WORKSPACE_OVERLAY || mode == WORKSPACE_WORKTREE)
+        return err_set(
+            err, -EOPNOTSUPP,
+            "--workspace %s needs user namespaces, which cannot be had here; use --workspace sync (see 'bawn doctor --fix')",
+            workspace_mode_names[mode]);
+    if (run->opt->settings->volumes.len || (mode != WORKSPACE_SYNC && run->opt->settings->n_substitutes))
+        return err_set(
+            err, -EOPNOTSUPP,
+            "workspace.volumes and workspace.substitute need user namespaces, which cannot be had here (see 'bawn doctor --fix')");
+    if (mode != WORKSPACE_SYNC && run->facts.hidden && run->facts.hidden->len)
+        return err_set(err, -EOPNOTSUPP,
+                       "without user namespaces '%s' and %zu more cannot be hidden in the workspace itself; use --workspace sync "
+                       "(see 'bawn doctor --fix')",
+                       run->facts.hidden->v[0], run->facts.hidden->len - 1);
+    return 0;
+}
+
 /* Down the ladder: only in auto mode, only for the one reason the next rung is made for, and announced. */
 static int start(struct run *run, struct err *err) {
     bool weaker = false;
@@ -91,7 +124,8 @@ static int start(struct run *run, struct err *err) {
     if (run->opt->settings->mode == MODE_REQUIRE)
         return err_ctx(err, r, "--sandbox=require: user namespaces cannot be had here (see 'bawn doctor --fix')");
     run->sandbox = (struct sandbox)SANDBOX_INIT;
-    r = start_rung(run, RUNG_LANDLOCK, &weaker, err);
+    r = check_bare_workspace(run, err);
+    r = r < 0 ? r : start_rung(run, RUNG_LANDLOCK, &weaker, err);
     if (r >= 0)
         run_announce_rung(&run->plan);
     return r;
@@ -102,11 +136,43 @@ static void note_missing_fence(const struct run *run) {
         log_line("no Landlock on this kernel: the second fence around files is missing (the mounts still hold)");
 }
 
-static int watch_over(struct run *run, struct err *err) {
-    struct loop l = {.sandbox = &run->sandbox, .io = &run->io, .signals = run->signals, .result = run->result, .err = err};
+/* Only where the host's own folder is shown, and where something can be mounted over a file. */
+static int watch_names(const struct run *run, int upper, struct latecomers *ret, struct err *err) {
+    enum workspace_mode mode = run->plan.mode;
+    const struct latecomers_opts opts = {.workspace = run->stage.workspace,
+                                         .pidfd = run->sandbox.pidfd,
+                                         .upper = mode == WORKSPACE_OVERLAY ? upper : -1,
+                                         .rules = run->opt->rules,
+                                         .accepted = run->opt->accepted,
+                                         .plan = &run->plan,
+                                         .guard = &run->guard};
 
-    watch_init(&l.watch, &run->plan.limits, run->plan.workspace_writable, run->sandbox.pid);
+    if (run->plan.rung != RUNG_FULL || run->engine != &engine_native || mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE)
+        return 0;
+    return latecomers_init(ret, &opts, err);
+}
+
+static int watch_over(struct run *run, struct err *err) {
+    CLEANUP(latecomers_done) struct latecomers late = LATECOMERS_INIT;
+    struct loop l = {.sandbox = &run->sandbox,
+                     .io = &run->io,
+                     .signals = run->signals,
+                     .latecomers = &late,
+                     .guard = &run->guard,
+                     .result = run->result,
+                     .err = err};
+    CLEANUP(closep) int grows = stage_growth(&run->stage);
+    CLEANUP(closep) int caches = run->facts.caches ? open(run->facts.caches, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int r = watch_names(run, grows, &late, err);
+
+    if (r < 0)
+        return r;
+
+    watch_init(&l.watch, &run->plan.limits, grows >= 0 ? grows : run->stage.workspace, run->plan.mode != WORKSPACE_RO,
+               run->sandbox.pid);
+    watch_also(&l.watch, caches);
     stdio_close_inside(&run->io);
+    closep(&run->guard_inside);
     if (!run->io.plan.pty)
         stdio_start(&run->io);
     cgroup_sweep(&run->sandbox.cgroup_host); /* while the command is starting: costs it nothing */
@@ -119,6 +185,7 @@ static void end(struct run *run) {
     struct run_result *r = run->result;
 
     run->engine->stop(&run->sandbox);
+    guard_finish(&run->guard);
     loop_drain(&(struct loop){.io = &run->io, .signals = run->signals});
     cgroup_hits(&run->sandbox.cgroup, &hits);
     r->hit[RUN_LIMIT_MEMORY] |= hits.oom_kills > 0;
@@ -165,9 +232,65 @@ static int run_with_stdio(struct run *run, struct err *err) {
     return r;
 }
 
+/* The journal of a run in direct mode begins with the first change. */
+static int begin_journal(void *arg, struct journal **ret, struct err *err) {
+    struct run *run = arg;
+    const struct journal_opts opts = {.budget = run->opt->settings->rollback ? run->opt->settings->rollback : UINT64_MAX,
+                                      .file_max = STAGE_KEPT_FILE_MAX};
+    int r = stage_folder(&run->stage, err);
+
+    return r < 0 ? r : journal_open(run->stage.rd.fd, true, &opts, ret, err);
+}
+
+/* Users without a home, as services have it, can work; they are told what they do not get. */
+static bool can_record(const struct run *run) {
+    struct err why = {0};
+
+    if (run->stage.runs && (access(run->stage.runs, W_OK) == 0 || paths_make_dirs(run->stage.runs, &why) == 0))
+        return true;
+    log_line("what this run changes is not recorded (%s): there will be no review and no rollback",
+             why.msg[0] ? why.msg : "no home, and no XDG_STATE_HOME");
+    return false;
+}
+
+/* In direct mode what the command changes goes through the guard in bawn-init. */
+static int make_guard(struct run *run, struct err *err) {
+    int pair[2], r;
+
+    if (run->stage.mode != WORKSPACE_DIRECT || run->engine != &engine_native)
+        return 0;
+    r = stage_protect(&run->stage, &run->protect, err);
+    if (r < 0)
+        return r;
+    r = sock_pair(pair);
+    if (r < 0)
+        return err_sys(err, r, "socket of the guard");
+    run->guard_inside = pair[1];
+    return guard_init(&run->guard, pair[0], run->stage.workspace, can_record(run) ? begin_journal : NULL, run, err);
+}
+
+/* A failure here loses nothing, and does not change how the command ended. */
+static void end_stage(struct run *run) {
+    struct err err = {0};
+
+    if (stage_end(&run->stage, run->result->status, &err) < 0)
+        log_err(&err);
+    run->result->changes = run->stage.changes;
+    if (run->stage.have)
+        snprintf(run->result->run, sizeof run->result->run, "%s", run->stage.rd.name);
+}
+
 int run_command(const struct run_options *opt, struct run_result *ret, struct err *err) {
-    struct run run = {.opt = opt, .facts = *opt->facts, .sandbox = SANDBOX_INIT, .result = ret, .signals = -1};
+    struct run run = {.opt = opt,
+                      .facts = *opt->facts,
+                      .sandbox = SANDBOX_INIT,
+                      .result = ret,
+                      .signals = -1,
+                      .stage = STAGE_INIT,
+                      .guard = GUARD_INIT,
+                      .guard_inside = -1};
     const struct settings *s = opt->settings;
+    const struct stage_opts stage = {.settings = s, .rules = opt->rules, .name = opt->name, .argv = opt->argv, .argc = opt->argc};
     int r;
 
     *ret = (struct run_result){0};
@@ -181,8 +304,21 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     if (r < 0)
         return r;
     prctl(PR_SET_DUMPABLE, 0); /* our memory and environment are nobody's business */
-    r = loop_signals(&run.old_mask, &run.signals, err);
+    r = stage_begin(&run.stage, &stage, &run.facts, err);
+    r = r < 0 ? r : stage_no_new(&run.stage, &run.no_new, err);
+    r = r < 0 ? r : make_guard(&run, err);
+    r = r < 0 ? r : loop_signals(&run.old_mask, &run.signals, err);
     r = r < 0 ? r : run_with_stdio(&run, err);
+    guard_report(&run.guard);
+    guard_done(&run.guard);
+    closep(&run.guard_inside);
+    ignore_freep(&run.protect);
+    ignore_freep(&run.no_new);
+    if (r < 0)
+        stage_undo(&run.stage);
+    else
+        end_stage(&run);
+    stage_done(&run.stage);
     plan_done(&run.plan);
     closep(&run.signals);
     return r;

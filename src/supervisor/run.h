@@ -6,8 +6,10 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
+#include "workspace/rundir.h"
 
 struct settings;
+struct ignore;
 
 enum run_limit { RUN_LIMIT_MEMORY, RUN_LIMIT_PIDS, RUN_LIMIT_DISK, RUN_LIMIT_TIME, RUN_LIMIT_COUNT };
 extern const char *const run_limit_names[RUN_LIMIT_COUNT];
@@ -17,6 +19,9 @@ enum { EXIT_TIMEOUT = 124 }; /* as timeout(1) has it */
 struct run_options {
     const struct settings *settings;
     const struct host_facts *facts;
+    const struct ignore *rules;    /* what is hidden in the workspace */
+    const struct ignore *accepted; /* older rules of which some still count (workspace/pin.h); NULL: none */
+    const char *name;              /* of the run, for --name; NULL: none */
     char **argv;
     size_t argc;
     bool force_tty, no_tty;
@@ -36,6 +41,8 @@ struct run_result {
     struct cgroup_usage usage;
     struct limits limits;
     struct cgroup_caps enforced;
+    char run[RUNDIR_NAME_MAX + 1]; /* the folder that keeps what was changed; "": none */
+    size_t changes;
 };
 
 /* Fails only if nothing was started. Messages that belong to the run (weaker rung, limits) are logged as they arise. */

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 
-enum { DISK_TICK_MS = 500, WALK_DEPTH_MAX = 256, BLOCK = 512 };
+enum { DISK_TICK_MS = 500, LOOK_ANYWAY = 20, WALK_DEPTH_MAX = 256, BLOCK = 512 };
 
 uint64_t watch_now_ms(void) {
     struct timespec t;
@@ -21,22 +21,28 @@ uint64_t watch_now_ms(void) {
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static uint64_t free_bytes(void) {
+static uint64_t free_bytes(int root) {
     struct statvfs v;
 
-    return statvfs(".", &v) < 0 ? UINT64_MAX : (uint64_t)v.f_bfree * v.f_frsize;
+    return fstatvfs(root, &v) < 0 ? UINT64_MAX : (uint64_t)v.f_bfree * v.f_frsize;
 }
 
-void watch_init(struct watch *w, const struct limits *l, bool workspace_writable, pid_t init) {
+void watch_init(struct watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init) {
     uint64_t now = watch_now_ms();
 
     *w = (struct watch){.deadline_ms = l->timeout_ms ? now + l->timeout_ms : 0,
                         .disk = workspace_writable ? l->disk : 0,
                         .next_disk_ms = now + DISK_TICK_MS,
                         .started_s = (uint64_t)time(NULL),
-                        .init = init};
+                        .init = init,
+                        .root = root,
+                        .also = -1};
     if (w->disk)
-        w->free_at_start = free_bytes();
+        w->free_at_start = free_bytes(root);
+}
+
+void watch_also(struct watch *w, int root) {
+    w->also = root;
 }
 
 int watch_timeout(const struct watch *w) {
@@ -127,16 +133,20 @@ static void add_process(pid_t pid, struct use *use, int depth) {
  * Something is looked at only when the file system really lost that much space: first the tree, then, for files that the
  * tree does not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open.
  */
-static bool grown(const struct watch *w) {
-    uint64_t now_free = free_bytes();
+static bool grown(struct watch *w) {
+    uint64_t now_free = free_bytes(w->root), sum;
     struct use use = {0};
     struct stat st;
 
-    if (now_free >= w->free_at_start || w->free_at_start - now_free <= w->disk)
+    /* Others may free as much as we take, so now and then the tree is looked at anyway. */
+    if (++w->looks % LOOK_ANYWAY != 0 && (now_free >= w->free_at_start || w->free_at_start - now_free <= w->disk))
         return false;
-    if (changed_below(AT_FDCWD, ".", w->started_s, w->disk, 0) > w->disk)
+    sum = changed_below(w->root, ".", w->started_s, w->disk, 0);
+    if (sum <= w->disk && w->also >= 0)
+        sum += changed_below(w->also, ".", w->started_s, w->disk, 0);
+    if (sum > w->disk)
         return true;
-    use.dev = stat(".", &st) < 0 ? 0 : st.st_dev;
+    use.dev = fstat(w->root, &st) < 0 ? 0 : st.st_dev;
     add_process(w->init, &use, 0);
     return use.written > w->disk || use.unlinked > w->disk;
 }

@@ -115,17 +115,17 @@ static const char *default_pattern(const struct ignore_why *why) {
     return ignore_defaults[why->line - 1].line;
 }
 
-static int check_tracked(const char *path, void *arg, struct err *err) {
+static int check_tracked(const struct gitindex_entry *e, void *arg, struct err *err) {
     struct checker *c = arg;
     struct ignore_why secret, shown;
     enum ignore_verdict v;
 
-    if (ignore_explain(c->defaults, path, false, &secret) != IGNORE_EXCLUDED)
+    if (ignore_explain(c->defaults, e->path, false, &secret) != IGNORE_EXCLUDED)
         return 0;
-    v = ignore_explain(c->rules, path, false, &shown);
+    v = ignore_explain(c->rules, e->path, false, &shown);
     if (v == IGNORE_REINCLUDED && !is_reported(&c->found, &shown, NULL))
         return 0;
-    return add(&c->found, CHECK_TRACKED, default_pattern(&secret), path, NULL, v == IGNORE_EXCLUDED, err);
+    return add(&c->found, CHECK_TRACKED, default_pattern(&secret), e->path, NULL, v == IGNORE_EXCLUDED, err);
 }
 
 static int check_all(struct checker *c, int root, struct err *err) {

@@ -29,6 +29,7 @@ struct reader {
     const unsigned char *p, *end; /* end: where the checksum starts */
     uint32_t version, count;
     size_t hash;
+    const unsigned char *id; /* of the entry that was read last */
     char path[GITINDEX_PATH_MAX + 1];
     size_t path_len;
 };
@@ -91,6 +92,7 @@ static bool read_entry(struct reader *s, uint32_t *ret_mode) {
     if (left(s) < fixed + FLAGS_LEN)
         return false;
     *ret_mode = be32(entry + MODE_AT);
+    s->id = entry + STAT_LEN;
     flag = (unsigned)flags[0] << 8 | flags[1];
     if (flag & FLAG_EXTENDED)
         fixed += FLAGS_LEN;
@@ -147,7 +149,7 @@ int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, voi
             BUG("an index that was sound");
         if ((mode & TYPE_MASK) != TYPE_FILE && (mode & TYPE_MASK) != TYPE_LINK)
             continue;
-        r = each(s.path, arg, err);
+        r = each(&(struct gitindex_entry){.path = s.path, .id = s.id, .id_len = s.hash}, arg, err);
         if (r < 0)
             return r;
     }
@@ -195,20 +197,15 @@ static int read_file(int file, size_t size, unsigned char **ret, size_t *ret_len
     return 0;
 }
 
-int gitindex_read(int fd, gitindex_fn *each, void *arg, struct err *err) {
+int gitindex_read_in(int git_dir, gitindex_fn *each, void *arg, struct err *err) {
     CLEANUP(freep) unsigned char *data = NULL;
-    CLEANUP(closep) int folder = -1;
-    CLEANUP(closep) int file = -1;
+    CLEANUP(closep) int file = openat(git_dir, "index", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
     size_t len = 0;
     int r;
 
-    folder = open_git_folder(fd);
-    file = folder < 0 ? folder : openat(folder, "index", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (folder == -ENOENT || (folder >= 0 && file < 0 && errno == ENOENT))
-        return 0;
     if (file < 0)
-        return err_sys(err, folder < 0 ? folder : -errno, "open git's index");
+        return errno == ENOENT ? 0 : err_sys(err, -errno, "open git's index");
     if (fstat(file, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > GITINDEX_SIZE_MAX)
         return err_set(err, -EBADMSG, "git's index is not a regular file of at most %d bytes", GITINDEX_SIZE_MAX);
     r = read_file(file, (size_t)st.st_size, &data, &len);
@@ -216,4 +213,12 @@ int gitindex_read(int fd, gitindex_fn *each, void *arg, struct err *err) {
         return err_sys(err, r, "read git's index");
     r = gitindex_parse(data, len, each, arg, err);
     return r < 0 ? r : 1;
+}
+
+int gitindex_read(int fd, gitindex_fn *each, void *arg, struct err *err) {
+    CLEANUP(closep) int folder = open_git_folder(fd);
+
+    if (folder == -ENOENT)
+        return 0;
+    return folder < 0 ? err_sys(err, folder, "open git's index") : gitindex_read_in(folder, each, arg, err);
 }

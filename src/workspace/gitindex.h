@@ -11,8 +11,14 @@ enum {
     GITINDEX_PATH_MAX = 4096,
 };
 
+struct gitindex_entry {
+    const char *path;        /* gone after the call, like id */
+    const unsigned char *id; /* of the content, which need not exist */
+    size_t id_len;           /* 20, or 32 with SHA-256 */
+};
+
 /* Negative ends the reading. Submodules and folders of a sparse index are left out. */
-typedef int gitindex_fn(const char *path, void *arg, struct err *err);
+typedef int gitindex_fn(const struct gitindex_entry *e, void *arg, struct err *err);
 
 /* -EBADMSG: no index, or one that this reader does not understand (such as a split one); err says which. */
 int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err);
@@ -20,3 +26,5 @@ int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, voi
 /* The index of the repository whose top is the folder open as fd; also if .git is a file, as in a worktree. Returns 1, or 0 if
  * there is no repository or nothing was ever added to it. */
 int gitindex_read(int fd, gitindex_fn *each, void *arg, struct err *err);
+/* The same for a git directory that is open already (O_PATH is enough). */
+int gitindex_read_in(int git_dir, gitindex_fn *each, void *arg, struct err *err);

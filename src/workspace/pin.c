@@ -87,11 +87,7 @@ static int parse(const char *path, const char *data, size_t len, struct ignore *
 }
 
 int pin_folder(char *const *environ_, const char *home, char **ret, struct err *err) {
-    if (!paths_getenv(environ_, "XDG_STATE_HOME") && (!home || access(home, F_OK) < 0)) {
-        *ret = NULL;
-        return 0;
-    }
-    return paths_state(environ_, home, "ignore", ret, err);
+    return paths_state_if_home(environ_, home, "ignore", ret, err);
 }
 
 static void name_of(const char *workspace, char ret[static SHA256_HEX_SIZE]) {

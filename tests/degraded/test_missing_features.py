@@ -78,7 +78,7 @@ def udp():
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
 attempt("reads the secret", lambda: open(secret).read())
 attempt("writes the secret", lambda: open(secret, "a").close())
-attempt("lists the home", lambda: os.listdir(os.path.dirname(os.path.dirname(secret))) or False)
+attempt("lists the home", lambda: os.path.basename(os.path.dirname(secret)) in os.listdir(os.path.dirname(os.path.dirname(secret))))
 attempt("signals outside", lambda: os.kill(pid, 0))
 attempt("memory of outside", lambda: os.open("/proc/%d/mem" % pid, os.O_RDONLY))
 attempt("environment of outside", lambda: b"PATH" in open("/proc/%d/environ" % pid, "rb").read())

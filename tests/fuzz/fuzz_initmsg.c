@@ -5,8 +5,19 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Touches every byte that a caller would, so that AddressSanitizer sees what points outside. */
+static size_t weigh_texts(const struct init_text *t, size_t n) {
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += strlen(t[i].dir) + strlen(t[i].origin);
+        for (size_t k = 0; k < t[i].len; k++)
+            sum += t[i].data[k] != 0;
+    }
+    return sum;
+}
+
 static size_t weigh(const struct init_start *s) {
-    size_t n = strlen(s->cwd) + strlen(s->search_path);
+    size_t n = strlen(s->cwd) + strlen(s->search_path) + strlen(s->guard_root);
 
     for (size_t i = 0; i < s->argc; i++)
         n += strlen(s->argv[i]);
@@ -14,7 +25,7 @@ static size_t weigh(const struct init_start *s) {
         n += strlen(s->envp[i]);
     for (size_t i = 0; i < s->n_rules; i++)
         n += strlen(s->rules[i].path);
-    return n;
+    return n + weigh_texts(s->hide, s->n_hide) + weigh_texts(s->protect, s->n_protect);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -31,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (init_start_encode(&s, &again) < 0 || again.len != size || memcmp(again.data, data, size) != 0)
             BUG("encoding does not undo decoding");
         init_start_done(&s);
-    } else if (s.argv || s.envp || s.rules || s.rlimits || s.cwd) {
+    } else if (s.argv || s.envp || s.rules || s.rlimits || s.hide || s.protect || s.cwd) {
         BUG("a failure that wrote something");
     }
     free(bytes);

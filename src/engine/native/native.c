@@ -64,6 +64,7 @@ static int start(const struct engine_request *req, struct sandbox *sb, bool *ret
     struct launch l = {.plan = req->plan,
                        .cgroup = &sb->cgroup,
                        .stdio = {req->stdio[0], req->stdio[1], req->stdio[2]},
+                       .guard_fd = req->guard,
                        .old_mask = req->old_mask};
     int pair[2], r;
 

@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/native/native.h"
-#include "os/fd.h"
 #include "os/process.h"
+#include "os/remove.h"
 
 static const char place[] = "/tmp";
 static const char prefix[] = "bawn-run-";
@@ -28,67 +28,8 @@ int private_dir_make(char *ret_path, size_t size, struct err *err) {
     return 0;
 }
 
-enum { REMOVE_DEPTH = 64 };
-
-/* A folder that is removed, and the number of subtrees that were moved up to it because they were too deep. */
-struct removal {
-    int top;
-    unsigned moved;
-};
-
-static int open_folder(int parent, const char *name) {
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    if (fd >= 0 || errno != EACCES || fchmodat(parent, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
-        return fd;
-    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* By descriptor, never following a link: the sandbox filled this folder. Takes fd. A descriptor per level is held, so what is
- * deeper is moved to the top, where it is met again. */
-static void empty_folder(int fd, struct removal *r, int depth) {
-    DIR *d = fdopendir(fd);
-    struct dirent *e;
-
-    fchmod(fd, 0700);
-    while (d && (e = readdir(d))) {
-        char name[32];
-        int below;
-
-        if (str_eq(e->d_name, ".") || str_eq(e->d_name, "..") || unlinkat(dirfd(d), e->d_name, 0) == 0)
-            continue;
-        if (depth == REMOVE_DEPTH) {
-            snprintf(name, sizeof name, ".bawn-moved-%u", r->moved++);
-            renameat(dirfd(d), e->d_name, r->top, name);
-            continue;
-        }
-        below = open_folder(dirfd(d), e->d_name);
-        if (below >= 0)
-            empty_folder(below, r, depth + 1);
-        unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
-    }
-    if (d)
-        closedir(d);
-    else
-        close(fd);
-}
-
-static void remove_folder(int parent, const char *name) {
-    unsigned before;
-    struct removal r = {.top = open_folder(parent, name)};
-
-    if (r.top < 0)
-        return;
-    do { /* again while something was moved up */
-        before = r.moved;
-        empty_folder(openat(r.top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), &r, 0);
-    } while (r.moved != before);
-    close(r.top);
-    unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 void private_dir_remove(const char *path) {
-    remove_folder(AT_FDCWD, path);
+    remove_tree(AT_FDCWD, path);
 }
 
 static bool owner_is_dead(const char *name) {
@@ -109,7 +50,7 @@ void private_dir_sweep(void) {
         if (!str_starts(e->d_name, prefix) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && owner_is_dead(e->d_name))
-            remove_folder(dirfd(d), e->d_name);
+            remove_tree(dirfd(d), e->d_name);
     }
     if (d)
         closedir(d);

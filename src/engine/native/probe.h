@@ -29,6 +29,7 @@ struct native_facts {
     int init, scope;          /* bawn-init and bawn-scope: 0 if found and executable, or -errno */
     int memfd;                /* memory for the message to bawn-init: 0 or -errno */
     int seccomp;              /* a filter was installed: 0 or -errno */
+    int notify;               /* seccomp notification as the guard of direct mode needs it */
     int landlock_abi;         /* 0: none */
     int ids;                  /* root took the sandbox's unprivileged ids: 0 or -errno */
     int launch;               /* namespaces, ids, root of the sandbox: 0 or -errno */

@@ -11,6 +11,7 @@
 #include "jail/seccomp.h"
 #include "os/fd.h"
 #include "proto/initmsg.h"
+#include "workspace/ignore.h"
 
 enum { MSG_RULES_MAX = 192, MSG_RLIMITS_MAX = 8 };
 
@@ -56,7 +57,8 @@ static int full_rules(const struct plan *p, struct message *m, struct err *err) 
     for (size_t i = 0; r >= 0 && i < p->n_steps; i++) {
         const struct step *s = &p->steps[i];
 
-        if (s->writable && (s->kind == STEP_WORKSPACE || s->kind == STEP_EXTRA || s->kind == STEP_PRIVATE))
+        if (s->writable &&
+            (s->kind == STEP_WORKSPACE || s->kind == STEP_OVERLAY || s->kind == STEP_EXTRA || s->kind == STEP_PRIVATE))
             r = add_rule(m, INIT_ACCESS_WRITE, false, s->to, err);
     }
     r = r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, "/dev", err);
@@ -108,6 +110,36 @@ static int to_memfd(const struct init_start *s, int *ret_fd, struct err *err) {
     return 0;
 }
 
+/* The files that rules were read from, for the guard to compile again. Their bytes stay with `rules`. */
+static int add_texts(const struct ignore *rules, struct init_text **ret, size_t *ret_n, struct err *err) {
+    const struct ignore_source *src;
+    size_t n = 0;
+
+    while (ignore_source(rules, n))
+        n++;
+    *ret = calloc(n + 1, sizeof **ret);
+    if (!*ret)
+        return err_oom(err);
+    for (*ret_n = 0; (src = ignore_source(rules, *ret_n)); ++*ret_n)
+        (*ret)[*ret_n] = (struct init_text){.dir = src->dir, .origin = src->origin, .data = src->data, .len = src->len};
+    return 0;
+}
+
+static int encode(const struct engine_request *req, struct init_start *s, int *ret_fd, struct err *err) {
+    CLEANUP(freep) struct init_text *hide = NULL, *protect = NULL;
+    int r = 0;
+
+    if (req->guard >= 0) {
+        s->flags |= INIT_FLAG_GUARD;
+        s->guard_root = req->plan->workspace;
+        r = add_texts(req->hide, &hide, &s->n_hide, err);
+        r = r < 0 ? r : add_texts(req->protect, &protect, &s->n_protect, err);
+        s->hide = hide;
+        s->protect = protect;
+    }
+    return r < 0 ? r : to_memfd(s, ret_fd, err);
+}
+
 int native_start_message(const struct engine_request *req, const struct cgroup *cg, int *ret_fd, struct err *err) {
     const struct plan *p = req->plan;
     struct message m = {.start = {.flags = req->tty,
@@ -134,5 +166,5 @@ int native_start_message(const struct engine_request *req, const struct cgroup *
         return r;
     m.start.rules = m.rules;
     m.start.rlimits = m.rlimits;
-    return to_memfd(&m.start, ret_fd, err);
+    return encode(req, &m.start, ret_fd, err);
 }

@@ -216,7 +216,7 @@ static void test_bad_flags(void **state) {
         {&sc->flags.profile, "./nope.json", "there is no profile './nope.json'"},
         {&sc->flags.image, "-v/:/", "--image: '-v/:/' is not the name of an image"},
         {&sc->flags.mode, "of", "--sandbox: 'of' is not known (did you mean 'off'?)"},
-        {&sc->flags.workspace_mode, "rw", "--workspace: 'rw' is not known (one of: direct, ro)"},
+        {&sc->flags.workspace_mode, "rw", "--workspace: 'rw' is not known (did you mean 'ro'?)"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {

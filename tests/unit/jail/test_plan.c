@@ -331,7 +331,7 @@ static void test_what_is_writable(void **state) {
     sc->s.workspace_writable = false;
     MAKE(sc);
     assert_false(step_to(&sc->p, "/home/ann/proj")->writable);
-    assert_false(sc->p.workspace_writable);
+    assert_int_equal(sc->p.mode, WORKSPACE_RO);
 }
 
 static void test_proc(void **state) {

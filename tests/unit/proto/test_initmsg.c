@@ -14,9 +14,11 @@ static char *envp_full[] = {(char[]){"PATH=/bin"}, (char[]){"EMPTY="}, NULL};
 static struct init_rule rules_full[] = {
     {INIT_ACCESS_EXEC, 0, "/usr"}, {INIT_ACCESS_WRITE, 1, "/work space"}, {INIT_ACCESS_READ, 7, ""}};
 static struct init_rlimit rlimits_full[] = {{7, 1, 1024}, {9, 0, UINT64_MAX}};
+static struct init_text hide_full[] = {{"", ".sandboxignore", "*.pem\0x\n", 8}, {"a/b", "a/b/.sandboxignore", "", 0}};
+static struct init_text protect_full[] = {{"", "built in", "**/.git/hooks/\n", 15}};
 
 static const struct init_start full = {
-    .flags = INIT_FLAG_TTY | INIT_FLAG_TTY_STDERR,
+    .flags = INIT_FLAG_TTY | INIT_FLAG_TTY_STDERR | INIT_FLAG_GUARD,
     .umask = 027,
     .seccomp = 2,
     .landlock = INIT_LANDLOCK_WALL,
@@ -32,11 +34,16 @@ static const struct init_start full = {
     .n_rules = 3,
     .rlimits = rlimits_full,
     .n_rlimits = 2,
+    .guard_root = "/work space",
+    .hide = hide_full,
+    .n_hide = 2,
+    .protect = protect_full,
+    .n_protect = 1,
 };
 static const struct init_start least = {.cwd = "", .search_path = "", .argv = argv_full, .argc = 1, .envp = envp_full + 2};
 
 /* Where the counts are in the head of a message. */
-enum { AT_ARGC = 40, AT_ENVC = 44, AT_RULES = 48, AT_RLIMITS = 52, HEAD_SIZE = 56 };
+enum { AT_ARGC = 40, AT_ENVC = 44, AT_RULES = 48, AT_RLIMITS = 52, AT_HIDE = 56, AT_PROTECT = 60, HEAD_SIZE = 64 };
 
 /* Decodes a copy of exactly that size; returns what decoding said. */
 static int decode_copy(const char *bytes, size_t len) {
@@ -52,6 +59,15 @@ static int decode_copy(const char *bytes, size_t len) {
         init_start_done(&s);
     free(copy);
     return r;
+}
+
+static void expect_texts(const struct init_text *got, const struct init_text *want, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(got[i].dir, want[i].dir);
+        assert_string_equal(got[i].origin, want[i].origin);
+        assert_int_equal(got[i].len, want[i].len);
+        assert_memory_equal(got[i].data, want[i].data, want[i].len);
+    }
 }
 
 static void test_round_trip(void **state) {
@@ -84,6 +100,11 @@ static void test_round_trip(void **state) {
     }
     assert_int_equal(s.n_rlimits, full.n_rlimits);
     assert_memory_equal(s.rlimits, full.rlimits, sizeof rlimits_full);
+    assert_string_equal(s.guard_root, full.guard_root);
+    assert_int_equal(s.n_hide, full.n_hide);
+    assert_int_equal(s.n_protect, full.n_protect);
+    expect_texts(s.hide, full.hide, full.n_hide);
+    expect_texts(s.protect, full.protect, full.n_protect);
 }
 
 static void test_least(void **state) {
@@ -122,7 +143,7 @@ static void test_wrong_magic(void **state) {
 }
 
 static void test_absurd_counts(void **state) {
-    static const size_t places[] = {AT_ARGC, AT_ENVC, AT_RULES, AT_RLIMITS};
+    static const size_t places[] = {AT_ARGC, AT_ENVC, AT_RULES, AT_RLIMITS, AT_HIDE, AT_PROTECT};
     static const uint32_t counts[] = {65, 1000, INIT_STRINGS_MAX, INIT_STRINGS_MAX + 1, 0x7fffffff, 0x80000000, 0xffffffff};
     CLEANUP(buf_done) struct buf b = BUF_INIT(INIT_START_MAX);
 
@@ -142,11 +163,11 @@ static void test_absurd_counts(void **state) {
 /* Counts past the ceiling are refused even when the bytes for them are all there. */
 static void test_too_many_strings(void **state) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(INIT_START_MAX);
-    char **argv = calloc(INIT_STRINGS_MAX + 2, sizeof *argv);
+    char **argv = calloc(INIT_STRINGS_MAX + 2, sizeof *argv), word[] = "x";
     struct init_start s = least;
 
     for (size_t i = 0; i <= INIT_STRINGS_MAX; i++)
-        argv[i] = (char[]){"x"};
+        argv[i] = word;
     s.argv = argv;
     s.argc = INIT_STRINGS_MAX;
     assert_int_equal(init_start_encode(&s, &b), 0);
@@ -164,7 +185,7 @@ static void test_no_command(void **state) {
 
     s.argc = 0;
     assert_int_equal(init_start_encode(&s, &b), 0);
-    assert_int_equal(b.len, HEAD_SIZE + 2);
+    assert_int_equal(b.len, HEAD_SIZE + 3);
     assert_int_equal(decode_copy(b.data, b.len), -EBADMSG);
 }
 

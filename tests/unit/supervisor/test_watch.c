@@ -21,10 +21,10 @@ static void test_nothing_to_watch(void **state) {
     const struct limits none = {0}, disk = {.disk = MIB};
     struct watch w;
 
-    watch_init(&w, &none, true, 0);
+    watch_init(&w, &none, AT_FDCWD, true, 0);
     assert_int_equal(watch_timeout(&w), -1);
     assert_int_equal(watch_check(&w), WATCH_NOTHING);
-    watch_init(&w, &disk, false, 0); /* a workspace that cannot be written cannot grow */
+    watch_init(&w, &disk, AT_FDCWD, false, 0); /* a workspace that cannot be written cannot grow */
     assert_int_equal(w.disk, 0);
     assert_int_equal(watch_timeout(&w), -1);
 }
@@ -35,7 +35,7 @@ static void test_deadline(void **state) {
     struct watch w;
     int t;
 
-    watch_init(&w, &hour, true, 0);
+    watch_init(&w, &hour, AT_FDCWD, true, 0);
     after = watch_now_ms();
     assert_true(w.deadline_ms >= before + 3600000 && w.deadline_ms <= after + 3600000);
     t = watch_timeout(&w);
@@ -134,11 +134,19 @@ static enum watch_event look(struct watch *w) {
     return watch_check(w);
 }
 
+/* Of the folder that the test works in; left to the end of the process. */
+static int root_fd(void) {
+    int fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
 static struct watch watch_4_mib(void) {
     const struct limits l = {.disk = 4 * MIB};
     struct watch w;
 
-    watch_init(&w, &l, true, 0);
+    watch_init(&w, &l, root_fd(), true, 0);
     assert_int_equal(w.disk, 4 * MIB);
     assert_true(w.free_at_start > 32 * MIB);
     return w;

@@ -13,8 +13,17 @@
 
 enum { FILE_MAX = 4096 };
 
-static int note(const char *path, void *arg, struct err *err) {
-    return strv_add(arg, path);
+static int note(const struct gitindex_entry *e, void *arg, struct err *err) {
+    return strv_add(arg, e->path);
+}
+
+/* The object name in hexadecimal digits. */
+static int note_id(const struct gitindex_entry *e, void *arg, struct err *err) {
+    char hex[65];
+
+    for (size_t i = 0; i < e->id_len; i++)
+        snprintf(hex + 2 * i, 3, "%02x", e->id[i]);
+    return strv_add(arg, hex);
 }
 
 static size_t read_sample(const char *name, unsigned char data[static FILE_MAX]) {
@@ -46,6 +55,27 @@ static void test_versions(void **state) {
         assert_string_equal(paths.v[1], "a/b.pem");
         assert_string_equal(paths.v[2], "a/b/c.txt");
         assert_string_equal(paths.v[paths.len - 1], "zz");
+    }
+}
+
+/* What 'git ls-files -s' says of the same files. */
+static void test_ids(void **state) {
+    static const char one[] = "c1b0730e0133447badcfd47fd144e254807b06e1";
+    static const struct {
+        const char *name, *id;
+    } rows[] = {
+        {"v2", one}, {"v3", one}, {"v4", one}, {"sha256", "4b6cea43da6e13c24f191bcb97b51a58781d1ccdd8281d96291a2582f5177b78"}};
+    unsigned char data[FILE_MAX];
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(strv_done) struct strv ids = {0};
+        size_t len = read_sample(rows[i].name, data);
+
+        assert_int_equal(gitindex_parse(data, len, note_id, &ids, NULL), 0);
+        assert_string_equal(ids.v[0], rows[i].id);
+        assert_string_equal(ids.v[ids.len - 1], rows[i].id);
+        if (ids.len == 5)
+            assert_string_equal(ids.v[3], "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
     }
 }
 
@@ -92,8 +122,8 @@ static void test_bent(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions), cmocka_unit_test(test_cut_short),
-                                       cmocka_unit_test(test_bent)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions), cmocka_unit_test(test_ids),
+                                       cmocka_unit_test(test_cut_short), cmocka_unit_test(test_bent)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,190 @@
+#include "init/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "init/guard_priv.h"
+#include "os/fd.h"
+#include "proto/initmsg.h"
+
+/* Linux 6.6; Debian 12's header ends before. The guard then runs on the caller's CPU at once, as with a function call. */
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#endif
+
+enum { NOTIF_MAX = 512 };
+
+/* With Yama at 2 or 3 nobody reads the memory of others without a capability, not even of descendants. */
+static int check_needs(int sock, struct err *err) {
+    char text[16];
+    struct stat st;
+    ssize_t n = fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", text, sizeof text);
+
+    if (n > 0 && text[0] >= '2')
+        return err_set(err, -EPERM,
+                       "direct mode cannot work with kernel.yama.ptrace_scope = %c; use --workspace overlay, sync or ro",
+                       text[0]);
+    if (fstat(sock, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return err_set(err, -EBADF, "the guard was not given a socket");
+    return 0;
+}
+
+static int open_root(struct guard *g, const char *path, struct err *err) {
+    char link[GUARD_PROC_PATH];
+    ssize_t n;
+
+    g->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (g->root < 0)
+        return err_sys(err, -errno, "open the workspace '%s' for the guard", path);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", g->root);
+    n = readlink(link, g->root_path, sizeof g->root_path);
+    if (n <= 1 || n == sizeof g->root_path) /* "/" is no workspace */
+        return err_set(err, -EINVAL, "'%s' cannot be a workspace in direct mode", path);
+    g->root_path[n] = 0;
+    return 0;
+}
+
+static void guard_freep(struct guard **g) {
+    if (!*g)
+        return;
+    closep(&(*g)->root);
+    guard_rules_done(&(*g)->rules);
+    free((*g)->seen.slots);
+    free(*g);
+}
+
+int guard_new(const struct init_start *s, int control, int sock, struct guard **ret, struct err *err) {
+    CLEANUP(guard_freep) struct guard *g = calloc(1, sizeof *g);
+    int r;
+
+    if (!g)
+        return err_oom(err);
+    *g = (struct guard){.start = s, .listener = -1, .control = control, .sock = sock, .root = -1, .self = getpid()};
+    g->umask_.start = g->umask_.now = (mode_t)s->umask & 0777;
+    umask(g->umask_.now);
+    r = check_needs(sock, err);
+    r = r < 0 ? r : open_root(g, s->guard_root, err);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(g);
+    return 0;
+}
+
+/* At the first call, not at the start: most commands of an agent change nothing, and compiling the rules would cost them more
+ * than all the rest of bawn-init. Nothing has changed inside until then. If it fails, nothing may. */
+static int prepare(struct guard *g) {
+    const struct init_start *s = g->start;
+    struct err err = {0};
+    int r = 0;
+
+    if (g->state != GUARD_NEW)
+        return g->state == GUARD_READY ? 0 : -EIO;
+    /* Without a mount namespace the mounts are the host's, and Landlock lets nobody go there. */
+    if (!(s->flags & INIT_FLAG_NO_PIDNS))
+        r = guard_find_mounts(g, &err);
+    r = r < 0 ? r : guard_rules_init(&g->rules, s->hide, s->n_hide, s->protect, s->n_protect, &err);
+    r = r < 0 ? r : guard_protect_targets(g, s->protect, s->n_protect, &err);
+    r = r < 0 ? r : seen_init(&g->seen);
+    g->state = r < 0 ? GUARD_BROKEN : GUARD_READY;
+    return r < 0 ? -EIO : 0;
+}
+
+int guard_install(struct guard *g, struct err *err) {
+    struct sock_filter code[GUARD_FILTER_MAX];
+    struct sock_fprog prog = {.len = (unsigned short)guard_filter_make(g->umask_.start, code), .filter = code};
+    const unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    uint64_t sync = SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP;
+
+    g->listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+    if (g->listener < 0 && errno == EBUSY)
+        return err_set(err, -EBUSY,
+                       "direct mode cannot work here: another program already answers the system calls of this one "
+                       "(seccomp notification); use --workspace overlay, sync or ro");
+    if (g->listener < 0)
+        return err_sys(err, -errno, "direct mode needs Linux 5.19 (seccomp notification); use --workspace overlay, sync or ro");
+    ioctl(g->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync); /* older kernels only wake up more slowly */
+    return 0;
+}
+
+int guard_listener(const struct guard *g) {
+    return g->listener;
+}
+
+int guard_socket(const struct guard *g) {
+    return g->sock;
+}
+
+void guard_orphan(struct guard *g) {
+    closep(&g->sock);
+}
+
+static void fill(struct call *c, const struct guard_row *row, const __u64 args[6]) {
+    for (size_t i = 0; i < ARRAY_LEN(c->arg); i++) {
+        uint8_t from = row->from[i];
+
+        c->arg[i] = from == FROM_CWD ? (uint64_t)AT_FDCWD : from == FROM_CONSTANT ? row->constant : args[from];
+    }
+    c->follow = !row->nofollow;
+}
+
+static void reply(const struct guard *g, uint64_t id, long result) {
+    struct seccomp_notif_resp resp = {.id = id};
+
+    if (result == GUARD_ANSWERED)
+        return;
+    if (result == GUARD_CONTINUE)
+        resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    else if (result < 0)
+        resp.error = (int)result;
+    else
+        resp.val = result;
+    ioctl(g->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* ENOENT: it was killed meanwhile */
+}
+
+void guard_take(struct guard *g) {
+    struct guard_queue *q = &g->queue;
+    union {
+        struct seccomp_notif notif;
+        char room[NOTIF_MAX]; /* the kernel's may be longer than our header's */
+    } in = {.room = {0}};
+
+    if (q->n == GUARD_QUEUE_MAX ||
+        ioctl(g->listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0) /* ENOENT: it was killed meanwhile */
+        return;
+    q->v[(q->first + q->n++) % GUARD_QUEUE_MAX] = in.notif;
+}
+
+bool guard_has_work(const struct guard *g) {
+    return g->queue.n > 0;
+}
+
+void guard_handle(struct guard *g) {
+    const struct seccomp_notif *notif = &g->queue.v[g->queue.first];
+    struct call c = {.g = g};
+    const struct guard_row *row;
+    long result = -EPERM;
+
+    if (g->queue.n == 0)
+        guard_take(g);
+    if (g->queue.n == 0)
+        return;
+    c.id = notif->id;
+    c.tid = (pid_t)notif->pid;
+    row = guard_row(notif->data.nr);
+    if (row)
+        fill(&c, row, notif->data.args);
+    g->queue.first = (g->queue.first + 1) % GUARD_QUEUE_MAX;
+    g->queue.n--;
+    if (row) {
+        result = prepare(g);
+        result = result < 0 ? result : row->run(&c);
+    }
+    reply(g, c.id, result);
+}

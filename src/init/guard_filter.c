@@ -1,0 +1,171 @@
+/*
+ * Which calls come to the guard. A call that is always allowed costs nothing: the kernel (5.11) finds that out when the filter
+ * is installed and does not run it. Opening for reading is decided by the flags, which are in a register.
+ *
+ * Writing needs a descriptor that was opened for writing, so write, ftruncate, fallocate and mmap need not come here.
+ * chown and utimes change no content and nothing that is run.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "init/guard_priv.h"
+
+#ifdef __x86_64__
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined __aarch64__
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "which AUDIT_ARCH_ is this?"
+#endif
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_restrict_self 446
+#endif
+
+#define CWD FROM_CWD
+#define K FROM_CONSTANT
+
+static const struct guard_row rows[] = {
+    {SYS_openat, guard_run_open, {0, 1, 2, 3}, .is_open = true},
+#ifdef SYS_open /* and the other calls that newer architectures never had */
+    {SYS_open, guard_run_open, {CWD, 0, 1, 2}, .is_open = true},
+    {SYS_creat, guard_run_open, {CWD, 0, K, 1}, .constant = O_CREAT | O_WRONLY | O_TRUNC},
+    {SYS_mkdir, guard_run_mkdir, {CWD, 0, 1}},
+    {SYS_mknod, guard_run_mknod, {CWD, 0, 1, 2}},
+    {SYS_symlink, guard_run_symlink, {0, CWD, 1}},
+    {SYS_link, guard_run_link, {CWD, 0, CWD, 1, K}},
+    {SYS_rename, guard_run_rename, {CWD, 0, CWD, 1, K}},
+    {SYS_unlink, guard_run_unlink, {CWD, 0, K}},
+    {SYS_rmdir, guard_run_unlink, {CWD, 0, K}, .constant = AT_REMOVEDIR},
+    {SYS_chmod, guard_run_chmod, {CWD, 0, 1}},
+#endif
+#ifdef SYS_renameat
+    {SYS_renameat, guard_run_rename, {0, 1, 2, 3, K}},
+#endif
+    {SYS_mkdirat, guard_run_mkdir, {0, 1, 2}},
+    {SYS_mknodat, guard_run_mknod, {0, 1, 2, 3}},
+    {SYS_symlinkat, guard_run_symlink, {0, 1, 2}},
+    {SYS_linkat, guard_run_link, {0, 1, 2, 3, 4}},
+    {SYS_renameat2, guard_run_rename, {0, 1, 2, 3, 4}},
+    {SYS_unlinkat, guard_run_unlink, {0, 1, 2}},
+    {SYS_truncate, guard_run_truncate, {CWD, 0, 1}},
+    {SYS_fchmodat, guard_run_chmod, {0, 1, 2}},
+    {SYS_fchmod, guard_run_fchmod, {0, 1}},
+    {SYS_setxattr, guard_run_setxattr, {CWD, 0, 1, 2, 3, 4}},
+    {SYS_lsetxattr, guard_run_setxattr, {CWD, 0, 1, 2, 3, 4}, .nofollow = true},
+    {SYS_fsetxattr, guard_run_fsetxattr, {0, K, 1, 2, 3, 4}},
+    {SYS_removexattr, guard_run_removexattr, {CWD, 0, 1}},
+    {SYS_lremovexattr, guard_run_removexattr, {CWD, 0, 1}, .nofollow = true},
+    {SYS_fremovexattr, guard_run_fremovexattr, {0, K, 1}},
+    {SYS_umask, guard_run_umask, {0}},
+};
+
+enum { CHANGES = O_ACCMODE | O_CREAT | O_TRUNC | 020000000 /* __O_TMPFILE */, REST_MAX = 40, PER_ROW = 2 };
+static_assert(ARRAY_LEN(rows) * PER_ROW + REST_MAX <= GUARD_FILTER_MAX, "room for the filter");
+
+const struct guard_row *guard_row(int nr) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].nr == nr)
+            return &rows[i];
+    return NULL;
+}
+
+struct program {
+    struct sock_filter *code;
+    size_t n;
+};
+
+static void emit(struct program *p, struct sock_filter ins) {
+    p->code[p->n++] = ins;
+}
+
+static void load(struct program *p, size_t offset) {
+    emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+}
+
+static void answer(struct program *p, uint32_t action) {
+    emit(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
+}
+
+/* Skips n instructions unless what is loaded equals k (BPF_JEQ) or has a bit of k (BPF_JSET). */
+static void skip_unless(struct program *p, uint16_t op, uint32_t k, unsigned n) {
+    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | op | BPF_K, k, 0, (uint8_t)n));
+}
+
+static size_t low_half(unsigned arg) { /* both architectures are little-endian */
+    return offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t);
+}
+
+static void emit_open(struct program *p, const struct guard_row *row) {
+    unsigned flags = row->from[2];
+
+    skip_unless(p, BPF_JEQ, (uint32_t)row->nr, 6);
+    load(p, low_half(flags));
+    skip_unless(p, BPF_JSET, O_PATH, 1);
+    answer(p, SECCOMP_RET_ALLOW);
+    skip_unless(p, BPF_JSET, CHANGES, 1);
+    answer(p, SECCOMP_RET_USER_NOTIF);
+    answer(p, SECCOMP_RET_ALLOW);
+}
+
+/* umask with the first mask changes nothing that we would not know. */
+static void emit_umask(struct program *p, mode_t mask) {
+    skip_unless(p, BPF_JEQ, SYS_umask, 5);
+    load(p, low_half(0));
+    emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0777));
+    skip_unless(p, BPF_JEQ, mask & 0777, 1);
+    answer(p, SECCOMP_RET_ALLOW);
+    answer(p, SECCOMP_RET_USER_NOTIF);
+}
+
+/* The guard could not read the memory of a process that is not dumpable. Saying so would only make programs give up. */
+static void emit_dumpable(struct program *p) {
+    skip_unless(p, BPF_JEQ, SYS_prctl, 6);
+    load(p, low_half(0));
+    skip_unless(p, BPF_JEQ, PR_SET_DUMPABLE, 3);
+    load(p, low_half(1));
+    skip_unless(p, BPF_JEQ, 0, 1);
+    answer(p, SECCOMP_RET_ERRNO | 0);
+    answer(p, SECCOMP_RET_ALLOW);
+}
+
+/* A domain made inside would not hold for what the guard does for its processes: better none than one that leaks. */
+static void emit_landlock(struct program *p) {
+    static const uint32_t calls[] = {SYS_landlock_create_ruleset, SYS_landlock_restrict_self};
+
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        skip_unless(p, BPF_JEQ, calls[i], 1);
+        answer(p, SECCOMP_RET_ERRNO | EOPNOTSUPP);
+    }
+}
+
+/* Other ABIs are ended by the filter that every command has (jail/seccomp_policy.h); here they are only not mistaken for
+ * ours. */
+size_t guard_filter_make(mode_t umask_, struct sock_filter code[static GUARD_FILTER_MAX]) {
+    struct program p = {.code = code};
+
+    load(&p, offsetof(struct seccomp_data, arch));
+    emit(&p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0));
+    answer(&p, SECCOMP_RET_KILL_PROCESS);
+    load(&p, offsetof(struct seccomp_data, nr));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (rows[i].is_open) {
+            emit_open(&p, &rows[i]);
+        } else if (rows[i].nr == SYS_umask) {
+            emit_umask(&p, umask_);
+        } else {
+            skip_unless(&p, BPF_JEQ, (uint32_t)rows[i].nr, 1);
+            answer(&p, SECCOMP_RET_USER_NOTIF);
+        }
+    }
+    emit_dumpable(&p);
+    emit_landlock(&p);
+    answer(&p, SECCOMP_RET_ALLOW);
+    return p.n;
+}

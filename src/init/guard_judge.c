@@ -1,0 +1,141 @@
+/* The rules, together with what the file system says about other names of a file and about the neighbours of a new one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "init/guard_priv.h"
+#include "os/fd.h"
+
+/* What makes git take a folder for a repository, with a configuration that it obeys (ATTACKS 37). */
+static const char *const repository_names[] = {"HEAD", "objects", "refs", "commondir"};
+enum { REPOSITORY_PLAIN = 7, REPOSITORY_COMMON = 9 /* HEAD and commondir */ };
+
+/* names: which are there, by bit; adds `name`, and says whether this makes it whole. */
+bool judge_completes_repository(unsigned names, const char *name, unsigned *ret_names) {
+    for (unsigned i = 0; i < ARRAY_LEN(repository_names); i++)
+        if (str_eq(name, repository_names[i]))
+            names |= 1u << i;
+    *ret_names = names;
+    return (names & REPOSITORY_PLAIN) == REPOSITORY_PLAIN || (names & REPOSITORY_COMMON) == REPOSITORY_COMMON;
+}
+
+int judge_repository(struct guard *g, const struct place *p) {
+    char name[NAME_MAX + 1];
+    unsigned names = 0, with;
+    struct stat st;
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(p->name, "/"), p->name);
+    judge_completes_repository(0, name, &with);
+    if (with == 0 || guard_rules_below_git(p->rel))
+        return 0;
+    for (unsigned i = 0; i < ARRAY_LEN(repository_names); i++)
+        if (fstatat(p->dir, repository_names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+            names |= 1u << i;
+    return judge_completes_repository(names, name, &with) ? guard_refuse(g, p->rel, GUARD_WHY_BARE_REPO, -EACCES) : 0;
+}
+
+static bool has(int root, const char *dir, size_t len, const char *name) {
+    char path[PATH_MAX];
+    struct stat st;
+    int n = snprintf(path, sizeof path, "%.*s%s%s", (int)len, dir, len ? "/" : "", name);
+
+    return n > 0 && (size_t)n < sizeof path && fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* A bare repository in the tree, or the git directory that a .git file leads to: by what is in it, whatever its name is. */
+static bool in_repository(const struct guard *g, const char *path) {
+    static const char *const obeyed[] = {"config", "config.worktree", "hooks", "commondir", "gitdir"};
+
+    for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
+        size_t len = strcspn(at, "/"), dir = at == path ? 0 : (size_t)(at - path) - 1;
+
+        for (size_t i = 0; i < ARRAY_LEN(obeyed); i++)
+            if (strlen(obeyed[i]) == len && memcmp(at, obeyed[i], len) == 0 && has(g->root, path, dir, "HEAD") &&
+                (has(g->root, path, dir, "commondir") || (has(g->root, path, dir, "objects") && has(g->root, path, dir, "refs"))))
+                return true;
+    }
+    return false;
+}
+
+bool judge_is_protected(const struct guard *g, const char *path, enum rules_kind kind) {
+    return guard_rules_protect(&g->rules, path, kind) || in_repository(g, path);
+}
+
+int judge_create(struct guard *g, const struct place *p, enum rules_kind kind) {
+    const struct guard_rules *r = &g->rules;
+
+    if (!p->rel)
+        return 0;
+    if (guard_rules_is_git(p->rel) || judge_is_protected(g, p->rel, kind) ||
+        (kind == RULES_LINK && (guard_rules_lead(r, p->rel) || guard_rules_below_git(p->rel))))
+        return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
+    if (guard_rules_hide(r, p->rel, kind))
+        return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EACCES);
+    return judge_repository(g, p);
+}
+
+static int note_alias(void *arg, const struct walk_entry *e) {
+    struct guard *g = arg;
+    struct guard_aliases *a = &g->aliases;
+    struct stat st;
+
+    if (e->kind != RULES_FILE || !guard_rules_protect(&g->rules, e->suffix + 1, e->kind))
+        return 0;
+    if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_nlink < 2)
+        return 0;
+    if (a->n == a->cap) {
+        size_t cap = a->cap ? 2 * a->cap : 16;
+        struct guard_inode *v = reallocarray(a->v, cap, sizeof *v);
+
+        if (!v)
+            return -ENOMEM;
+        a->v = v;
+        a->cap = cap;
+    }
+    a->v[a->n++] = (struct guard_inode){st.st_dev, st.st_ino};
+    return 0;
+}
+
+/* Another name of a protected file? Such names are older than the run: inside none can be made, so that one look is enough. */
+static int check_alias(struct guard *g, const struct place *p) {
+    struct guard_aliases *a = &g->aliases;
+    unsigned left = GUARD_SCAN_MAX;
+
+    if (!S_ISREG(p->st.st_mode) || p->st.st_nlink < 2)
+        return 0;
+    if (!a->scanned && guard_walk(g->root, ".", &left, note_alias, g) < 0)
+        return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
+    a->scanned = true;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->v[i].dev == p->st.st_dev && a->v[i].ino == p->st.st_ino)
+            return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
+    return 0;
+}
+
+int judge_write(struct guard *g, const struct place *p) {
+    if (!p->rel)
+        return 0;
+    if (judge_is_protected(g, p->rel, place_kind(p)))
+        return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
+    if (guard_rules_hide(&g->rules, p->rel, place_kind(p))) /* made on the host after the start, or what covers it */
+        return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EACCES);
+    return check_alias(g, p);
+}
+
+/* git tries to remove its folder when it tidies up; that it is not empty is all it has to hear. */
+static bool is_full_folder(const struct place *p) {
+    unsigned left = 0;
+
+    return S_ISDIR(p->st.st_mode) && guard_walk(p->dir, p->name, &left, NULL, NULL) == -E2BIG;
+}
+
+int judge_remove(struct guard *g, const struct place *p) {
+    if (!p->rel)
+        return 0;
+    if (guard_rules_hide(&g->rules, p->rel, place_kind(p)))
+        return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EPERM);
+    if (!guard_rules_is_git(p->rel) && !judge_is_protected(g, p->rel, place_kind(p)))
+        return 0;
+    return is_full_folder(p) ? -ENOTEMPTY : guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EPERM);
+}

@@ -1,0 +1,8 @@
+/* Content from one file to another: shared blocks where the file system has them, else copied in the kernel, else by hand. */
+#pragma once
+
+#include "base/macros.h"
+
+/* From offset 0 to the end of `from`, which may grow or shrink meanwhile: at most `max` bytes, -EFBIG past it. Returns 0 or
+ * -errno; *ret_bytes (may be NULL) is how many were written. Both are regular files, `to` is empty. Holes stay holes if cheap. */
+int copy_content(int from, int to, uint64_t max, uint64_t *ret_bytes);

@@ -1,0 +1,399 @@
+#include <errno.h>
+#include <strings.h>
+
+#include "base/str.h"
+#include "policy/verdict_priv.h"
+
+/* What one line of layers (all that grant, or one that only takes away) says. */
+struct finding {
+    enum rule_action action;
+    enum policy_code code;
+    struct rule_hit by; /* .rule is NULL if the mode decided */
+    enum policy_layer_kind layer;
+    bool decided; /* by a rule that matches whatever is still unknown */
+    unsigned needs;
+    bool look;
+    uint64_t max_body;
+
+    /* Rules that match if something unknown turns out so. */
+    struct rule_hit maybe; /* the most permissive */
+    enum policy_layer_kind maybe_layer;
+    bool maybe_differs, maybe_any;
+    unsigned maybe_actions; /* a bit for each enum rule_action */
+    unsigned maybe_needs;
+
+    const struct rule *near; /* allows another port, method or path */
+    enum policy_code near_code;
+
+    struct rule_hit ask; /* a rule about the address that asks; .rule is NULL if there is none */
+    enum policy_layer_kind ask_layer;
+    bool ask_first;        /* it stands before the rule for the name */
+    bool named_by_ask;     /* it, or another one, names the address */
+    bool named;            /* an allowing rule names the address */
+    bool private_ok;       /* an allowing rule for the host has allow_private */
+    bool private_exact_ok; /* ... and has no wildcard */
+    bool addresses_done;   /* a rule denies the address behind this point: later ones do not name it any more */
+};
+
+enum match { MATCH_NO_PORT, MATCH_NO_METHOD, MATCH_NO_PATH, MATCH_MAYBE, MATCH_YES };
+
+static bool method_matches(const struct rule *rule, const char *method) {
+    for (size_t i = 0; i < rule->methods.len; i++)
+        if (rule->action == RULE_ALLOW ? str_eq(rule->methods.v[i], method) : strcasecmp(rule->methods.v[i], method) == 0)
+            return true;
+    return rule->methods.len == 0;
+}
+
+static bool any_glob(const struct rule *rule, const char *path) {
+    for (size_t i = 0; i < rule->paths.len; i++)
+        if (path_glob_match(rule->paths.v[i], path))
+            return true;
+    return rule->paths.len == 0;
+}
+
+/* Two readings of a path: see http_path.h. */
+static bool path_matches(const struct rule *rule, const struct http_path *path) {
+    bool text = any_glob(rule, path->text);
+
+    if (!path->other[0])
+        return text;
+    return rule->action == RULE_ALLOW ? text && any_glob(rule, path->other) : text || any_glob(rule, path->other);
+}
+
+static enum match test(const struct rule *rule, const struct policy_request *req, unsigned *ret_needs) {
+    *ret_needs = 0;
+    if (rule->n_ports && req->port && !rule_has_port(rule, req->port))
+        return MATCH_NO_PORT;
+    if (rule->methods.len && req->method && !method_matches(rule, req->method))
+        return MATCH_NO_METHOD;
+    if (rule->paths.len && req->path && !path_matches(rule, req->path))
+        return MATCH_NO_PATH;
+    if (rule->n_ports && !req->port)
+        *ret_needs |= NEEDS_PORT;
+    if ((rule->methods.len && !req->method) || (rule->paths.len && !req->path))
+        *ret_needs |= NEEDS_HTTP;
+    return *ret_needs ? MATCH_MAYBE : MATCH_YES;
+}
+
+static enum policy_code miss_code(enum match m) {
+    return m == MATCH_NO_PORT ? POLICY_DENIED_PORT : m == MATCH_NO_METHOD ? POLICY_DENIED_METHOD : POLICY_DENIED_PATH;
+}
+
+static void note_miss(struct finding *f, const struct rule *rule, enum match m) {
+    enum policy_code code = miss_code(m);
+
+    if (rule->action == RULE_DENY || (f->near && f->near_code >= code)) /* the codes stand in that order */
+        return;
+    f->near = rule;
+    f->near_code = code;
+}
+static_assert(POLICY_DENIED_PORT < POLICY_DENIED_METHOD && POLICY_DENIED_METHOD < POLICY_DENIED_PATH,
+              "the nearest miss is the largest");
+
+static void note_grant(struct finding *f, const struct rule_hit *hit) {
+    const struct rule *rule = hit->rule;
+
+    if (rule->action == RULE_DENY)
+        return;
+    f->look |= rule->inspect == INSPECT_YES || rule->max_body;
+    f->private_ok |= rule->allow_private;
+    f->private_exact_ok |= rule->allow_private && hit->exact;
+}
+
+static void note_maybe(struct finding *f, const struct rule_hit *hit, enum policy_layer_kind layer, unsigned needs) {
+    if (!f->maybe_any || hit->rule->action > f->maybe.rule->action) {
+        f->maybe = *hit;
+        f->maybe_layer = layer;
+    }
+    f->maybe_any = true;
+    f->maybe_actions |= 1u << hit->rule->action;
+    f->maybe_needs |= needs;
+    f->maybe_differs |= hit->rule->max_body || hit->rule->inspect == INSPECT_YES || hit->rule->allow_private;
+    note_grant(f, hit);
+}
+
+/* What kind of thing in the rule made it deny, for the code. */
+static enum policy_code code_of(const struct rule_hit *hit) {
+    const struct rule *rule = hit->rule;
+
+    if (rule->action == RULE_ALLOW)
+        return POLICY_ALLOWED;
+    if (rule->action == RULE_ASK)
+        return POLICY_ASK;
+    if (rule->paths.len)
+        return POLICY_DENIED_PATH;
+    if (rule->methods.len)
+        return POLICY_DENIED_METHOD;
+    if (rule->n_ports)
+        return POLICY_DENIED_PORT;
+    return hit->cidr ? POLICY_DENIED_ADDRESS : POLICY_DENIED_HOST;
+}
+
+static void decide(struct finding *f, const struct rule_hit *hit, enum policy_layer_kind layer) {
+    f->decided = true;
+    f->action = hit->rule->action;
+    f->code = code_of(hit);
+    f->by = *hit;
+    f->layer = layer;
+    f->max_body = hit->rule->max_body;
+    note_grant(f, hit);
+}
+
+/* A rule that does not deny matches the address, if only perhaps. */
+static void name_address(struct finding *f, const struct rule_hit *hit, enum policy_layer_kind layer, bool surely,
+                         const struct addr_verdict *class) {
+    bool names = hit->bits >= class->bits, first = surely && !f->decided && !f->maybe_any;
+
+    if (hit->rule->action == RULE_ALLOW) {
+        f->named |= names;
+        f->private_ok |= hit->rule->allow_private;
+        f->private_exact_ok |= hit->rule->allow_private && hit->exact;
+        return;
+    }
+    if (f->ask.rule ? first && !f->ask_first : first || names) {
+        f->ask = *hit;
+        f->ask_layer = layer;
+    }
+    f->ask_first |= first;
+    f->named_by_ask |= names;
+}
+
+/* A rule about the address, while the host is a name or was decided about already: it can name the address (or ask about it), and,
+ * before the rule for the name, deny it. */
+static void take_address(struct finding *f, const struct rule_hit *hit, enum policy_layer_kind layer, enum match m,
+                         const struct addr_verdict *class) {
+    if (m < MATCH_MAYBE || f->addresses_done)
+        return;
+    if (hit->rule->action != RULE_DENY) {
+        name_address(f, hit, layer, m == MATCH_YES, class);
+        return;
+    }
+    if (m == MATCH_YES && !f->decided)
+        decide(f, hit, layer);
+    f->addresses_done |= m == MATCH_YES;
+}
+
+static void take_hit(struct finding *f, const struct policy_request *req, const struct rule_hit *hit,
+                     enum policy_layer_kind layer, const struct addr_verdict *class) {
+    unsigned needs;
+    enum match m = test(hit->rule, req, &needs);
+
+    if (hit->cidr && (req->host->kind == HOST_NAME || f->decided)) {
+        take_address(f, hit, layer, m, class);
+        return;
+    }
+    if (f->decided)
+        return;
+    if (m < MATCH_MAYBE) {
+        note_miss(f, hit->rule, m);
+    } else if (m == MATCH_MAYBE) {
+        note_maybe(f, hit, layer, needs);
+        if (hit->cidr)
+            take_address(f, hit, layer, m, class);
+    } else {
+        decide(f, hit, layer);
+        if (hit->cidr)
+            take_address(f, hit, layer, m, class);
+    }
+}
+
+/* Behind the rule that decides, only rules that name a special address have anything to add. */
+static bool is_final(const struct finding *f, const struct addr_verdict *class) {
+    return f->decided && (f->action == RULE_DENY || f->addresses_done || class->class == ADDR_PUBLIC);
+}
+
+static void walk_layer(struct finding *f, const struct policy *p, enum policy_layer_kind layer, const struct policy_request *req,
+                       const struct addr_verdict *class) {
+    struct rule_walk w;
+    struct rule_hit hit;
+
+    rule_walk_init(&w, &p->layers[layer].rules, req->host, req->address);
+    while (rule_walk_next(&w, &hit)) {
+        take_hit(f, req, &hit, layer, class);
+        if (is_final(f, class))
+            return;
+    }
+}
+
+/* No rule decided: the mode does. NET_UNSET is a layer that has nothing to say. */
+static void take_mode(struct finding *f, const struct policy_request *req, enum net_mode mode, enum rule_action unlisted) {
+    bool literal = req->host->kind != HOST_NAME;
+
+    f->action = RULE_ALLOW;
+    f->code = POLICY_ALLOWED;
+    switch (mode) {
+    case NET_UNSET:
+    case NET_FULL:
+        return;
+    case NET_NONE:
+        f->action = RULE_DENY;
+        f->code = POLICY_DENIED_OFF;
+        return;
+    case NET_LIMITED:
+        f->needs |= req->port ? 0 : NEEDS_PORT;
+        if (!req->port || req->port == 80 || req->port == 443)
+            return;
+        f->action = RULE_DENY;
+        f->code = f->near ? f->near_code : POLICY_DENIED_PORT;
+        return;
+    case NET_LIST:
+        f->action = literal ? RULE_DENY : unlisted;
+        f->code = f->action == RULE_ASK ? POLICY_ASK : literal ? POLICY_NOT_HANDED_OUT : POLICY_DENIED_HOST;
+        if (f->action == RULE_DENY && f->near)
+            f->code = f->near_code;
+        return;
+    case NET_MODES:
+        break;
+    }
+    BUG("a mode that is none");
+}
+
+/* Rules that match perhaps stand before what decided: the best of all that counts until more is known. */
+static void settle_maybe(struct finding *f) {
+    if (!f->maybe_any)
+        return;
+    if (f->maybe_actions != 1u << f->action || f->maybe_differs)
+        f->needs |= f->maybe_needs;
+    if (f->maybe.rule->action <= f->action)
+        return;
+    f->action = f->maybe.rule->action;
+    f->code = code_of(&f->maybe);
+    f->by = f->maybe;
+    f->layer = f->maybe_layer;
+    f->max_body = f->maybe.rule->max_body;
+}
+
+static bool is_never_dialled(enum addr_class class) {
+    return class == ADDR_UNSPECIFIED || class == ADDR_MULTICAST || class == ADDR_BROADCAST;
+}
+
+static bool address_ok(const struct finding *f, enum addr_class class) {
+    if (class == ADDR_PUBLIC)
+        return true;
+    if (is_never_dialled(class))
+        return false;
+    if (class == ADDR_METADATA || class == ADDR_OWN)
+        return f->named || f->private_exact_ok;
+    return f->named || f->private_ok;
+}
+
+static void guard_address(struct finding *f, const struct addr_verdict *class) {
+    bool ok = address_ok(f, class->class), by_ask = f->named_by_ask && !is_never_dialled(class->class);
+
+    if (f->action == RULE_ALLOW && f->ask.rule && (ok ? f->ask_first : by_ask)) {
+        f->action = RULE_ASK;
+        f->code = POLICY_ASK;
+        f->by = f->ask;
+        f->layer = f->ask_layer;
+        return;
+    }
+    if (f->action == RULE_DENY || ok || by_ask)
+        return;
+    f->action = RULE_DENY;
+    f->code = POLICY_DENIED_ADDRESS;
+    f->by = (struct rule_hit){0};
+}
+
+/* The layers that grant, together. */
+static struct finding judge_grants(const struct policy *p, const struct policy_request *req, const struct addr_verdict *class) {
+    enum rule_action unlisted;
+    enum net_mode mode = policy_mode(p, &unlisted);
+    struct finding f = {0};
+
+    if (mode == NET_NONE) {
+        take_mode(&f, req, mode, unlisted);
+        return f;
+    }
+    for (size_t i = 0; i < LAYERS; i++)
+        if (p->layers[i].present && !p->layers[i].narrow_only && (i != LAYER_BUILTIN || mode == NET_UNSET) &&
+            !is_final(&f, class))
+            walk_layer(&f, p, i, req, class);
+    if (!f.decided)
+        take_mode(&f, req, mode == NET_UNSET ? NET_LIST : mode, p->can_ask ? unlisted : RULE_DENY);
+    settle_maybe(&f);
+    guard_address(&f, class);
+    return f;
+}
+
+static struct finding judge_filter(const struct policy *p, enum policy_layer_kind layer, const struct policy_request *req,
+                                   const struct addr_verdict *class) {
+    const struct rules *rules = &p->layers[layer].rules;
+    struct finding f = {.layer = layer};
+
+    if (rules->mode != NET_NONE)
+        walk_layer(&f, p, layer, req, class);
+    if (!f.decided)
+        take_mode(&f, req, rules->mode, p->can_ask ? rules->unlisted : RULE_DENY);
+    settle_maybe(&f);
+    return f;
+}
+
+/* The stricter one of two, with what both of them need. Of two that deny it is the organisation's: nobody here can change that, so
+ * nobody is to be sent to change the other. Returns whether it is the other one. */
+static bool combine(struct finding *f, const struct finding *other) {
+    bool stricter = other->action < f->action || (other->action == RULE_DENY && other->layer == LAYER_ORGANISATION);
+    struct finding both = stricter ? *other : *f;
+
+    both.needs = f->needs | other->needs;
+    both.look = f->look | other->look;
+    both.max_body = f->max_body && other->max_body ? MIN_OF(f->max_body, other->max_body) : MAX_OF(f->max_body, other->max_body);
+    *f = both;
+    return stricter;
+}
+
+static enum policy_look how_to_look(const struct finding *f, const struct policy_request *req) {
+    if (!f->look && !(f->needs & NEEDS_HTTP))
+        return LOOK_NO;
+    return req->is_tls ? LOOK_TLS : LOOK_HTTP;
+}
+
+static void report(const struct policy *p, const struct policy_request *req, struct finding *f, const struct addr_verdict *class,
+                   bool by_filter, struct policy_verdict *ret) {
+    const struct verdict_cause cause = {
+        .near = f->near,
+        .pattern = f->by.pattern,
+        .class = class->class,
+        .organisation = by_filter && f->layer == LAYER_ORGANISATION,
+    };
+
+    if (f->action == RULE_ASK && !p->can_ask) {
+        f->action = RULE_DENY;
+        f->code = POLICY_DENIED_UNANSWERED;
+    }
+    if (f->action != RULE_DENY && req->host->kind == HOST_NAME && !req->address)
+        f->needs |= NEEDS_ADDRESS;
+    *ret = (struct policy_verdict){
+        .action = f->action,
+        .code = f->code,
+        .needs = f->action == RULE_DENY ? 0 : f->needs,
+        .look = f->action == RULE_DENY ? LOOK_NO : how_to_look(f, req),
+        .max_body = f->action == RULE_DENY ? 0 : f->max_body,
+        .rule = f->by.rule,
+        .layer = f->by.rule || by_filter            ? policy_layer_names[f->layer]
+                 : f->code == POLICY_DENIED_ADDRESS ? "address"
+                                                    : "mode",
+    };
+    verdict_explain(req, &cause, ret);
+}
+
+void policy_judge(const struct policy *p, const struct policy_request *given, struct policy_verdict *ret) {
+    struct policy_request req = *given;
+    struct addr_verdict class = {ADDR_PUBLIC, false, 0};
+    struct finding f;
+    bool by_filter = false;
+
+    if (req.host->kind != HOST_NAME)
+        req.address = NULL; /* the host is the address; nothing was looked up */
+    if (req.host->kind != HOST_NAME || req.address)
+        class = addr_classify(req.address ? req.address : &req.host->addr, p->own, p->n_own);
+    f = judge_grants(p, &req, &class);
+    for (size_t i = 0; i < LAYERS; i++) {
+        struct finding g;
+
+        if (!p->layers[i].present || !p->layers[i].narrow_only)
+            continue;
+        g = judge_filter(p, i, &req, &class);
+        by_filter |= combine(&f, &g);
+    }
+    report(p, &req, &f, &class, by_filter, ret);
+}

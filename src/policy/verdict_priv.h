@@ -1,0 +1,16 @@
+/* Between judge.c, which decides, and verdict.c, which finds the words. */
+#pragma once
+
+#include "policy/verdict.h"
+
+/* What decided, beyond the verdict itself. */
+struct verdict_cause {
+    const struct rule *near;       /* a rule that would have allowed another port, method or path; may be NULL */
+    const struct pattern *pattern; /* of the rule that decided; NULL without rule */
+    enum addr_class class;         /* for POLICY_DENIED_ADDRESS without rule */
+    enum net_mode mode;            /* for verdicts of a mode */
+    bool organisation;             /* nobody here can change it */
+};
+
+/* Fills in pattern, reason and hint. */
+void verdict_explain(const struct policy_request *req, const struct verdict_cause *cause, struct policy_verdict *v);

@@ -1,0 +1,31 @@
+/* The change set of a run with the risks of every change: what all reports are made from. */
+#pragma once
+
+#include "review/request.h"
+#include "review/risk.h"
+
+struct ignore;
+
+struct verdict {
+    const struct change *change;
+    struct risk_list risks;
+    enum risk_level level; /* the highest of them */
+};
+
+struct judgement {
+    struct change_set set;
+    struct verdict *v; /* what was asked for, in the order of the set */
+    size_t n;
+    size_t count[RISK_LEVELS];
+    size_t left_out; /* changes that --only does not name */
+};
+#define JUDGEMENT_INIT \
+    { .set = CHANGE_SET_INIT }
+
+/* run: descriptor of its folder. now, accepted: see rules.h. */
+int judge_run(const struct request *q, int run, int workspace, const struct ignore *now, const struct ignore *accepted,
+              struct judgement *ret, struct err *err);
+void judgement_done(struct judgement *j);
+
+/* Sorted by level, the highest first, then by path; malloc'ed array of j->n. NULL: no memory. */
+const struct verdict **judge_by_risk(const struct judgement *j);

@@ -1,0 +1,187 @@
+#include "review/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "jail/seccomp.h"
+#include "os/fd.h"
+
+enum {
+    ROOTS_MAX = 4,
+    CPU_SECONDS = 120, /* a review of 50000 files takes less than one; this ends what an agent made to take forever */
+    FILES_MAX = 1024,
+};
+
+/* AddressSanitizer maps terabytes that it never uses. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+enum { GIB = 1 << 30 };
+
+static const struct {
+    __rlimit_resource_t what;
+    struct rlimit value;
+} limits[] = {
+    {RLIMIT_AS, {SANITIZED ? RLIM_INFINITY : 4ull * GIB, SANITIZED ? RLIM_INFINITY : 4ull * GIB}},
+    {RLIMIT_CPU, {CPU_SECONDS, CPU_SECONDS + 5}}, /* the first is SIGXCPU, which says what happened; the second SIGKILL */
+    {RLIMIT_FSIZE, {0, 0}},                       /* its output is a pipe */
+    {RLIMIT_NOFILE, {FILES_MAX, FILES_MAX}},
+    {RLIMIT_NPROC, {0, 0}},
+    {RLIMIT_CORE, {0, 0}},
+};
+
+/*
+ * What reading files and writing to a pipe takes, out of what SECCOMP_BARE allows. Some are for libc and the sanitizers. That
+ * filter is made for commands of a user, so it lets them write and execute: behind a missing Landlock that is too much here.
+ */
+static const uint32_t needed[] = {
+    __NR_read,
+    __NR_pread64,
+    __NR_readv,
+    __NR_write,
+    __NR_writev,
+    __NR_close,
+    __NR_fstat,
+    __NR_statx,
+    __NR_newfstatat,
+    __NR_fstatfs,
+    __NR_lseek,
+    __NR_getdents64,
+    __NR_readlinkat,
+    __NR_fgetxattr,
+    __NR_flistxattr,
+    __NR_getxattr,
+    __NR_lgetxattr,
+    __NR_listxattr,
+    __NR_llistxattr,
+    __NR_fcntl,
+    __NR_dup,
+    __NR_fadvise64,
+    __NR_mmap,
+    __NR_munmap,
+    __NR_mremap,
+    __NR_mprotect,
+    __NR_madvise,
+    __NR_brk,
+    __NR_futex,
+    __NR_getrandom,
+    __NR_rt_sigreturn,
+    __NR_rt_sigaction,
+    __NR_rt_sigprocmask,
+    __NR_sigaltstack,
+    __NR_clock_gettime,
+    __NR_gettimeofday,
+    __NR_getpid,
+    __NR_gettid,
+    __NR_getuid,
+    __NR_geteuid,
+    __NR_getgid,
+    __NR_getegid,
+    __NR_sched_yield,
+    __NR_sched_getaffinity,
+    __NR_getrlimit,
+    __NR_tgkill,
+    __NR_exit,
+    __NR_exit_group,
+};
+
+enum { WRITING_FLAGS = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY) };
+
+static int filter_install(struct err *err) {
+    struct sock_filter code[ARRAY_LEN(needed) + 8];
+    size_t n = 0, left = ARRAY_LEN(needed);
+    struct sock_fprog prog = {.filter = code};
+
+    /* The architecture was checked by SECCOMP_BARE, which is in force already: filters add up. */
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 0, 2);
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]));
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, WRITING_FLAGS, (uint8_t)left, (uint8_t)(left + 1));
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++, left--)
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, needed[i], (uint8_t)left, 0);
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    prog.len = (unsigned short)n;
+    static_assert(ARRAY_LEN(needed) < UINT8_MAX, "a jump has eight bits");
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) < 0)
+        return err_sys(err, -errno, "install the system call filter of bawn-review");
+    return 0;
+}
+
+/* Root keeps what it takes to read a tree that belongs to others, and only that. */
+static int caps_reduce(struct err *err) {
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct set[2] = {{0}};
+    int r = caps_drop_bounding(err);
+
+    if (r < 0)
+        return r;
+    if (syscall(SYS_capget, &head, set) < 0)
+        return err_sys(err, -errno, "read the capabilities");
+    for (size_t i = 0; i < ARRAY_LEN(set); i++) {
+        set[i].permitted &= i == 0 ? 1u << CAP_DAC_READ_SEARCH : 0;
+        set[i].effective = set[i].permitted;
+        set[i].inheritable = 0;
+    }
+    return syscall(SYS_capset, &head, set) < 0 ? err_sys(err, -errno, "drop capabilities") : 0;
+}
+
+static int limits_set(struct err *err) {
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        struct rlimit now, want = limits[i].value;
+
+        if (getrlimit(limits[i].what, &now) < 0)
+            return err_sys(err, -errno, "read a resource limit");
+        want.rlim_max = MIN_OF(want.rlim_max, now.rlim_max);
+        want.rlim_cur = MIN_OF(want.rlim_cur, want.rlim_max);
+        if (setrlimit(limits[i].what, &want) < 0)
+            return err_sys(err, -errno, "set a resource limit");
+    }
+    return 0;
+}
+
+static int fence(const int *roots, size_t n, struct err *err) {
+    const struct landlock_opts opts = {.scope_abstract = true, .scope_signals = true, .deny_tcp = true};
+    struct landlock_rule rules[ROOTS_MAX];
+    int r;
+
+    if (n > ROOTS_MAX)
+        BUG("more folders than bawn-review ever has");
+    for (size_t i = 0; i < n; i++)
+        rules[i] = (struct landlock_rule){.fd = roots[i], .access = LANDLOCK_READ};
+    r = landlock_restrict(rules, n, &opts, err);
+    return r == -EOPNOTSUPP ? 0 : r;
+}
+
+int review_lock(const int *roots, size_t n, unsigned first_closed, struct err *err) {
+    int r = fd_close_from(first_closed);
+
+    if (r < 0)
+        return err_sys(err, r, "close inherited descriptors");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_sys(err, -errno, "give up privileges");
+    r = caps_reduce(err);
+    r = r < 0 ? r : fence(roots, n, err);
+    r = r < 0 ? r : limits_set(err);
+    r = r < 0 ? r : seccomp_install(SECCOMP_BARE, err);
+    return r < 0 ? r : filter_install(err);
+}

@@ -1,0 +1,40 @@
+/* What bawn asks of bawn-review: the words of its command line, written by src/cli/review_spawn.c. */
+#pragma once
+
+#include "base/strv.h"
+#include "config/settings.h"
+#include "review/risk.h"
+
+struct err;
+
+enum request_format {
+    REQUEST_TEXT,
+    REQUEST_JSON,
+    REQUEST_SARIF,
+    REQUEST_PATCH,
+    REQUEST_STAT,
+    REQUEST_NAMES,
+    REQUEST_PATHS, /* for bawn itself: "<level>" NUL "<path>" NUL, the riskiest first, nothing escaped */
+    REQUEST_FORMATS
+};
+extern const char *const request_format_names[REQUEST_FORMATS];
+
+struct request {
+    enum request_format format;
+    bool colour, terminal;
+    bool diff;       /* each file's diff with it */
+    bool block;      /* text: no head and no summary */
+    bool must_match; /* patterns that name no change are an error */
+    enum risk_level fail_on;
+    char *run, *workspace; /* as names to print */
+    enum workspace_mode mode;
+    uint64_t begun_ns, ended_ns;
+    struct strv only;  /* patterns */
+    struct strv paths; /* exactly these; empty: all */
+};
+
+int request_parse(int argc, char **argv, struct request *ret, struct err *err); /* argv[0] is skipped */
+void request_done(struct request *q);
+
+/* "high" to RISK_HIGH; the error names the levels. "none": nothing makes it fail. */
+int request_level(const char *word, enum risk_level *ret, struct err *err);

@@ -1,0 +1,57 @@
+/*
+ * Files that appear on the host under a hidden name while a sandbox shows that folder (direct, overlay, ro): covered as soon as the
+ * kernel tells (inotify), about a millisecond after they appear. Also what an editor does: it writes a new file and renames it
+ * over the old one, which takes the cover off. sync and worktree need none of this.
+ *
+ * The folders are gone through while the command already runs, a few at a time, so that nothing waits for it. That begins
+ * LATECOMERS_DELAY_MS after the start: closing an inotify instance waits for an RCU grace period, often 10 ms, which is more than
+ * all of a short run.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/strv.h"
+#include "jail/plan.h"
+
+struct err;
+struct guard;
+struct ignore;
+
+enum { LATECOMERS_DELAY_MS = 50 };
+
+struct latecomers {
+    uint64_t begin_ms; /* when to begin; 0: it has, or never will */
+    int inotify;
+    int workspace;                         /* the host's folder; borrowed */
+    const struct ignore *rules, *accepted; /* borrowed; hidden is what either hides; accepted may be NULL */
+    const struct guard *guard;             /* what it saw being made is the command's own; borrowed */
+    struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
+    const char *inside;                    /* the workspace's path inside */
+    int pidfd, upper;                      /* as in jail/cover.h */
+    uid_t uid;
+    gid_t gid;
+    struct strv queue; /* folders to look at */
+    struct strv found; /* hidden names to cover */
+    char **path_of;    /* of a watch descriptor */
+    size_t n_paths;
+    bool told_limit;
+    bool walked; /* all folders of the start are watched, or it was told that they cannot be */
+};
+#define LATECOMERS_INIT \
+    { .inotify = -1, .workspace = -1, .pidfd = -1, .upper = -1 }
+
+struct latecomers_opts {
+    int workspace, pidfd, upper;
+    const struct ignore *rules, *accepted;
+    const struct plan *plan;
+    const struct guard *guard;
+};
+int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err);
+void latecomers_done(struct latecomers *l);
+
+/* For poll(): -1 if there is nothing to wait for; and milliseconds until there is work, -1: none. */
+int latecomers_fd(const struct latecomers *l);
+int latecomers_timeout(const struct latecomers *l);
+/* Reads what happened and does a part of the work. Negative: something hidden could not be covered, so the run has to end. */
+int latecomers_handle(struct latecomers *l, struct err *err);

@@ -1,0 +1,13 @@
+#include "../../fuzz/fuzz_policy_rules.c"
+
+#include "corpus.h"
+
+static void test_corpus(void **state) {
+    run_corpus("tests/fuzz/corpus/policy_rules", 5);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_corpus)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
