@@ -29,6 +29,7 @@ struct run {
     struct sandbox sandbox;
     struct stdio io;
     struct stage stage;
+    bool launched; /* the sandbox was started, so the command may have changed something */
     struct guard guard;
     int guard_inside;                /* the guard's end of the socket, until it is handed over */
     struct ignore *protect, *no_new; /* the guard's rules: what may not be written, and not be made */
@@ -205,6 +206,7 @@ static int run_inside(struct run *run, struct err *err) {
 
     if (r < 0)
         return r;
+    run->launched = true;
     note_missing_fence(run);
     run_announce_limits(&run->plan, &run->sandbox.cgroup);
     r = watch_over(run, err);
@@ -314,10 +316,10 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     closep(&run.guard_inside);
     ignore_freep(&run.protect);
     ignore_freep(&run.no_new);
-    if (r < 0)
-        stage_undo(&run.stage);
-    else
+    if (run.launched) /* also if we failed to watch over it: what was changed is kept, and nothing if it never began */
         end_stage(&run);
+    else
+        stage_undo(&run.stage);
     stage_done(&run.stage);
     plan_done(&run.plan);
     closep(&run.signals);

@@ -4,7 +4,7 @@
  * what the user adds follows it, and "!pattern" takes one out.
  *
  * Two things that patterns cannot say are left to whoever enforces them: a folder must not be renamed to, or made a link at,
- * something that leads to a protected path (protect_first_names() says which names those are), and nothing below a folder named
+ * something that leads to a protected path (init/guard_rules.h), and nothing below a folder named
  * .git may become a symbolic link, which git itself never makes.
  */
 #pragma once
@@ -20,7 +20,3 @@ extern const char protect_defaults[]; /* commented; `bawn config` shows it */
 int protect_rules(const struct strv *extra, const char *hooks_path, struct ignore **ret, struct err *err);
 /* A line that protects exactly this path and what is below it, whatever bytes it has; for the paths of gitconfig_places(). */
 int protect_add_path(struct strv *lines, const char *path, struct err *err);
-
-/* The first names of the patterns that have several (".git", ".vscode", ...), each once, added to ret. They may hold wildcards
- * if the user's patterns do. */
-int protect_first_names(const struct ignore *rules, struct strv *ret, struct err *err);

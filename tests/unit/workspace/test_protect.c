@@ -199,32 +199,6 @@ static void test_a_hooks_path_that_cannot_be_protected(void **state) {
         assert_int_equal(protect_rules(NULL, paths[i], &ig, &err), -EINVAL);
 }
 
-static void test_first_names(void **state) {
-    CLEANUP(strv_done) struct strv extra = {0};
-    CLEANUP(strv_done) struct strv names = {0};
-    CLEANUP(ignore_freep) struct ignore *ig = NULL;
-    struct err err = {0};
-
-    strv_add(&extra, "/deploy/*.sh");
-    strv_add(&extra, "!kept/x");
-    strv_add(&extra, "only/");
-    strv_add(&extra, "**/d*/x");
-    ig = make(&extra, "tools/hooks");
-    assert_int_equal(protect_first_names(ig, &names, &err), 0);
-    assert_true(strv_has(&names, ".git"));
-    assert_true(strv_has(&names, ".vscode"));
-    assert_true(strv_has(&names, ".claude"));
-    assert_true(strv_has(&names, "deploy"));
-    assert_true(strv_has(&names, "tools"));
-    assert_true(strv_has(&names, "d*"));
-    assert_false(strv_has(&names, "kept"));
-    assert_false(strv_has(&names, "only"));
-    assert_false(strv_has(&names, ".idea"));
-    for (size_t i = 0; i < names.len; i++)
-        for (size_t j = 0; j < i; j++)
-            assert_string_not_equal(names.v[i], names.v[j]);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_protected),
@@ -232,7 +206,6 @@ int main(void) {
         cmocka_unit_test(test_the_user_adds_and_takes_out),
         cmocka_unit_test(test_hooks_path),
         cmocka_unit_test(test_a_hooks_path_that_cannot_be_protected),
-        cmocka_unit_test(test_first_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
