@@ -30,6 +30,15 @@ IGNORE_BARS = (
     ("over the same tree without the file", "over_plain_ms", 30, True),
     ("over an empty folder", "over_empty_ms", 30, False),
 )
+# case of gateway.py, what Bawn is divided by (None: nothing), which side is better, bar
+GATEWAY_BARS = (
+    ("pass-through, requests/s, 16 connections", "direct", ">=", 0.5),
+    ("pass-through, new connection, us", "direct", "<=", 2.2),
+    ("pass-through, bulk, MB/s", "direct", ">=", 0.75),
+    ("looked into (TLS), requests/s, 16 connections", "squid", ">=", 2),
+    ("looked into (TLS), requests/s, 16 connections", "mitmproxy", ">=", 20),
+    ("first connection of a sandbox, ms (gate started, name looked up)", None, "<=", 15),
+)
 REVIEW_SECONDS = 1
 CHANGES = trees.LARGE_FILES // trees.CHANGE_EVERY
 HIDDEN = trees.LARGE_FILES // trees.HIDE_EVERY
@@ -126,6 +135,15 @@ def review_table(data):
     return table(f"Review: bawn review --json of {CHANGES} changes in a tree of {trees.LARGE_FILES} files (median)", head, rows)
 
 
+def gateway_table(data):
+    columns = {label: c["gateway"] for label, c in data["columns"].items() if "gateway" in c}
+    contenders = ("direct", "bawn", "squid", "mitmproxy")
+    head = ["", *(f"{c} {t}" for c in columns for t in contenders)]
+    cases = dict.fromkeys(case for column in columns.values() for case in column if case != "failed")
+    rows = [[case, *(number(median(column.get(case, {}), c), 1) for column in columns.values() for c in contenders)] for case in cases]
+    return table("The gate: one client inside, one server on loopback; direct: without a sandbox; squid with ssl-bump (median, interleaved)", head, rows)
+
+
 def failure(result):
     return why(result) if isinstance(result["failed"], dict) else result["failed"]
 
@@ -136,6 +154,8 @@ def missing(data):
         lines += [f"  {name} ({label}): {reason}" for name, reason in column["reasons"].items()]
         for workload, result in column.get("io", {}).items():
             lines += [f"  {workload}, {name} ({label}): {r['failed']}" for name, r in result.items() if "failed" in r]
+        if "failed" in column.get("gateway", {}):
+            lines.append(f"  the gate ({label}): {column['gateway']['failed']}")
         for what, results in column.get("modes", {}).items():
             lines += [f"  {what}, {mode} ({label}): {failure(r)}" for mode, r in results.items() if "failed" in r]
     return "Not measured\n" + "\n".join(lines) + "\n" if lines else ""
@@ -167,11 +187,19 @@ def mode_bars(column):
         yield bar(f"review of {CHANGES} changes in {trees.LARGE_FILES} files, s, {mode}", seconds, REVIEW_SECONDS, True)
 
 
+def gateway_bars(column):
+    for case, base, better, limit in GATEWAY_BARS:
+        results = column["gateway"].get(case, {})
+        value = ratio(results, BAWN, base) if base else median(results, BAWN)
+        yield bar(f"{case}{f', x {base}' if base else ''}", value, limit, True, better)
+
+
 def bars(data):
     """Dictionaries with name, value (None: not measured), bar, better, must and verdict."""
     found = []
     for label, column in data["columns"].items():
-        groups = [start_bars, *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else [])]
+        groups = [start_bars, *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else []),
+                  *([gateway_bars] if "gateway" in column else [])]
         found += [{**b, "name": f"{b['name']}, {label}"} for group in groups for b in group(column)]
     for b in found:
         b["verdict"] = verdict(b)
@@ -209,4 +237,6 @@ def text(data):
         parts.append(io_table(data))
     if any("modes" in c for c in data["columns"].values()):
         parts += [mode_table(data), ignore_table(data), review_table(data)]
+    if any("gateway" in c for c in data["columns"].values()):
+        parts.append(gateway_table(data))
     return "\n".join([*parts, *filter(None, [missing(data)]), bars_table(data["bars"])])

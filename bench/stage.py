@@ -82,6 +82,7 @@ class Stage:
         os.chmod(self.directory, 0o755)
         self.spawn = self.compile("spawn")
         self.io = self.compile("io")
+        self.load = self.compile("load", "-lssl", "-lcrypto", "-lpthread")
         self.bawn = self.copy_bawn(bawn)
         self.places = [self.make_place(column, entry) for column, entry in users(user)]
 
@@ -93,11 +94,11 @@ class Stage:
         if os.path.exists(self.directory):
             print(f"bench: could not remove all of {self.directory}", file=sys.stderr)
 
-    def compile(self, name):
+    def compile(self, name, *libraries):
         out = os.path.join(self.directory, name)
         base = os.path.join(ROOT, "src", "base")
         sources = [os.path.join(HERE, name + ".c"), *(os.path.join(base, f) for f in sorted(os.listdir(base)) if f.endswith(".c"))]
-        subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, *sources, "-o", out], check=True)
+        subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, *sources, "-o", out, *libraries], check=True)
         return out
 
     def copy_bawn(self, path):

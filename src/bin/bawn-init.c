@@ -121,6 +121,8 @@ static void read_control(struct init *in) {
         finish(in, EXIT_SANDBOX);
     if (msg.type == INIT_MSG_SIGNAL)
         pass_signal(in, &msg);
+    else if (msg.type == INIT_MSG_INSIDE)
+        inside_answer(in, &msg);
 }
 
 static uint64_t now_ms(void) {
@@ -148,13 +150,13 @@ static int serve(struct init *in) {
     sigset_t waiting;
     uint64_t watched = 0;
     int status = 0;
-    bool ended = reap(in, &status);
+    bool ended = reap(in, &status), listening = in->guard;
 
     sigfillset(&waiting);
     sigdelset(&waiting, SIGCHLD);
     for (unsigned turn = 1; !ended; turn++) {
         struct pollfd p[] = {{.fd = in->control, .events = POLLIN},
-                             {.fd = in->guard ? guard_listener(in->guard) : -1, .events = POLLIN},
+                             {.fd = listening ? guard_listener(in->guard) : -1, .events = POLLIN},
                              {.fd = in->guard ? guard_socket(in->guard) : -1}};
         bool work = in->guard && guard_has_work(in->guard);
         int n = ppoll(p, ARRAY_LEN(p), work ? &now : in->start.watch_memory ? &tick : NULL, &waiting);
@@ -165,6 +167,8 @@ static int serve(struct init *in) {
             guard_orphan(in->guard);
         if (work || (n > 0 && (p[1].revents & POLLIN)))
             guard_handle(in->guard);
+        else if (n > 0 && (p[1].revents & POLLHUP)) /* nobody is left behind the filter: it would wake us until SIGCHLD comes */
+            listening = false;
         watch(in, &watched);
         /* SIGCHLD interrupts only a poll that has nothing else to say, so under load somebody has to look. */
         if (n <= 0 || turn % REAP_EVERY == 0)

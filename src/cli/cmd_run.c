@@ -13,10 +13,12 @@
 #include "supervisor/stdio.h"
 
 static const char description[] =
-    "Runs COMMAND in a sandbox: it sees the workspace, its own empty home and /tmp, and the host's programs read-only; it has "
-    "no network; CPU, memory, processes and disk are limited. Standard streams, signals, terminal and exit status are "
-    "as if it ran directly.\n\n"
-    "Without a profile the limits are those of 'dev'. A limit that was reached is named at the end.";
+    "Runs COMMAND in a sandbox: it sees the workspace, its own empty home and /tmp, and the host's programs read-only; it "
+    "reaches the hosts that the network rules allow; CPU, memory, processes and disk are limited. Standard streams, signals, "
+    "terminal and exit status are as if it ran directly.\n\n"
+    "Without a profile the limits are those of 'dev', and package registries, model services and git hosts can be reached; other "
+    "hosts are asked about on a terminal and denied without one (see 'bawn policy'). A limit that was reached is named at the "
+    "end.";
 
 /* Asks on the terminal; anything but yes is no. */
 static int confirm(struct err *err) {
@@ -71,13 +73,6 @@ static void report(const struct run_args *a, const struct settings *s, const str
     }
 }
 
-static int check_network(const struct settings *s, struct err *err) {
-    if (s->network == NETWORK_NONE)
-        return 0;
-    return err_set(err, -ENOTSUP, "network '%s' (%s) needs the gateway, which this version does not have; use --network none",
-                   s->network == NETWORK_FULL ? "full" : "limited", s->origin[SETTING_NETWORK]);
-}
-
 static int run_sandboxed(const struct run_args *a, const struct host_facts *facts, const struct settings *s, const bool closed[3],
                          struct err *err) {
     struct run_options opt = {.settings = s,
@@ -92,10 +87,8 @@ static int run_sandboxed(const struct run_args *a, const struct host_facts *fact
                               .want_usage = a->json,
                               .closed = {closed[0], closed[1], closed[2]}};
     struct run_result result;
-    int r = check_network(s, err);
+    int r;
 
-    if (r < 0)
-        return r;
     if (s->image && s->origin[SETTING_IMAGE] && str_starts(s->origin[SETTING_IMAGE], "flag"))
         return err_usage(err, "--image is for container engines; the native engine uses the host's own programs");
     r = run_command(&opt, &result, err);

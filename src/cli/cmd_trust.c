@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -10,6 +11,8 @@
 #include "config/load.h"
 #include "config/paths.h"
 #include "config/trust.h"
+#include "os/fd.h"
+#include "policy/rule.h"
 
 enum { OPT_DIRECTORY = 1, OPT_SHOW, OPT_REVOKE, OPT_YES, OPT_JSON, OUTPUT_MAX = 4 * 1024 * 1024 };
 
@@ -26,11 +29,13 @@ struct request {
     bool show, revoke, yes, json;
 };
 
-/* All that is known about the project's file. */
+/* All that is known about the project's two files. */
 struct state {
     char *home, *workspace, *records;
     struct project project;
     bool exists, trusted, revoked;
+    struct project_network network;
+    bool network_exists, network_trusted;
     struct strv widens;
 };
 
@@ -39,6 +44,7 @@ static void state_done(struct state *st) {
     free(st->workspace);
     free(st->records);
     project_done(&st->project);
+    project_network_done(&st->network);
     strv_done(&st->widens);
 }
 
@@ -120,6 +126,34 @@ static int find_widenings(struct state *st, struct err *err) {
     return r;
 }
 
+static int add_rule_wish(struct state *st, const struct rule *rule, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(OUTPUT_MAX);
+
+    rule_add_json(rule, &text);
+    return strv_addf(&st->widens, "%s: rule %s", st->network.path, buf_str(&text)) < 0 ? err_oom(err) : 0;
+}
+
+/* The project's network rules: every rule that does not deny, and the mode, count only with trust. */
+static int inspect_network(struct state *st, struct err *err) {
+    CLEANUP(closep) int top = open(st->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(rules_done) struct rules rules = {0};
+    int r;
+
+    if (top < 0)
+        return err_sys(err, -errno, "open the workspace '%s'", st->workspace);
+    r = project_network_read(top, &st->network, err);
+    if (r <= 0)
+        return r;
+    st->network_exists = true;
+    r = rules_read(st->network.path, st->network.text, st->network.len, &rules, err);
+    if (r == 0 && rules.mode != NET_UNSET &&
+        strv_addf(&st->widens, "%s: mode '%s'", st->network.path, net_mode_names[rules.mode]) < 0)
+        return err_oom(err);
+    for (size_t i = 0; r == 0 && i < rules.len; i++)
+        r = rules.v[i].action == RULE_DENY ? 0 : add_rule_wish(st, &rules.v[i], err);
+    return r < 0 ? r : project_network_trusted(st->records, &st->network, &st->network_trusted, err);
+}
+
 static int inspect(const struct request *q, struct state *st, struct err *err) {
     int r;
 
@@ -136,6 +170,9 @@ static int inspect(const struct request *q, struct state *st, struct err *err) {
         return err_set(err, -ENOENT, "there is no home folder to keep trust records in");
     if (q->revoke) /* must work however broken the project's file is */
         return 0;
+    r = inspect_network(st, err);
+    if (r < 0)
+        return r;
     r = project_read(st->workspace, &st->project, err);
     if (r <= 0)
         return r;
@@ -144,10 +181,30 @@ static int inspect(const struct request *q, struct state *st, struct err *err) {
     return r < 0 ? r : find_widenings(st, err);
 }
 
+static bool all_trusted(const struct state *st) {
+    return (!st->exists || st->trusted) && (!st->network_exists || st->network_trusted);
+}
+
 static const char *state_name(const struct state *st) {
     if (st->revoked)
         return "revoked";
-    return !st->exists ? "none" : st->trusted ? "trusted" : "untrusted";
+    if (!st->exists && !st->network_exists)
+        return "none";
+    return all_trusted(st) ? "trusted" : "untrusted";
+}
+
+static void add_json_file(const char *name, const char *hash, bool trusted, struct buf *b) {
+    buf_addf(b, "{\"file\": \"%s\", \"state\": \"%s\", \"sha256\": \"%s\"}", name, trusted ? "trusted" : "untrusted", hash);
+}
+
+static void add_json_files(const struct state *st, struct buf *b) {
+    buf_adds(b, ", \"files\": [");
+    if (st->exists)
+        add_json_file(PROJECT_FILE, st->project.hash, st->trusted, b);
+    buf_adds(b, st->exists && st->network_exists ? ", " : "");
+    if (st->network_exists)
+        add_json_file(PROJECT_NETWORK_FILE, st->network.hash, st->network_trusted, b);
+    buf_addc(b, ']');
 }
 
 static void add_json(const struct state *st, struct buf *b) {
@@ -156,6 +213,7 @@ static void add_json(const struct state *st, struct buf *b) {
     buf_addf(b, ", \"state\": \"%s\"", state_name(st));
     if (st->exists)
         buf_addf(b, ", \"sha256\": \"%s\"", st->project.hash);
+    add_json_files(st, b);
     buf_adds(b, ", \"widens\": [");
     for (size_t i = 0; i < st->widens.len; i++) {
         buf_adds(b, i ? ", " : "");
@@ -164,16 +222,24 @@ static void add_json(const struct state *st, struct buf *b) {
     buf_adds(b, "]}\n");
 }
 
-static void add_text(const struct state *st, struct buf *b) {
+/* hash NULL: there is no such file. */
+static void add_text_file(const struct state *st, const char *name, const char *hash, bool trusted, struct buf *b) {
     buf_add_printable(b, st->workspace);
-    buf_addf(b, "/" PROJECT_FILE ": %s\n", st->exists ? state_name(st) : "there is no such file");
-    if (!st->exists)
+    buf_addf(b, "/%s: %s\n", name, !hash ? "there is no such file" : trusted ? "trusted" : "untrusted");
+    if (hash)
+        buf_addf(b, "sha256 %s\n", hash);
+}
+
+static void add_text(const struct state *st, struct buf *b) {
+    add_text_file(st, PROJECT_FILE, st->exists ? st->project.hash : NULL, st->trusted, b);
+    if (st->network_exists)
+        add_text_file(st, PROJECT_NETWORK_FILE, st->network.hash, st->network_trusted, b);
+    if (!st->exists && !st->network_exists)
         return;
-    buf_addf(b, "sha256 %s\n", st->project.hash);
     if (st->widens.len == 0)
         buf_adds(b, "it asks for nothing that needs trust\n");
     else
-        buf_adds(b, st->trusted ? "because it is trusted, it gets:\n" : "if it is trusted, it gets:\n");
+        buf_adds(b, all_trusted(st) ? "because it is trusted, it gets:\n" : "if it is trusted, it gets:\n");
     for (size_t i = 0; i < st->widens.len; i++) {
         buf_adds(b, "  ");
         buf_add_printable(b, st->widens.v[i]);
@@ -203,20 +269,22 @@ static void print_state(const struct state *st, bool json) {
 static int grant(const struct request *q, struct state *st, struct err *err) {
     int r;
 
-    if (!st->exists)
-        return err_usage(err, "there is no '%s/" PROJECT_FILE "' to trust", st->workspace);
-    if (!q->json && !st->trusted)
+    if (!st->exists && !st->network_exists)
+        return err_usage(err, "there is no '%s/" PROJECT_FILE "' or '" PROJECT_NETWORK_FILE "' to trust", st->workspace);
+    if (!q->json && !all_trusted(st))
         print_state(st, false);
-    if (!st->trusted && !q->yes) {
+    if (!all_trusted(st) && !q->yes) {
         if (!isatty(STDIN_FILENO))
             return err_usage(err, "nobody is there to be asked; read the file and repeat with --yes");
         if (!user_agrees())
             return err_set(err, -ECANCELED, "not trusted");
     }
-    r = trust_record(st->records, st->project.workspace, st->project.hash, err);
+    r = st->exists ? trust_record(st->records, st->project.workspace, st->project.hash, err) : 0;
+    if (r == 0 && st->network_exists)
+        r = trust_record(st->records, st->network.path, st->network.hash, err);
     if (r < 0)
         return r;
-    st->trusted = true;
+    st->trusted = st->network_trusted = true;
     if (q->json)
         print_state(st, true);
     else
@@ -225,11 +293,13 @@ static int grant(const struct request *q, struct state *st, struct err *err) {
 }
 
 static int take_back(const struct request *q, struct state *st, struct err *err) {
-    int r = trust_revoke(st->records, st->workspace, err);
+    CLEANUP(freep) char *network = str_dupf("%s/%s", st->workspace, PROJECT_NETWORK_FILE);
+    int r = network ? trust_revoke(st->records, st->workspace, err) : err_oom(err);
+    int n = r < 0 ? r : trust_revoke(st->records, network, err);
 
-    if (r < 0)
-        return r;
-    st->revoked = r > 0;
+    if (n < 0)
+        return n;
+    st->revoked = r > 0 || n > 0;
     if (q->json)
         print_state(st, true);
     else
@@ -254,9 +324,9 @@ static int run(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "A project's own file, .bawn/config.json in the workspace, may narrow what a run is allowed, but not widen it, until you "
-    "trust it. This command shows what the file would widen, asks, and records the hash of exactly this content. When the file "
-    "changes, it is untrusted again.\n\n"
+    "A project's own files, .bawn/config.json and .bawn/network.json in the workspace, may narrow what a run is allowed, but not "
+    "widen it, until you trust them. This command shows what the files would widen, asks, and records the hashes of exactly this "
+    "content. When a file changes, it is untrusted again.\n\n"
     "    bawn trust --show\n"
     "    bawn trust\n"
     "    bawn trust --revoke";

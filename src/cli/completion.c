@@ -9,6 +9,7 @@ static const struct completion_hint hints[] = {
     {"@profile", "_bawn_words \"$(_bawn_profiles)\"", "_bawn_profiles", "-x -a '(__bawn_profiles)'"},
     {"@run", "_bawn_words \"$(_bawn_runs)\"", "_bawn_runs", "-x -a '(__bawn_runs)'"},
     {"@engine", "_bawn_words 'auto native none'", "(auto native none)", "-x -a 'auto native none'"},
+    {"@group", "_bawn_words '@registries @models @git'", "(@registries @models @git)", "-x -a '@registries @models @git'"},
     {"@verb", "_bawn_words \"$(_bawn_group '')\"", "_bawn_first_words", "-x -a '(__bawn_first_words)'"},
 };
 

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cli/doctor.h"
 #include "jail/landlock.h"
+#include "jail/network.h"
 
 const char *const verdict_names[VERDICT_COUNT] = {"ok", "info", "warn", "missing"};
 const char *const doctor_outcome_names[OUTCOME_COUNT] = {"full", "weaker", "refused"};
@@ -105,6 +106,27 @@ static void check_overlay(const struct doctor_facts *f, struct finding *r) {
         say(r, VERDICT_INFO, "%s", strerror(-f->native.overlay));
     else
         say(r, VERDICT_OK, "works");
+}
+
+static void check_network(const struct doctor_facts *f, struct finding *r) {
+    const struct native_facts *n = &f->native;
+    const char *families = n->network_has & NETWORK_IPV6 ? "IPv4 and IPv6" : "IPv4 only";
+    CLEANUP(buf_done) struct buf ports = BUF_INIT(sizeof r->value);
+
+    for (size_t i = 0; i < n_network_named_ports; i++)
+        buf_addf(&ports, " %u", network_named_ports[i]);
+    if (n->network == NOT_TRIED) {
+        say(r, VERDICT_INFO, "not tried: no user namespace");
+    } else if (n->network < 0) {
+        say(r, VERDICT_MISSING, "none: %s", strerror(-n->network));
+        advise(r, "use --network none; in a container, 'bawn doctor --fix' prints the options it needs");
+    } else if (n->network_has & NETWORK_EVERY_PORT) {
+        say(r, VERDICT_OK, "every TCP port (nftables tproxy), %s", families);
+    } else {
+        say(r, VERDICT_WARN, "only TCP ports%s, %s: no nftables tproxy (%s)", buf_str(&ports), families,
+            strerror(-n->network_rules));
+        advise(r, "sudo modprobe nft_tproxy, or boot a kernel with CONFIG_NFT_TPROXY");
+    }
 }
 
 static void check_landlock(const struct doctor_facts *f, struct finding *r) {
@@ -281,6 +303,8 @@ const struct check checks[] = {
     {"idmap", "idmapped mounts", "the current directory was mapped",
      "root's sandboxes run with unprivileged ids, and files keep their owner", check_idmap},
     {"overlay", "overlayfs in a sandbox", "one was mounted", "for --workspace overlay", check_overlay},
+    {"network", "network", "listeners were made in a namespace", "connections reach the gate by them, whatever the client does",
+     check_network},
     {"landlock", "Landlock", "landlock_create_ruleset", "second fence of the full rung, the wall of the landlock rung",
      check_landlock},
     {"seccomp", "system call filters", "one was installed", "cut the kernel's surface; Bawn refuses without", check_seccomp},

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "config/paths.h"
 #include "os/fd.h"
+#include "supervisor/policy_files.h"
 #include "workspace/gitblobs.h"
 #include "workspace/ignore_scan.h"
 #include "workspace/pin.h"
@@ -26,7 +27,14 @@ const struct opt run_opts[N_RUN_OPTS] = {
     {RUN_OPT_PIDS, 0, "pids", "N", "processes it may have", NULL},
     {RUN_OPT_DISK, 0, "disk", "SIZE", "space it may use: private areas, and growth of the workspace", NULL},
     {RUN_OPT_TIMEOUT, 't', "timeout", "TIME", "end it after this time, e.g. 90s or 5m (exit status 124)", NULL},
-    {RUN_OPT_NETWORK, 0, "network", "MODE", "none (this version has no other)", "none"},
+    {RUN_OPT_NETWORK, 0, "network", "MODE", "none, list (default: what the rules say), limited (HTTP and HTTPS) or full",
+     "none|list|limited|full"},
+    {RUN_OPT_ALLOW, 0, "allow", "HOST[:PORT]", "let it reach this host, or a @group (see 'bawn policy ls')", "@group"},
+    {RUN_OPT_DENY, 0, "deny", "HOST[:PORT]", "do not let it reach this host, whatever the rules say", "@group"},
+    {RUN_OPT_PUBLISH, 0, "publish", "INSIDE[:OUTSIDE]", "its port INSIDE answers on 127.0.0.1:OUTSIDE (default: the same)", NULL},
+    {RUN_OPT_ASK, 0, "ask", "MODE", "about hosts in no rule: auto (on a terminal), never, or wait (for 'bawn policy approve')",
+     "auto|never|wait"},
+    {RUN_OPT_ASK_TIMEOUT, 0, "ask-timeout", "TIME", "how long a question waits before it counts as no (default: 60s)", NULL},
     {RUN_OPT_ENV, 0, "env", "NAME[=VALUE]", "set a variable, or pass the one of this name on", NULL},
     {RUN_OPT_MOUNT, 0, "mount", "FROM[:TO][:ro|rw]", "show another file or folder inside, read-only unless rw", "@dir"},
     {RUN_OPT_WORKSPACE, 'w', "workspace", "MODE", "direct (default), overlay, sync, worktree or ro",
@@ -56,6 +64,7 @@ static const char **text_slot(struct run_args *a, int id) {
         {RUN_OPT_SWAP, &f->swap},       {RUN_OPT_PIDS, &f->pids},
         {RUN_OPT_DISK, &f->disk},       {RUN_OPT_TIMEOUT, &f->timeout},
         {RUN_OPT_NETWORK, &f->network}, {RUN_OPT_WORKSPACE, &f->workspace_mode},
+        {RUN_OPT_ASK, &f->ask},         {RUN_OPT_ASK_TIMEOUT, &f->ask_timeout},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(slots); i++)
@@ -82,6 +91,22 @@ static bool *switch_slot(struct run_args *a, int id) {
     return NULL;
 }
 
+static struct strv *list_slot(struct run_args *a, int id) {
+    switch (id) {
+    case RUN_OPT_ALLOW:
+        return &a->flags.allow;
+    case RUN_OPT_DENY:
+        return &a->flags.deny;
+    case RUN_OPT_PUBLISH:
+        return &a->flags.publish;
+    case RUN_OPT_ENV:
+        return &a->flags.env;
+    case RUN_OPT_MOUNT:
+        return &a->flags.mounts;
+    }
+    BUG("an option that nobody takes");
+}
+
 static int take_mode(struct run_args *a, const char *value, struct err *err) {
     if (value && !str_eq(value, "auto") && !str_eq(value, "require"))
         return err_usage(err, "--sandbox takes auto or require, not '%s'", value);
@@ -103,7 +128,7 @@ static int take(struct run_args *a, int id, const char *value, struct err *err) 
     else if (id == RUN_OPT_SANDBOX)
         return take_mode(a, value, err);
     else
-        r = strv_add(id == RUN_OPT_ENV ? &a->flags.env : &a->flags.mounts, value);
+        r = strv_add(list_slot(a, id), value);
     return r < 0 ? err_oom(err) : 0;
 }
 
@@ -124,6 +149,9 @@ int run_args_parse(int argc, char **argv, struct run_args *ret, struct err *err)
 }
 
 void run_args_done(struct run_args *a) {
+    strv_done(&a->flags.allow);
+    strv_done(&a->flags.deny);
+    strv_done(&a->flags.publish);
     strv_done(&a->flags.env);
     strv_done(&a->flags.mounts);
     strv_done(&a->hidden);
@@ -263,11 +291,24 @@ int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *own
 
 enum { EXPLAIN_MAX = 16 * 1024 * 1024 };
 
+/* A mistake in the network rules stops a run, so it is told here too. */
+static int check_rules(const struct host_facts *facts, const struct settings *s, struct err *err) {
+    CLEANUP(policy_files_done) struct policy_files files = {0};
+    CLEANUP(closep) int top = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const struct policy_where where = {
+        .settings = s, .workspace = facts->workspace, .workspace_fd = top, .home = facts->home, .environ_ = facts->environ_};
+
+    if (s->network == NETWORK_NONE)
+        return 0;
+    return top < 0 ? err_sys(err, -errno, "open the workspace") : policy_files_load(&where, &files, err);
+}
+
 int run_args_explain(const struct run_args *a, const struct host_facts *facts, const struct settings *s, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(EXPLAIN_MAX);
     CLEANUP(plan_done) struct plan plan = {0};
-    int r = plan_make(s, facts, RUNG_FULL, a->argv, a->argc, &plan, err);
+    int r = check_rules(facts, s, err);
 
+    r = r < 0 ? r : plan_make(s, facts, RUNG_FULL, a->argv, a->argc, &plan, err);
     if (r < 0)
         return r;
     if (a->json)

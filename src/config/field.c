@@ -18,6 +18,12 @@
     X(DISK, "resources.disk", disk, type_size, EVERYWHERE)                                                   \
     X(TIMEOUT, "resources.timeout", timeout_ms, type_duration, EVERYWHERE)                                   \
     X(NETWORK, "network", network, type_network, EVERYWHERE)                                                 \
+    X(NETWORK_ALLOW, "networkAllow", network_allow, type_network_allow, IN_SANDBOX | IN_PROFILE)             \
+    X(NETWORK_DENY, "networkDeny", network_deny, type_network_deny, IN_SANDBOX | IN_PROFILE)                 \
+    X(PUBLISH, "publish", publish, type_publish, IN_SANDBOX | IN_PROFILE)                                    \
+    X(ASK, "ask", ask, type_ask, EVERYWHERE)                                                                 \
+    X(ASK_HOOK, "askHook", ask_hook, type_ask_hook, IN_SANDBOX | IN_FLOOR)                                   \
+    X(ASK_TIMEOUT, "askTimeout", ask_timeout_ms, type_ask_timeout, EVERYWHERE)                               \
     X(SSH_AGENT, "sshAgent", ssh_agent, type_ssh_agent, EVERYWHERE)                                          \
     X(MOUNTS, "mounts.extra", mounts, type_mounts, IN_SANDBOX | IN_FLOOR)                                    \
     X(ENV, "env", env, type_env, IN_SANDBOX | IN_PROFILE)                                                    \

@@ -53,13 +53,25 @@ bool field_is_group(const char *key, unsigned where);
 
 extern const struct field_type type_mode, type_enabled, type_engine, type_engines, type_profile, type_image, type_cpus, type_size,
     type_swap, type_pids, type_duration, type_network, type_ssh_agent, type_bool, type_mounts, type_env, type_tools,
-    type_workspace_mode, type_protect, type_volumes, type_substitutes;
+    type_workspace_mode, type_protect, type_volumes, type_substitutes, type_network_allow, type_network_deny, type_publish,
+    type_ask, type_ask_hook, type_ask_timeout;
 
-enum { MOUNTS_MAX = 128, ENV_MAX = 1024, TOOLS_MAX = 256, WORKSPACE_LIST_MAX = 256, WORKSPACE_PATH_MAX = 4096 };
+enum {
+    NETWORK_HOSTS_MAX = 256,
+    NETWORK_HOST_LEN_MAX = 300,
+    MOUNTS_MAX = 128,
+    ENV_MAX = 1024,
+    TOOLS_MAX = 256,
+    WORKSPACE_LIST_MAX = 256,
+    WORKSPACE_PATH_MAX = 4096
+};
 
 /* "FROM[:TO][:ro|rw]" and "NAME[=VALUE]", as in flags. */
 int mounts_add_text(struct settings *s, const char *text, const char *home, struct err *err);
 int env_add_text(struct settings *s, const char *text, struct err *err);
+/* "HOST[:PORT]" or "@group"; only what cannot be one is refused here. */
+int network_host_add_text(struct strv *list, const char *text, struct err *err);
+int publish_add_text(struct settings *s, const char *text, struct err *err); /* "3000", "3000:8080", "0.0.0.0:3000:8080" */
 void mounts_done(struct settings *s);
 void env_done(struct settings *s);
 void substitutes_done(struct settings *s);

@@ -7,9 +7,11 @@
 #include "config/field.h"
 
 static_assert(sizeof(enum network) == sizeof(int) && sizeof(enum ssh_agent) == sizeof(int) &&
-                  sizeof(enum sandbox_mode) == sizeof(int),
+                  sizeof(enum sandbox_mode) == sizeof(int) && sizeof(enum ask_mode) == sizeof(int),
               "words are read and written as int");
-static_assert(NETWORK_NONE < NETWORK_LIMITED && NETWORK_LIMITED < NETWORK_FULL, "word_within compares them");
+static_assert(NETWORK_NONE < NETWORK_LIST && NETWORK_LIST < NETWORK_LIMITED && NETWORK_LIMITED < NETWORK_FULL,
+              "word_within compares them");
+static_assert(ASK_NEVER < ASK_AUTO && ASK_AUTO < ASK_WAIT, "word_within compares them");
 static_assert(SSH_AGENT_OFF < SSH_AGENT_AUTO && SSH_AGENT_AUTO < SSH_AGENT_ON, "word_within compares them");
 
 struct word {
@@ -20,8 +22,9 @@ struct word {
 enum { WORDS_MAX = 8 };
 
 /* The first spelling of a value is the one that is printed. */
-static const struct word network_words[] = {
-    {"none", NETWORK_NONE}, {"limited", NETWORK_LIMITED}, {"full", NETWORK_FULL}, {"off", NETWORK_NONE}, {"on", NETWORK_FULL}};
+static const struct word network_words[] = {{"none", NETWORK_NONE}, {"list", NETWORK_LIST}, {"limited", NETWORK_LIMITED},
+                                            {"full", NETWORK_FULL}, {"off", NETWORK_NONE},  {"on", NETWORK_FULL}};
+static const struct word ask_words[] = {{"auto", ASK_AUTO}, {"never", ASK_NEVER}, {"wait", ASK_WAIT}};
 static const struct word ssh_words[] = {{"off", SSH_AGENT_OFF}, {"auto", SSH_AGENT_AUTO}, {"on", SSH_AGENT_ON}};
 static const struct word mode_words[] = {{"auto", MODE_AUTO}, {"require", MODE_REQUIRE}, {"off", MODE_OFF}};
 
@@ -71,11 +74,14 @@ static int word_merge(const struct field *f, struct settings *into, const struct
     static_assert(ARRAY_LEN(words) <= WORDS_MAX, "word_parse has room for them")
 
 WORD_TYPE(network, network_words);
+WORD_TYPE(ask, ask_words);
 WORD_TYPE(ssh_agent, ssh_words);
 WORD_TYPE(mode, mode_words);
 
 const struct field_type type_network = {
     .from_text = network_from_text, .within = word_within, .merge = word_merge, .add_json = network_add_json};
+const struct field_type type_ask = {
+    .from_text = ask_from_text, .within = word_within, .merge = word_merge, .add_json = ask_add_json};
 const struct field_type type_ssh_agent = {
     .from_text = ssh_agent_from_text, .within = word_within, .merge = word_merge, .add_json = ssh_agent_add_json};
 

@@ -26,10 +26,21 @@ static int check_profile_name(const struct layer *l, const struct reader *rd, bo
     return 0;
 }
 
+/* A hook is a program that runs outside the sandbox: not even a trusted project names one. */
+static int check_hook(const struct layer *l, const struct reader *rd, bool project, struct err *err) {
+    struct reader at = *rd;
+
+    if (!project || !l->values.ask_hook)
+        return 0;
+    reader_enter(&at, "askHook");
+    return reader_fail(&at, err, "only the user's and the organisation's file may name a program to run on the host");
+}
+
 static int read_sandbox(struct reader *rd, json_t *v, bool project, bool positions, struct layer *l, struct err *err) {
     int r = layer_read(l, rd, v, IN_SANDBOX, positions, err);
 
-    return r < 0 ? r : check_profile_name(l, rd, project, err);
+    r = r < 0 ? r : check_profile_name(l, rd, project, err);
+    return r < 0 ? r : check_hook(l, rd, project, err);
 }
 
 static int only_key(struct reader *rd, json_t *object, const char *wanted, struct err *err) {

@@ -73,11 +73,47 @@ static const struct {
     enum setting id;
     const char *name, *origin;
 } text_flags[] = {
-    FLAG(mode, ENABLED, "--sandbox"),    FLAG(engine, ENGINE, "--engine"),    FLAG(profile, PROFILE, "--profile"),
-    FLAG(image, IMAGE, "--image"),       FLAG(cpus, CPUS, "--cpus"),          FLAG(memory, MEMORY, "--memory"),
-    FLAG(swap, SWAP, "--swap"),          FLAG(pids, PIDS, "--pids"),          FLAG(disk, DISK, "--disk"),
-    FLAG(timeout, TIMEOUT, "--timeout"), FLAG(network, NETWORK, "--network"), FLAG(ssh_agent, SSH_AGENT, "--ssh-agent"),
+    FLAG(mode, ENABLED, "--sandbox"),
+    FLAG(engine, ENGINE, "--engine"),
+    FLAG(profile, PROFILE, "--profile"),
+    FLAG(image, IMAGE, "--image"),
+    FLAG(cpus, CPUS, "--cpus"),
+    FLAG(memory, MEMORY, "--memory"),
+    FLAG(swap, SWAP, "--swap"),
+    FLAG(pids, PIDS, "--pids"),
+    FLAG(disk, DISK, "--disk"),
+    FLAG(timeout, TIMEOUT, "--timeout"),
+    FLAG(network, NETWORK, "--network"),
+    FLAG(ssh_agent, SSH_AGENT, "--ssh-agent"),
+    FLAG(ask, ASK, "--ask"),
+    FLAG(ask_timeout, ASK_TIMEOUT, "--ask-timeout"),
 };
+
+static int network_flags(const struct settings_flags *flags, struct layer *l, struct err *err) {
+    const struct {
+        const struct strv *given;
+        struct strv *to;
+        enum setting id;
+        const char *origin;
+    } lists[] = {
+        {&flags->allow, &l->values.network_allow, SETTING_NETWORK_ALLOW, "flag --allow"},
+        {&flags->deny, &l->values.network_deny, SETTING_NETWORK_DENY, "flag --deny"},
+        {&flags->publish, NULL, SETTING_PUBLISH, "flag --publish"},
+    };
+    int r;
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        for (size_t k = 0; k < lists[i].given->len; k++) {
+            const char *text = lists[i].given->v[k];
+
+            r = lists[i].to ? network_host_add_text(lists[i].to, text, err) : publish_add_text(&l->values, text, err);
+            if (r < 0)
+                return err_ctx(err, r, "%s", lists[i].origin + strlen("flag "));
+            layer_mark(l, lists[i].id);
+            l->origin_of[lists[i].id] = lists[i].origin;
+        }
+    return 0;
+}
 
 static int list_flags(const struct settings_flags *flags, const char *home, struct layer *l, struct err *err) {
     int r;
@@ -123,6 +159,7 @@ int given_flags(const struct settings_flags *flags, const char *home, struct lay
             return r;
     }
     r = list_flags(flags, home, l, err);
+    r = r < 0 ? r : network_flags(flags, l, err);
     if (r == 0 && flags->workspace_mode)
         r = workspace_flag(flags->workspace_mode, l, err);
     if (r < 0)

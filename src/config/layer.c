@@ -37,8 +37,12 @@ static int add_origin(struct settings *s, enum setting id, const char *origin) {
     return 0;
 }
 
+/* Of what adds up: has anybody said something before? */
 static bool has_entries(const struct settings *s, enum setting id) {
-    return id == SETTING_MOUNTS ? s->n_mounts > 0 : s->n_env > 0;
+    CLEANUP(buf_done) struct buf json = BUF_INIT(VALUE_MAX);
+
+    settings_add_value(s, id, &json);
+    return json.len > strlen("[]");
 }
 
 static int set_one(const struct layer *l, const struct field *f, struct settings *s) {
@@ -73,20 +77,36 @@ static int note_refusal(const struct layer *l, const struct field *f, struct set
     return buf_ok(&b) ? strv_add(&s->notes, buf_str(&b)) : -ENOMEM;
 }
 
+/* A project that says "list" where somebody had said "limited" must not get the "full" of a file that did not count before. */
+static void keep_ceiling(const struct layer *l, struct settings *s) {
+    if (!l->narrow_only)
+        s->network_ceiling = NETWORK_FULL;
+    else if (s->network != NETWORK_LIST)
+        s->network_ceiling = MIN_OF(s->network_ceiling, s->network);
+}
+
 static int apply_one(const struct layer *l, const struct field *f, struct settings *s) {
     if (f->id == SETTING_ENABLED && l->enable_only && s->mode == MODE_REQUIRE)
         return 0;
-    if (!l->narrow_only || f->type->within(f, &l->values, s))
+    if (!l->narrow_only || f->type->within(f, &l->values, s)) {
+        if (f->id == SETTING_NETWORK)
+            keep_ceiling(l, s);
         return set_one(l, f, s);
+    }
     if (f->id == SETTING_PROFILE) /* its values are applied one by one as a layer of their own */
         return s->profile ? 0 : set_one(l, f, s);
     return note_refusal(l, f, s);
 }
 
 int layer_apply(const struct layer *l, struct settings *s, struct err *err) {
-    for (size_t i = 0; i < SETTING_COUNT; i++)
-        if (layer_has(l, (enum setting)i) && apply_one(l, &fields[i], s) < 0)
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        int r = layer_has(l, (enum setting)i) ? apply_one(l, &fields[i], s) : 0;
+
+        if (r == -E2BIG)
+            return err_usage(err, "%s: all levels together name more than there can be", fields[i].key);
+        if (r < 0)
             return err_oom(err);
+    }
     return 0;
 }
 
@@ -116,6 +136,8 @@ static int cut(const struct layer *floor, const struct field *f, struct settings
 }
 
 int layer_apply_floor(const struct layer *floor, struct settings *s, struct err *err) {
+    if (layer_has(floor, SETTING_NETWORK))
+        s->network_ceiling = MIN_OF(s->network_ceiling, floor->values.network);
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         const struct field *f = i == SETTING_ENGINE ? field_find("engines", IN_FLOOR) : &fields[i];
         int r;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
@@ -124,8 +125,8 @@ int paths_make_dirs(const char *path, struct err *err) {
     }
 }
 
-static int write_temporary(int dir, const char *name, const void *data, size_t len) {
-    CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+static int write_temporary(int dir, const char *name, unsigned mode, const void *data, size_t len) {
+    CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     int r;
 
     if (fd < 0)
@@ -138,18 +139,16 @@ static int write_temporary(int dir, const char *name, const void *data, size_t l
     return r;
 }
 
-int paths_publish(const char *dir, const char *name, const void *data, size_t len, enum publish how, struct err *err) {
-    CLEANUP(closep) int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+int paths_publish_at(int fd, const char *dir, const char *name, unsigned mode, const void *data, size_t len, enum publish how,
+                     struct err *err) {
     char temporary[300];
     uint64_t nonce;
     int r;
 
-    if (fd < 0)
-        return err_sys(err, -errno, "open the folder '%s'", dir);
     if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce)
         return err_sys(err, -errno, "getrandom");
     snprintf(temporary, sizeof temporary, ".%.200s.%016llx", name, (unsigned long long)nonce);
-    r = write_temporary(fd, temporary, data, len);
+    r = write_temporary(fd, temporary, mode, data, len);
     if (r < 0)
         return err_sys(err, r, "write '%s/%s'", dir, name);
     /* link() never replaces, which rename() always does */
@@ -158,4 +157,33 @@ int paths_publish(const char *dir, const char *name, const void *data, size_t le
     if (r < 0 || how == PUBLISH_NEW)
         unlinkat(fd, temporary, 0);
     return r < 0 ? err_sys(err, r, "write '%s/%s'", dir, name) : 0;
+}
+
+int paths_publish(const char *dir, const char *name, const void *data, size_t len, enum publish how, struct err *err) {
+    CLEANUP(closep) int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(err, -errno, "open the folder '%s'", dir);
+    return paths_publish_at(fd, dir, name, 0600, data, len, how, err);
+}
+
+int paths_read_fd(int fd, const char *path, size_t max, struct buf *b, struct err *err) {
+    char chunk[16 * 1024];
+    struct stat st;
+    size_t total = 0;
+    ssize_t n;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, -errno, "stat '%s'", path);
+    if (!S_ISREG(st.st_mode))
+        return err_usage(err, "%s:1:1: not a regular file", path);
+    while ((n = fd_read_some(fd, chunk, sizeof chunk)) > 0) {
+        total += (size_t)n;
+        if (total > max)
+            return err_usage(err, "%s:1:1: the file has more than %zu bytes", path, max);
+        buf_add(b, chunk, (size_t)n);
+    }
+    if (n < 0)
+        return err_sys(err, (int)n, "read '%s'", path);
+    return buf_ok(b) ? 0 : err_oom(err);
 }

@@ -27,6 +27,13 @@ int paths_state_if_home(char *const *environ_, const char *home, const char *lea
 /* mkdir -p, 0700 for what is new. */
 int paths_make_dirs(const char *path, struct err *err);
 
+/* The whole of an open regular file, at most max bytes, behind what the buffer has. path is for messages. */
+struct buf;
+int paths_read_fd(int fd, const char *path, size_t max, struct buf *b, struct err *err);
+
 enum publish { PUBLISH_NEW, PUBLISH_REPLACE };
 /* Writes dir/name (0600) so that it appears whole or not at all. PUBLISH_NEW fails with -EEXIST if it is there. */
 int paths_publish(const char *dir, const char *name, const void *data, size_t len, enum publish how, struct err *err);
+/* The same below an open folder, with this mode. */
+int paths_publish_at(int dir, const char *shown, const char *name, unsigned mode, const void *data, size_t len, enum publish how,
+                     struct err *err);

@@ -24,6 +24,10 @@ void settings_done(struct settings *s) {
     mounts_done(s);
     env_done(s);
     substitutes_done(s);
+    strv_done(&s->network_allow);
+    strv_done(&s->network_deny);
+    strv_done(&s->publish);
+    free(s->ask_hook);
     strv_done(&s->protect);
     strv_done(&s->volumes);
     strv_done(&s->bypass_tools);
@@ -38,7 +42,7 @@ enum workspace_mode settings_workspace_mode(const struct settings *s) {
     return s->workspace_writable ? s->workspace_mode : WORKSPACE_RO;
 }
 
-/* With no word from anybody: the limits of profile dev, and no network. */
+/* With no word from anybody: the limits of profile dev, and the network of the built-in groups. */
 static int set_built_in(struct settings *s, struct err *err) {
     *s = (struct settings){
         .mode = MODE_AUTO,
@@ -46,7 +50,10 @@ static int set_built_in(struct settings *s, struct err *err) {
         .memory = 4ull << 30,
         .pids = 256,
         .disk = 20ull << 30,
-        .network = NETWORK_NONE,
+        .network = NETWORK_LIST,
+        .network_ceiling = NETWORK_FULL,
+        .ask = ASK_AUTO,
+        .ask_timeout_ms = 60 * 1000,
         .ssh_agent = SSH_AGENT_OFF,
         .workspace_writable = true,
         .persist_caches = true,
@@ -209,6 +216,16 @@ static int apply_policy(const char *path, struct settings *s, struct err *err) {
     return r < 0 ? r : layer_apply_floor(&floor, s, err);
 }
 
+/* Mode none is stronger than any rule, which nobody expects who has just allowed a host. */
+static int note_idle_hosts(struct settings *s, struct err *err) {
+    if (s->network != NETWORK_NONE || s->network_allow.len == 0)
+        return 0;
+    if (strv_addf(&s->notes, "networkAllow (%s) has no effect: the network is none (%s)", s->origin[SETTING_NETWORK_ALLOW],
+                  s->origin[SETTING_NETWORK]) < 0)
+        return err_oom(err);
+    return 0;
+}
+
 int load_settings(const struct settings_sources *src, const struct project *project, bool trusted, struct settings *ret,
                   struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
@@ -230,6 +247,7 @@ int load_settings(const struct settings_sources *src, const struct project *proj
     if (r < 0)
         return r;
     r = apply_policy(src->org_policy ? src->org_policy : ORG_POLICY, &s, err);
+    r = r < 0 ? r : note_idle_hosts(&s, err);
     if (r < 0)
         return r;
     *ret = TAKE(s, (struct settings){0});

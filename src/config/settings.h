@@ -29,6 +29,12 @@ enum setting {
     SETTING_DISK,
     SETTING_TIMEOUT,
     SETTING_NETWORK,
+    SETTING_NETWORK_ALLOW,
+    SETTING_NETWORK_DENY,
+    SETTING_PUBLISH,
+    SETTING_ASK,
+    SETTING_ASK_HOOK,
+    SETTING_ASK_TIMEOUT,
     SETTING_SSH_AGENT,
     SETTING_MOUNTS,
     SETTING_ENV,
@@ -61,7 +67,20 @@ enum workspace_mode {
 };
 extern const char *const workspace_mode_names[WORKSPACE_MODES];
 
-enum network { NETWORK_NONE, NETWORK_LIMITED, NETWORK_FULL };
+/* Each grants more than the one before. */
+enum network {
+    NETWORK_NONE,
+    NETWORK_LIST,    /* what the files with network rules say; without a mode there: built-in groups, everything else is asked */
+    NETWORK_LIMITED, /* HTTP and HTTPS to any public host */
+    NETWORK_FULL     /* any public host */
+};
+
+/* Who answers when a rule says "ask". */
+enum ask_mode {
+    ASK_NEVER, /* nobody: the answer is no */
+    ASK_AUTO,  /* the terminal of the run or the hook; without either, the answer is no */
+    ASK_WAIT   /* the same, and without either the question waits for `bawn policy approve` */
+};
 enum ssh_agent { SSH_AGENT_OFF, SSH_AGENT_AUTO, SSH_AGENT_ON };
 
 struct mount_spec {
@@ -87,6 +106,12 @@ struct settings {
     char *image;                                               /* NULL: none named */
     uint64_t cpus_milli, memory, swap, pids, disk, timeout_ms; /* 0: no limit; swap 0: none allowed */
     enum network network;
+    enum network network_ceiling;            /* for NETWORK_LIST: the most that a mode in a file with network rules may grant */
+    struct strv network_allow, network_deny; /* "HOST", "HOST:PORT", "@group"; checked by supervisor/policy_files.h */
+    struct strv publish; /* "INSIDE", "INSIDE:OUTSIDE" or "ADDRESS:INSIDE:OUTSIDE": ports that answer on this machine */
+    enum ask_mode ask;
+    char *ask_hook;          /* absolute path of a program; NULL: none */
+    uint64_t ask_timeout_ms; /* then the answer is no */
     enum ssh_agent ssh_agent;
     struct mount_spec *mounts;
     size_t n_mounts;
@@ -111,6 +136,9 @@ struct settings {
 struct settings_flags {
     const char *mode; /* "require", "off", "auto" */
     const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *timeout, *network, *ssh_agent;
+    const char *ask, *ask_timeout;
+    struct strv allow, deny;    /* "HOST[:PORT]" or "@group" */
+    struct strv publish;        /* "[ADDRESS:]INSIDE[:OUTSIDE]" */
     struct strv mounts;         /* "FROM[:TO][:ro|rw]" */
     struct strv env;            /* "NAME=VALUE" or "NAME" */
     const char *workspace_mode; /* "direct", "overlay", ... */

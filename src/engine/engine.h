@@ -59,12 +59,17 @@ struct sandbox {
     const struct engine_ops *engine;
     pid_t pid;
     int pidfd, control;
+    int net[4];        /* listeners made inside: tcp4, tcp6, udp4, udp6; -1: none. Whoever takes one leaves -1 */
+    int net_named[12]; /* TCP of single ports, for IPv4 and IPv6, where not every port can be had (jail/network.h); -1: none */
     struct cgroup cgroup;
     struct cgroup_host cgroup_host;
     char private_dir[128]; /* landlock rung: removed at the end; "" otherwise */
 };
-#define SANDBOX_INIT \
-    { .pid = -1, .pidfd = -1, .control = -1, .cgroup = CGROUP_INIT }
+#define SANDBOX_INIT                                                                         \
+    {                                                                                        \
+        .pid = -1, .pidfd = -1, .control = -1, .net = {-1, -1, -1, -1},                      \
+        .net_named = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}, .cgroup = CGROUP_INIT \
+    }
 
 struct engine_ops {
     const char *name, *summary;

@@ -39,6 +39,10 @@ int lockdown(const struct init_start *s, struct err *err);
 /* command.c: returns 0 with in->command set; 1 if execve failed (*ret_errno); negative if it could not be prepared */
 int command_start(struct init *in, int *ret_errno, struct err *err);
 
+/* inside.c: INIT_MSG_INSIDE; never waits. inside_connect() returns 0 or -errno. */
+int inside_connect(int port, int *ret_fd);
+void inside_answer(const struct init *in, const struct init_msg *ask);
+
 /* tree.c */
 int tree_kill_descendants(void);             /* until none is left */
 uint64_t tree_memory(bool only_descendants); /* bytes of anonymous memory, all together */

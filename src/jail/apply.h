@@ -35,6 +35,9 @@ struct launch {
     int lower, run;            /* overlay: the workspace, the run's folder; detached */
     int empty_file, empty_dir; /* what hidden things are covered by */
     bool born_in_cgroup;
+    int idmap; /* by root: the last userns that mapped an owner, and whom; -1: none yet */
+    uid_t idmap_uid;
+    gid_t idmap_gid;
     int *trees; /* by root: idmapped mounts made before the clone, one per step, -1: none */
 };
 

@@ -82,6 +82,9 @@ static int make_point(int root, const char *to, const struct stat *st) {
 
     if (S_ISDIR(st->st_mode))
         return make_dirs(root, to, 0755);
+    r = make_file(root, to, NULL, 0444);
+    if (r != -ENOENT)
+        return r;
     r = make_parent(root, to);
     return r < 0 ? r : make_file(root, to, NULL, 0444);
 }
@@ -123,7 +126,16 @@ static int do_file(struct launch *l, const struct step *s) {
 }
 
 static int do_ro(struct launch *l, const struct step *s) {
-    return bind_host(l, s);
+    int tree = l->trees[s - l->plan->steps]; /* cloned by root, where the sandbox's id cannot look */
+    struct stat st;
+    int r;
+
+    if (tree < 0)
+        return bind_host(l, s);
+    if (fstat(tree, &st) < 0)
+        return -errno;
+    r = make_point(l->root_fd, rel(s), &st);
+    return r < 0 ? r : mount_attach(tree, l->root_fd, rel(s));
 }
 
 /* Devices keep working only without nodev, so they come after the sweep that sets it. */
@@ -158,13 +170,11 @@ static int do_proc_ro(struct launch *l, const struct step *s) {
 
 /* Files are covered by /dev/null, directories by an empty one of the (read-only) root. */
 static int do_mask(struct launch *l, const struct step *s) {
-    CLEANUP(closep) int fd = -1;
     struct stat st;
 
     if (fstatat(l->root_fd, rel(s), &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT && s->optional ? 0 : -errno;
-    fd = mount_clone(l->root_fd, S_ISDIR(st.st_mode) ? "var/cache" : "dev/null", false);
-    return fd < 0 ? fd : mount_attach(fd, l->root_fd, rel(s));
+    return mount_bind(S_ISDIR(st.st_mode) ? "var/cache" : "dev/null", rel(s));
 }
 
 /* Private areas were cloned, writable, before the root became read-only: trees[i] holds them. */

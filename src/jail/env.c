@@ -3,10 +3,13 @@
  * set by Bawn or named by the user. Variables that make programs load code (LD_PRELOAD, BASH_ENV, NODE_OPTIONS,
  * PYTHONSTARTUP, GIT_*) are therefore never inherited by accident.
  */
+#include <strings.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "config/settings.h"
+#include "jail/network.h"
 #include "jail/plan.h"
 
 static const char *const passed[] = {
@@ -126,6 +129,50 @@ static int add_named(const struct settings *s, const struct host_facts *h, struc
     return 0;
 }
 
+/* Programs that bring authorities of their own, or look for them elsewhere. */
+static const char *const bundle_variables[] = {
+    "SSL_CERT_FILE",       "CURL_CA_BUNDLE",    "GIT_SSL_CAINFO",    "REQUESTS_CA_BUNDLE", "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS", "npm_config_cafile", "CARGO_HTTP_CAINFO", "DENO_CERT",          "AWS_CA_BUNDLE",
+};
+
+/* For clients that insist on a proxy; the others need none. Never socks://: Python's clients fail on it without more packages. */
+static const char *const proxy_variables[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"};
+static const char *const direct_variables[] = {"NO_PROXY", "no_proxy"};
+
+/* In either case of letters: who sets HTTPS_PROXY does not want our https_proxy. */
+static bool is_named(const struct settings *s, const char *name) {
+    for (size_t i = 0; i < s->n_env; i++)
+        if (strcasecmp(s->env[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int set_each(const struct settings *s, struct plan *p, const char *const *names, size_t n, const char *value,
+                    struct err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (!is_named(s, names[i]))
+            r = set_var(p, names[i], value, err);
+    return r;
+}
+
+static int add_network(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    static const char *const folder[] = {"SSL_CERT_DIR"};
+    char proxy[40];
+    int r;
+
+    if (!p->network)
+        return 0;
+    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", NETWORK_PORT);
+    r = set_each(s, p, proxy_variables, ARRAY_LEN(proxy_variables), proxy, err);
+    r = r < 0 ? r : set_each(s, p, direct_variables, ARRAY_LEN(direct_variables), "localhost,127.0.0.1,::1", err);
+    if (r < 0 || !h->trust)
+        return r;
+    r = set_each(s, p, folder, ARRAY_LEN(folder), "/etc/ssl/certs", err);
+    return r < 0 ? r : set_each(s, p, bundle_variables, ARRAY_LEN(bundle_variables), "/etc/ssl/certs/ca-certificates.crt", err);
+}
+
 int plan_make_env(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
     const char *shell = host_value(h, "SHELL");
     int r = add_passed(h, p, err);
@@ -138,5 +185,6 @@ int plan_make_env(const struct settings *s, const struct host_facts *h, struct p
     r = r < 0 ? r : set_var(p, "PWD", p->workspace, err);
     r = r < 0 ? r : set_var(p, "TMPDIR", p->tmp, err);
     r = r < 0 ? r : set_var(p, "BAWN", rung_names[p->rung], err);
+    r = r < 0 ? r : add_network(s, h, p, err);
     return r < 0 ? r : add_named(s, h, p, err);
 }

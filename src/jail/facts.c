@@ -79,6 +79,14 @@ static void root_facts(struct host_facts *f) {
     }
 }
 
+void host_trust(struct host_facts *f, const char *trust) {
+    char nss[PATH_MAX];
+
+    f->trust = trust;
+    f->trust_nss = (size_t)snprintf(nss, sizeof nss, "%s/nssdb", trust) < sizeof nss && access(nss, F_OK) == 0;
+    f->trust_pki = access("/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", F_OK) == 0;
+}
+
 bool host_is_root(void) {
     char map[256];
     unsigned inside, outside;

@@ -1,11 +1,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/securebits.h>
-#include <net/if.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +12,7 @@
 #include "jail/apply.h"
 #include "jail/caps.h"
 #include "jail/cgroup.h"
+#include "jail/network.h"
 #include "jail/plan.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
@@ -22,14 +20,13 @@
 
 enum { FD_CONTROL = 3, FD_START = 4, FD_GUARD = 5, FD_FIRST_CLOSED = 6, KEYCTL_JOIN_SESSION = 1 };
 
-/* An empty network namespace with only loopback, so that programs can talk to themselves. */
+/* An empty network namespace: with only loopback, so that programs can talk to themselves, or with our listeners. The descriptors
+ * are the child's own, so they have to be sent; our copies are closed with the rest before bawn-init is executed. */
 int apply_network(struct launch *l) {
-    CLEANUP(closep) int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct ifreq req = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    struct listeners n;
+    int r = l->plan->network ? network_make(NETWORK_EVERYTHING, &n, &l->err) : network_loopback(&l->err);
 
-    if (s < 0)
-        return errno == EAFNOSUPPORT ? 0 : err_sys(&l->err, -errno, "loopback socket");
-    return ioctl(s, SIOCSIFFLAGS, &req) < 0 ? err_sys(&l->err, -errno, "bring loopback up") : 0;
+    return r < 0 || !l->plan->network ? r : network_send(l->control_fd, &n, &l->err);
 }
 
 static int apply_cgroup(struct launch *l) {
@@ -130,11 +127,23 @@ static bool is_refusal(int r) {
     return r == -EPERM || r == -EACCES || r == -ENOSPC || r == -EINVAL || r == -ENOSYS || r == -EUSERS;
 }
 
+/* A user namespace costs a process; the folders of a sandbox mostly have one owner. */
+static int map_owner(struct launch *l, uid_t uid, gid_t gid) {
+    const struct plan_ids *ids = &l->plan->ids;
+
+    if (l->idmap >= 0 && l->idmap_uid == uid && l->idmap_gid == gid)
+        return 0;
+    closep(&l->idmap);
+    l->idmap = idmap_userns(uid, ids->host_uid, gid, ids->host_gid);
+    l->idmap_uid = uid;
+    l->idmap_gid = gid;
+    return l->idmap < 0 ? l->idmap : 0;
+}
+
 /* By root: the user's files as idmapped mounts, so that what is written inside belongs to the owner outside. */
 static int idmap_tree(struct launch *l, const struct step *s, const char *from, struct err *err) {
     const struct plan *p = l->plan;
     CLEANUP(closep) int tree = -1;
-    CLEANUP(closep) int userns = -1;
     struct stat st;
     int r;
 
@@ -148,11 +157,11 @@ static int idmap_tree(struct launch *l, const struct step *s, const char *from, 
     l->no_userns = tree == -EPERM || tree == -EACCES; /* root of a container, without CAP_SYS_ADMIN */
     if (tree < 0)
         return err_sys(err, tree, "mount '%s'%s", s->from, tree == -ENOSYS ? " (Bawn needs the mount calls of Linux 5.12)" : "");
-    userns = idmap_userns(st.st_uid, p->ids.host_uid, st.st_gid, p->ids.host_gid);
-    l->no_userns = userns < 0 && is_refusal(userns);
-    if (userns < 0)
-        return err_sys(err, userns, "user namespace for mapping the owner of '%s'", s->from);
-    r = mount_idmap(tree, userns);
+    r = map_owner(l, st.st_uid, st.st_gid);
+    l->no_userns = r < 0 && is_refusal(r);
+    if (r < 0)
+        return err_sys(err, r, "user namespace for mapping the owner of '%s'", s->from);
+    r = mount_idmap(tree, l->idmap);
     l->no_userns = r == -EPERM || r == -EACCES;
     if (r < 0)
         return err_sys(err, r, "map the owner of '%s' (its file system must support idmapped mounts; else run Bawn as the owner)",
@@ -170,12 +179,18 @@ static int idmap_trees(struct launch *l, struct err *err) {
             r = l->trees[i] = idmap_tree(l, s, ".", err);
         else if (s->kind == STEP_EXTRA)
             r = l->trees[i] = idmap_tree(l, s, s->from, err);
+        else if (s->kind == STEP_RO && s->ours) /* behind folders of root's; readable by all, so it need not be mapped */
+            r = l->trees[i] = mount_clone(AT_FDCWD, s->from, false);
         else if (s->kind == STEP_OVERLAY && (r = l->lower = idmap_tree(l, s, ".", err)) >= 0)
             r = l->run = idmap_tree(l, s, s->from, err);
         if (r < 0)
             return r;
     }
     return 0;
+}
+
+static bool made_before(enum step_kind kind) {
+    return kind == STEP_WORKSPACE || kind == STEP_EXTRA || kind == STEP_RO;
 }
 
 /* Root takes the sandbox's unprivileged ids as its effective ones; capabilities stay (see apply_ids.c). */
@@ -246,19 +261,20 @@ int jail_launch(struct launch *l, struct err *err) {
         return err_oom(err);
     for (size_t i = 0; i < n; i++)
         l->trees[i] = -1;
-    l->pid = l->pidfd = l->lower = l->run = -1;
+    l->pid = l->pidfd = l->lower = l->run = l->idmap = -1;
     l->err = (struct err){0};
     /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise nobody reads ours. */
     prctl(PR_SET_DUMPABLE, 1);
     r = launch_with_trees(l, err);
     prctl(PR_SET_DUMPABLE, 0);
     for (size_t i = 0; i < n; i++) /* the other numbers are the child's own descriptors */
-        if (l->plan->ids.by_root && (l->plan->steps[i].kind == STEP_WORKSPACE || l->plan->steps[i].kind == STEP_EXTRA))
+        if (l->plan->ids.by_root && made_before(l->plan->steps[i].kind))
             closep(&l->trees[i]);
     if (l->plan->ids.by_root) {
         closep(&l->lower);
         closep(&l->run);
     }
+    closep(&l->idmap);
     free(TAKE_PTR(l->trees));
     return r;
 }

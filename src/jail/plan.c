@@ -163,6 +163,7 @@ static int make_parts(const struct settings *s, const struct host_facts *h, stru
     if (r < 0)
         return r;
     r = plan_make_root(s, h, p, err);
+    r = r < 0 ? r : plan_make_trust(h, p, err);
     return r < 0 ? r : plan_make_env(s, h, p, err);
 }
 
@@ -171,6 +172,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, enum rung ru
     struct plan p = {.rung = rung,
                      .hostname = "bawn",
                      .mode = settings_workspace_mode(s),
+                     .network = s->network != NETWORK_NONE && rung == RUNG_FULL,
                      .umask_ = h->umask_,
                      .landlock_abi = h->landlock_abi,
                      .argv = argv,

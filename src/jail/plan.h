@@ -50,6 +50,7 @@ struct step {
     const char *from; /* see the kinds; may be NULL */
     bool optional;    /* what does not exist on the host is left out */
     bool writable;    /* workspace and extra mounts */
+    bool ours;        /* read-only: a folder of Bawn's own, which may lie behind others that only its user enters */
     mode_t mode;
 };
 
@@ -78,6 +79,8 @@ struct host_facts {
     const char *git_objects;    /* worktree: the repository's object store */
     const char *git_config;     /* the user's git configuration for the inside; NULL: none */
     const char *caches;         /* folder of the project's caches; NULL: none */
+    const char *trust;          /* folder of the sandbox's CA (supervisor/castock.h); NULL: none. See host_trust() */
+    bool trust_nss, trust_pki;  /* it has nssdb/; the host keeps its certificates as Fedora does */
     const struct strv *volumes; /* folder of each of the settings' volumes; may be NULL */
     mode_t umask_;
     int landlock_abi;
@@ -104,6 +107,7 @@ struct plan {
     size_t n_steps, cap_steps;
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: landlock rung only */
     enum workspace_mode mode;
+    bool network; /* connections lead to the gate; false: to nothing but the sandbox itself */
     mode_t umask_;
     int landlock_abi;
     struct strv env;
@@ -113,6 +117,7 @@ struct plan {
 };
 
 int host_facts(struct host_facts *ret, struct strv *owned, struct err *err);
+void host_trust(struct host_facts *f, const char *trust); /* borrows the path */
 bool host_is_root(void); /* the caller is root of the host, not only of a user namespace such as a rootless container's */
 int plan_make(const struct settings *s, const struct host_facts *h, enum rung rung, char **argv, size_t argc, struct plan *ret,
               struct err *err);
@@ -126,4 +131,6 @@ int plan_add(struct plan *p, struct step step, struct err *err);
 const char *plan_own(struct plan *p, char *s); /* takes s; NULL if s is NULL or memory runs out */
 int plan_make_env(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);
 int plan_make_home(const struct host_facts *h, struct plan *p, struct err *err);
+int plan_make_trust(const struct host_facts *h, struct plan *p,
+                    struct err *err); /* the sandbox's CA, for those who look for files */
 int plan_make_root(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);

@@ -5,6 +5,8 @@
 #include "config/settings.h"
 #include "jail/plan.h"
 
+enum { NETWORK_TEXT_MAX = 64 * 1024 };
+
 static void line(struct buf *out, const char *name, const char *value, const char *origin) {
     buf_addf(out, "%-18s ", name);
     buf_add_printable(out, value);
@@ -86,6 +88,19 @@ static void step_line(const struct step *s, const struct settings *set, struct b
     buf_addc(out, '\n');
 }
 
+/* What there will be, which may be less than what was asked for. */
+static void network_line(const struct plan *p, const struct settings *s, struct buf *out) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(NETWORK_TEXT_MAX);
+
+    if (p->network)
+        settings_add_text(s, SETTING_NETWORK, &text);
+    else
+        buf_adds(&text, s->network == NETWORK_NONE ? "none" : "none: this rung has no network namespace to hold one");
+    if (p->network)
+        buf_adds(&text, ", by the gate");
+    line(out, "network", buf_str(&text), s->origin[SETTING_NETWORK]);
+}
+
 void plan_print_text(const struct plan *p, const struct settings *s, struct buf *out) {
     char ids[96];
 
@@ -99,7 +114,7 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
     snprintf(ids, sizeof ids, "%u:%u inside, %u:%u on the host%s", p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid,
              p->ids.host_gid, p->ids.by_root ? ", the workspace's files idmapped" : "");
     line(out, "user", ids, NULL);
-    line(out, "network", "none", s->origin[SETTING_NETWORK]);
+    network_line(p, s, out);
     limit_lines(p, s, out);
     buf_addf(out, "%-18s %s\n", "second fence", p->landlock_abi > 0 ? "Landlock" : "none (no Landlock)");
     buf_adds(out, "environment\n");
@@ -173,8 +188,12 @@ void plan_print_json(const struct plan *p, const struct settings *s, struct buf 
     json_string(out, "workspace", p->workspace);
     buf_addc(out, ',');
     json_string(out, "home", p->home);
-    buf_addf(out, ",\"inside_uid\":%u,\"inside_gid\":%u,\"host_uid\":%u,\"host_gid\":%u,\"idmapped\":%s,\"network\":\"none\"",
+    buf_addf(out, ",\"inside_uid\":%u,\"inside_gid\":%u,\"host_uid\":%u,\"host_gid\":%u,\"idmapped\":%s,\"network\":",
              p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid, p->ids.host_gid, p->ids.by_root ? "true" : "false");
+    if (p->network)
+        settings_add_value(s, SETTING_NETWORK, out);
+    else
+        buf_adds(out, "\"none\"");
     buf_addf(out,
              ",\"limits\":{\"cpus\":%" PRIu64 ".%03" PRIu64 ",\"memory\":%" PRIu64 ",\"swap\":%" PRIu64 ",\"pids\":%" PRIu64
              ",\"disk\":%" PRIu64 ",\"timeout_ms\":%" PRIu64 ",\"private\":%" PRIu64 "},\"landlock_abi\":%d",

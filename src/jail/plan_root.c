@@ -73,6 +73,9 @@ static const char *const etc_shared[] = {
 
 static const char nsswitch[] = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
 
+/* The gate, under an address that DNS servers of the outside cannot have (RFC 2544); any other one would lead to it too. */
+static const char resolv_conf[] = "nameserver 198.18.0.1\noptions edns0\n";
+
 static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
 /* /proc: what shows or changes the host. The list of the container runtimes; what does not exist is left out. */
@@ -133,10 +136,14 @@ static int add_root_names(const struct host_facts *h, struct plan *p, struct err
     return 0;
 }
 
-static int add_etc_shared(struct plan *p, struct err *err) {
+static int add_etc_shared(const struct host_facts *h, struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++) {
-        int r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, str_dupf("/etc/%s", etc_shared[i]),
-                         str_dupf("/etc/%s", etc_shared[i]), err);
+        int r;
+
+        if (p->network && h->trust && str_eq(etc_shared[i], "ssl/certs"))
+            continue; /* plan_make_trust() has a richer one */
+        r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, str_dupf("/etc/%s", etc_shared[i]),
+                     str_dupf("/etc/%s", etc_shared[i]), err);
 
         if (r < 0)
             return r;
@@ -165,7 +172,7 @@ static int add_etc_made(struct plan *p, struct err *err) {
               : add_file(p, "/etc/hosts", str_dupf("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname), err);
     r = r < 0 ? r : add_file(p, "/etc/hostname", str_dupf("%s\n", p->hostname), err);
     r = r < 0 ? r : add_file(p, "/etc/nsswitch.conf", strdup(nsswitch), err);
-    return r < 0 ? r : add_file(p, "/etc/resolv.conf", strdup("# no network\n"), err);
+    return r < 0 ? r : add_file(p, "/etc/resolv.conf", strdup(p->network ? resolv_conf : "# no network\n"), err);
 }
 
 static int add_private(struct plan *p, const char *to, mode_t mode, struct err *err) {
@@ -286,7 +293,7 @@ int plan_make_root(const struct settings *s, const struct host_facts *h, struct 
     int r = add_all(p, skeleton, ARRAY_LEN(skeleton), err);
 
     r = r < 0 ? r : add_root_names(h, p, err);
-    r = r < 0 ? r : add_etc_shared(p, err);
+    r = r < 0 ? r : add_etc_shared(h, p, err);
     r = r < 0 ? r : add_etc_made(p, err);
     r = r < 0 ? r : add_made(p, (struct step){.kind = STEP_SYMLINK}, strdup("/workspace"), strdup(p->workspace), err);
     return r < 0 ? r : add_user_parts(s, h, p, err);

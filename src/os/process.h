@@ -21,3 +21,6 @@ pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, i
 
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), 0 if there is no such process. */
 uint64_t process_start_time(pid_t pid);
+
+/* Ends a child of ours (SIGKILL) and waits for that; returns its wait status, -errno if it is no child. */
+int process_end(pid_t pid);

@@ -139,9 +139,9 @@ static void add_ports(struct buf *b, const struct rule *rule) {
     buf_adds(b, rule->n_ports ? "]" : "");
 }
 
-static void add_rule(struct buf *b, const struct rule *rule) {
-    buf_adds(b, "    {");
-    if (rule->id) {
+static void add_rule(struct buf *b, const struct rule *rule, bool named) {
+    buf_adds(b, "{");
+    if (rule->id && named) {
         buf_adds(b, "\"id\": ");
         buf_add_json(b, rule->id);
         buf_adds(b, ", ");
@@ -157,11 +157,23 @@ static void add_rule(struct buf *b, const struct rule *rule) {
         buf_addf(b, ", \"inspect\": %s", rule->inspect == INSPECT_YES ? "true" : "false");
     if (rule->allow_private)
         buf_adds(b, ", \"allow_private\": true");
-    if (rule->comment) {
+    if (rule->comment && named) {
         buf_adds(b, ", \"comment\": ");
         buf_add_json(b, rule->comment);
     }
     buf_adds(b, "}");
+}
+
+void rule_add_json(const struct rule *rule, struct buf *b) {
+    add_rule(b, rule, true);
+}
+
+bool rule_same(const struct rule *a, const struct rule *b) {
+    CLEANUP(buf_done) struct buf one = BUF_INIT(RULES_SIZE_MAX), two = BUF_INIT(RULES_SIZE_MAX);
+
+    add_rule(&one, a, false);
+    add_rule(&two, b, false);
+    return buf_ok(&one) && buf_ok(&two) && str_eq(buf_str(&one), buf_str(&two));
 }
 
 void rules_write(const struct rules *rules, struct buf *b) {
@@ -181,7 +193,8 @@ void rules_write(const struct rules *rules, struct buf *b) {
     buf_adds(b, rules->n_groups ? "  },\n" : "");
     buf_adds(b, rules->len ? "  \"rules\": [\n" : "  \"rules\": [");
     for (size_t i = 0; i < rules->len; i++) {
-        add_rule(b, &rules->v[i]);
+        buf_adds(b, "    ");
+        add_rule(b, &rules->v[i], true);
         buf_adds(b, i + 1 < rules->len ? ",\n" : "\n  ");
     }
     buf_adds(b, "]\n}\n");

@@ -22,6 +22,8 @@
 
 struct buf;
 
+#define HOST_OF_THE_MACHINE "host.bawn.internal" /* 127.0.0.1 outside, by definition, without a lookup */
+
 enum {
     RULES_SIZE_MAX = 8 * 1024 * 1024,
     RULES_MAX = 20000,
@@ -102,6 +104,19 @@ int rules_remove(struct rules *rules, const char *id); /* -ENOENT */
 /* Also gives ids to rules without one: "rule-3". Fails on two rules with one id and on unknown groups. */
 int rules_compile(struct rules *rules, struct err *err);
 const struct rule *rules_find(const struct rules *rules, const char *id);
+
+/* One rule as it stands in a file, on one line. */
+void rule_add_json(const struct rule *rule, struct buf *b);
+/* The same but for id and comment. */
+bool rule_same(const struct rule *a, const struct rule *b);
+
+/*
+ * A rule from one word, as the command line and the settings have it: "example.com", "*.example.com:8443", "10.0.0.0/8",
+ * "[2001:db8::1]:443", "@git:22". host.bawn.internal, which is this machine by definition, gets allow_private.
+ */
+int rule_from_text(const char *text, enum rule_action action, struct rule *ret, struct err *err);
+/* An id that says what the rule is about ("allow-example.com") and that no rule has yet. */
+int rule_give_id(const struct rules *rules, struct rule *rule, struct err *err);
 
 bool rule_id_ok(const char *id);
 bool rule_has_port(const struct rule *rule, uint16_t port);

@@ -259,8 +259,11 @@ static void add_hint(const struct policy_request *req, const struct verdict_caus
     } else if (v->rule && v->code != POLICY_DENIED_UNANSWERED) {
         line_addf(b, DO_NOT_RETRY "If you need it, ask the user, who can change rule '%s'.", v->rule->id);
     } else if (v->code == POLICY_DENIED_ADDRESS) {
-        line_adds(b, DO_NOT_RETRY
-                  "If you need it, ask the user for a rule that names the address, or the host with \"allow_private\".");
+        line_addf(
+            b,
+            DO_NOT_RETRY "If you need it, ask the user for a rule that names the address, or the host with \"allow_private\" "
+                         "(outside the sandbox: bawn policy allow %s%s%s%s)",
+            h->kind == HOST_IPV6 ? "[" : "", h->text, h->kind == HOST_IPV6 ? "]" : "", h->kind == HOST_NAME ? " --private" : "");
     } else {
         line_addf(b, DO_NOT_RETRY "If you need it, ask the user to run, outside the sandbox: bawn policy allow %s%s%s",
                   h->kind == HOST_IPV6 ? "[" : "", h->text, h->kind == HOST_IPV6 ? "]" : "");

@@ -2,7 +2,7 @@
  * The language between a supervisor and bawn-init, the PID 1 of a sandbox (spec/init-protocol.md).
  *
  * Control socket: SOCK_SEQPACKET, fixed-size messages `struct init_msg`. A START message comes with one
- * descriptor, a memfd that holds an encoded `struct init_start`; further descriptors travel with PTY.
+ * descriptor, a memfd that holds an encoded `struct init_start`; further descriptors travel with PTY, NETWORK and INSIDE.
  * bawn-init trusts its supervisor, but decodes with every bound checked: other engines carry these bytes
  * through channels that a workload may reach.
  */
@@ -22,7 +22,9 @@ enum init_msg_type {
     INIT_MSG_STOPPED,    /* from init: value = the signal that stopped the command */
     INIT_MSG_EXITED,     /* from init: value = wait status; extra: 1 if execve failed, value = errno */
     INIT_MSG_FAILED,     /* from init: value = errno, text = what failed; nothing was started */
-    INIT_MSG_LIMIT       /* from init: the watchdog stopped everything; value = enum init_limit */
+    INIT_MSG_LIMIT,      /* from init: the watchdog stopped everything; value = enum init_limit */
+    INIT_MSG_NETWORK,    /* before init: value = set of the places of the listeners that come with it; extra 1: more follow */
+    INIT_MSG_INSIDE      /* to init: value = port, extra = id; from init: extra = id, with a socket, or value = errno */
 };
 
 enum init_limit { INIT_LIMIT_MEMORY = 1 };

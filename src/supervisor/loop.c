@@ -104,14 +104,21 @@ static void on_silence(struct loop *l) {
     l->result->status = 128 + SIGKILL;
 }
 
+static void on_inside(struct loop *l, const struct init_msg *msg, int fd) {
+    if (l->gate)
+        gatekeeper_inside(l->gate, (uint32_t)msg->extra, msg->value, fd);
+    else if (fd >= 0)
+        close(fd); /* nobody asked */
+}
+
 static int on_control(struct loop *l) {
     struct init_msg msg;
     int fds[1];
     size_t n_fds = 1;
     long n = sock_recv(l->sandbox->control, &msg, sizeof msg, fds, &n_fds);
 
-    if (n_fds == 1 && (n != (long)sizeof msg || msg.type != INIT_MSG_PTY)) {
-        close(fds[0]); /* only a terminal comes with one */
+    if (n_fds == 1 && (n != (long)sizeof msg || (msg.type != INIT_MSG_PTY && msg.type != INIT_MSG_INSIDE))) {
+        close(fds[0]); /* only a terminal, or a connection into the sandbox, comes with one */
         n_fds = 0;
     }
     if (n != (long)sizeof msg) {
@@ -135,9 +142,13 @@ static int on_control(struct loop *l) {
     case INIT_MSG_FAILED:
         l->failed = true;
         return err_set(l->err, -msg.value, "cannot sandbox: %s", msg.text);
+    case INIT_MSG_INSIDE:
+        on_inside(l, &msg, n_fds == 1 ? fds[0] : -1);
+        break;
     case INIT_MSG_SIGNAL:
     case INIT_MSG_GO:
     case INIT_MSG_STARTED:
+    case INIT_MSG_NETWORK:
         break;
     }
     return 0;
@@ -176,6 +187,7 @@ static int timeout(const struct loop *l) {
     int t = sooner(sooner(watch_timeout(&l->watch), stdio_timeout_ms(l->io)), latecomers_timeout(l->latecomers));
     uint64_t now = watch_now_ms();
 
+    t = l->gate ? sooner(t, gatekeeper_timeout(l->gate)) : t;
     if (!l->kill_at_ms)
         return t;
     return sooner(t, l->kill_at_ms <= now ? 0 : (int)(l->kill_at_ms - now));
@@ -203,10 +215,10 @@ static void hide_latecomers(struct loop *l) {
 }
 
 int loop_run(struct loop *l) {
-    struct pollfd fds[OWN_FDS + STDIO_POLL_MAX];
+    struct pollfd fds[OWN_FDS + STDIO_POLL_MAX + GATE_POLL_MAX];
 
     while (!l->ended) {
-        size_t n;
+        size_t n, n_gate;
         int r = 0;
 
         fds[0] = (struct pollfd){.fd = l->sandbox->control, .events = POLLIN};
@@ -214,13 +226,16 @@ int loop_run(struct loop *l) {
         fds[2] = (struct pollfd){.fd = latecomers_fd(l->latecomers), .events = POLLIN};
         fds[3] = (struct pollfd){.fd = guard_poll_fd(l->guard), .events = POLLIN};
         n = stdio_poll_fds(l->io, fds + OWN_FDS, STDIO_POLL_MAX);
-        if (poll(fds, OWN_FDS + n, timeout(l)) < 0 && errno != EINTR)
+        n_gate = l->gate ? gatekeeper_poll(l->gate, fds + OWN_FDS + n, GATE_POLL_MAX) : 0;
+        if (poll(fds, OWN_FDS + n + n_gate, timeout(l)) < 0 && errno != EINTR)
             return err_sys(l->err, -errno, "poll");
         if (fds[1].revents)
             on_signal(l);
         if (fds[3].revents)
             guard_handle(l->guard);
         stdio_handle(l->io, fds + OWN_FDS, n);
+        if (l->gate)
+            gatekeeper_handle(l->gate, fds + OWN_FDS + n, n_gate);
         if (fds[0].revents)
             r = on_control(l);
         if (r < 0)

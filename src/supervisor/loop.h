@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "supervisor/gate.h"
 #include "supervisor/guard.h"
 #include "supervisor/latecomers.h"
 #include "supervisor/run.h"
@@ -16,6 +17,7 @@ struct loop {
     int signals; /* signalfd */
     struct latecomers *latecomers;
     struct guard *guard;
+    struct gatekeeper *gate; /* NULL: no network */
     struct run_result *result;
     struct err *err;     /* why it never started */
     bool ended, failed;  /* the command is over; bawn-init could not start it */

@@ -7,7 +7,7 @@
 unsigned run_needs(const struct settings *s) {
     unsigned needs = KEEPS_FILES | KEEPS_SYSCALLS | KEEPS_END;
 
-    needs |= s->network == NETWORK_NONE ? KEEPS_NETWORK : 0;
+    needs |= s->network != NETWORK_FULL ? KEEPS_NETWORK : 0;
     needs |= s->cpus_milli ? KEEPS_CPU : 0;
     needs |= s->memory ? KEEPS_MEMORY : 0;
     needs |= s->pids ? KEEPS_PIDS : 0;

@@ -34,6 +34,11 @@ void run_announce_limits(const struct plan *p, const struct cgroup *cg) {
              pids ? " processes by rlimit" : "");
 }
 
+void run_result_done(struct run_result *r) {
+    free(r->network);
+    r->network = NULL;
+}
+
 static void describe(const struct run_result *r, enum run_limit which, char out[static 80]) {
     char n[24];
 
@@ -105,8 +110,9 @@ void run_report_json(const struct run_result *r, const struct settings *s, struc
             sep = ",";
         }
     buf_addf(out,
-             "],\"duration_ms\":%" PRIu64 ".%03" PRIu64 ",\"memory_peak\":%" PRIu64 ",\"cpu_us\":%" PRIu64
+             "],%s%s\"duration_ms\":%" PRIu64 ".%03" PRIu64 ",\"memory_peak\":%" PRIu64 ",\"cpu_us\":%" PRIu64
              ",\"enforced\":{\"cpu\":%s,\"memory\":%s,\"pids\":%s}}\n",
-             r->duration_us / 1000, r->duration_us % 1000, r->usage.memory_peak, r->usage.cpu_us,
-             r->enforced.cpu ? "true" : "false", r->enforced.memory ? "true" : "false", r->enforced.pids ? "true" : "false");
+             r->network ? r->network : "", r->network ? "," : "", r->duration_us / 1000, r->duration_us % 1000,
+             r->usage.memory_peak, r->usage.cpu_us, r->enforced.cpu ? "true" : "false", r->enforced.memory ? "true" : "false",
+             r->enforced.pids ? "true" : "false");
 }

@@ -16,6 +16,7 @@
 #include "os/sock.h"
 #include "proto/initmsg.h"
 #include "supervisor/loop.h"
+#include "supervisor/run_network.h"
 #include "supervisor/stage.h"
 #include "supervisor/stdio.h"
 #include "supervisor/tty.h"
@@ -31,6 +32,7 @@ struct run {
     struct stage stage;
     bool launched; /* the sandbox was started, so the command may have changed something */
     struct guard guard;
+    struct run_network network;
     int guard_inside;                /* the guard's end of the socket, until it is handed over */
     struct ignore *protect, *no_new; /* the guard's rules: what may not be written, and not be made */
     struct run_result *result;
@@ -126,6 +128,8 @@ static int start(struct run *run, struct err *err) {
         return err_ctx(err, r, "--sandbox=require: user namespaces cannot be had here (see 'bawn doctor --fix')");
     run->sandbox = (struct sandbox)SANDBOX_INIT;
     r = check_bare_workspace(run, err);
+    if (r >= 0 && run->network.on)
+        r = run_network_give_up(&run->network, err);
     r = r < 0 ? r : start_rung(run, RUNG_LANDLOCK, &weaker, err);
     if (r >= 0)
         run_announce_rung(&run->plan);
@@ -160,6 +164,7 @@ static int watch_over(struct run *run, struct err *err) {
                      .signals = run->signals,
                      .latecomers = &late,
                      .guard = &run->guard,
+                     .gate = run->network.gate,
                      .result = run->result,
                      .err = err};
     CLEANUP(closep) int grows = stage_growth(&run->stage);
@@ -187,6 +192,7 @@ static void end(struct run *run) {
 
     run->engine->stop(&run->sandbox);
     guard_finish(&run->guard);
+    run_network_end(&run->network);
     loop_drain(&(struct loop){.io = &run->io, .signals = run->signals});
     cgroup_hits(&run->sandbox.cgroup, &hits);
     r->hit[RUN_LIMIT_MEMORY] |= hits.oom_kills > 0;
@@ -200,6 +206,17 @@ static void end(struct run *run) {
     r->rung = run->plan.rung;
 }
 
+static int begin_network(struct run *run, struct err *err) {
+    const struct run_network_opts opts = {.sandbox = &run->sandbox,
+                                          .io = &run->io,
+                                          .name = run->opt->name,
+                                          .argv = run->opt->argv,
+                                          .argc = run->opt->argc,
+                                          .mask = run->old_mask};
+
+    return run_network_begin(&run->network, &opts, err);
+}
+
 static int run_inside(struct run *run, struct err *err) {
     uint64_t begun = now_us();
     int r = start(run, err);
@@ -209,7 +226,8 @@ static int run_inside(struct run *run, struct err *err) {
     run->launched = true;
     note_missing_fence(run);
     run_announce_limits(&run->plan, &run->sandbox.cgroup);
-    r = watch_over(run, err);
+    r = begin_network(run, err);
+    r = r < 0 ? r : watch_over(run, err);
     end(run);
     run->engine->finish(&run->sandbox);
     run->result->duration_us = now_us() - begun;
@@ -271,6 +289,25 @@ static int make_guard(struct run *run, struct err *err) {
     return guard_init(&run->guard, pair[0], run->stage.workspace, can_record(run) ? begin_journal : NULL, run, err);
 }
 
+/* Only the native engine makes a network that leads to a gate. */
+static int prepare_network(struct run *run, struct err *err) {
+    if (run->opt->settings->network == NETWORK_NONE || run->engine != &engine_native)
+        return 0;
+    return run_network_prepare(&run->network, run->opt->settings, &run->facts, run->stage.workspace, err);
+}
+
+static void end_network(struct run *run) {
+    CLEANUP(buf_done) struct buf json = BUF_INIT(1024 * 1024);
+
+    if (run->network.gate)
+        gatekeeper_report(run->network.gate);
+    if (run->network.gate && run->opt->want_usage) {
+        gatekeeper_json(run->network.gate, &json);
+        run->result->network = buf_take(&json);
+    }
+    run_network_done(&run->network);
+}
+
 /* A failure here loses nothing, and does not change how the command ended. */
 static void end_stage(struct run *run) {
     struct err err = {0};
@@ -309,9 +346,11 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     r = stage_begin(&run.stage, &stage, &run.facts, err);
     r = r < 0 ? r : stage_no_new(&run.stage, &run.no_new, err);
     r = r < 0 ? r : make_guard(&run, err);
+    r = r < 0 ? r : prepare_network(&run, err);
     r = r < 0 ? r : loop_signals(&run.old_mask, &run.signals, err);
     r = r < 0 ? r : run_with_stdio(&run, err);
     guard_report(&run.guard);
+    end_network(&run);
     guard_done(&run.guard);
     closep(&run.guard_inside);
     ignore_freep(&run.protect);

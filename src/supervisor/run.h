@@ -25,7 +25,7 @@ struct run_options {
     char **argv;
     size_t argc;
     bool force_tty, no_tty;
-    bool want_usage; /* measure memory and CPU time */
+    bool want_usage; /* measure memory and CPU time, and list the hosts that were reached */
     bool closed[3];  /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
 };
 
@@ -43,7 +43,9 @@ struct run_result {
     struct cgroup_caps enforced;
     char run[RUNDIR_NAME_MAX + 1]; /* the folder that keeps what was changed; "": none */
     size_t changes;
+    char *network; /* "network": {...} of the summary; NULL: there was none. Owned: run_result_done() */
 };
+void run_result_done(struct run_result *r);
 
 /* Fails only if nothing was started. Messages that belong to the run (weaker rung, limits) are logged as they arise. */
 int run_command(const struct run_options *opt, struct run_result *ret, struct err *err);

@@ -41,8 +41,9 @@
 #include "proto/termfilter.h"
 #include "supervisor/stdio_flow.h"
 #include "supervisor/stdio_plan.h"
+#include "supervisor/stdio_prompt.h"
 
-enum { STDIO_POLL_MAX = 5 };
+enum { STDIO_POLL_MAX = 6 };
 
 struct stdio_opts {
     int fd[3]; /* the user's descriptors, normally 0 1 2; -1: was closed */
@@ -68,6 +69,7 @@ struct stdio {
     struct termfilter filters[3];   /* by stream that they write to */
     bool line_open;                 /* forced pty: the last byte that went in was no newline */
     uint64_t hup_until, last_moved; /* CLOCK_MONOTONIC, ms */
+    struct stdio_prompt prompt;     /* a question of ours, over what the command shows */
 };
 
 /* Opens /dev/null on those of 0, 1, 2 that are closed, so that no file of ours lands there, and reports which. */

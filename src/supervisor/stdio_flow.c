@@ -44,7 +44,7 @@ static bool hung_up(int fd) {
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 
-static ssize_t read_end(int fd, enum stdio_io io, void *buf, size_t n) {
+ssize_t stdio_flow_read(int fd, enum stdio_io io, void *buf, size_t n) {
     ssize_t r;
 
     if (io == STDIO_IO_POLLED && !ready(fd, POLLIN))
@@ -90,10 +90,10 @@ static ssize_t fill(struct stdio_flow *f) {
     ssize_t n;
 
     if (!f->rewrite) {
-        n = read_end(f->src, f->src_io, f->buf, STDIO_FLOW_BUF);
+        n = stdio_flow_read(f->src, f->src_io, f->buf, STDIO_FLOW_BUF);
         f->len = n > 0 ? (size_t)n : 0;
     } else {
-        n = read_end(f->src, f->src_io, raw, sizeof raw);
+        n = stdio_flow_read(f->src, f->src_io, raw, sizeof raw);
         if (n >= 0)
             f->len = f->rewrite(f->rewrite_ctx, raw, (size_t)n, n == 0, f->buf);
     }

@@ -48,3 +48,6 @@ size_t stdio_flow_poll(const struct stdio_flow *f, struct pollfd *out);
  * -ENODATA: src has ended and everything is written; -EIO: src is a pty without any process on the other side.
  */
 int stdio_flow_run(struct stdio_flow *f);
+
+/* One read(2) that does not block: -EAGAIN; 0 at the end. */
+ssize_t stdio_flow_read(int fd, enum stdio_io io, void *buf, size_t n);

@@ -30,6 +30,15 @@ static size_t filter_screen(void *ctx, const uint8_t *in, size_t n, bool final, 
 
     return final ? len + termfilter_end(ctx, out + len) : len;
 }
+
+/* What the pty prints; the other streams of a terminal do not switch its screens in a way that we follow. */
+static size_t filter_pty(void *ctx, const uint8_t *in, size_t n, bool final, uint8_t *out) {
+    struct stdio *s = ctx;
+    size_t len = filter_screen(&s->filters[s->plan.screen], in, n, final, out);
+
+    stdio_prompt_saw(&s->prompt, out, len);
+    return len;
+}
 static_assert(TERMFILTER_OUT_MAX(STDIO_FLOW_READ) + 3 <= STDIO_FLOW_BUF, "filtered output fits");
 
 static bool is_special(const struct termios *t, uint8_t c) {
@@ -120,6 +129,10 @@ static int open_keys(struct stdio *s, int src, enum stdio_io io, bool tty) {
 int stdio_open_pty_flows(struct stdio *s) {
     int r = open_output(s, &s->screen, s->plan.screen, s->master);
 
+    if (s->screen.rewrite) {
+        s->screen.rewrite = filter_pty;
+        s->screen.rewrite_ctx = s;
+    }
     if (s->own_screen >= 0) {
         s->screen.dst = s->own_screen;
         s->screen.dst_io = STDIO_IO_NONBLOCK;
@@ -207,7 +220,7 @@ static void follow(struct stdio *s) {
     else
         set_raw(s, want);
     if (s->keys.active && s->keys.src_tty)
-        s->keys.src_paused = !foreground || (s->plan.term == STDIO_TERM_OUTPUT && !want);
+        s->keys.src_paused = !foreground || (s->plan.term == STDIO_TERM_OUTPUT && !want) || s->prompt.on;
 }
 
 void stdio_start(struct stdio *s) {
@@ -222,6 +235,10 @@ void stdio_resize(struct stdio *s) {
 }
 
 void stdio_suspend(struct stdio *s) {
+    if (s->prompt.on) {
+        stdio_prompt_hide(s);
+        stdio_flow_run(&s->screen); /* what hides it must be out before the shell writes */
+    }
     if (s->raw_on)
         set_raw(s, false);
     s->suspended = true;
@@ -240,23 +257,29 @@ size_t stdio_poll_fds(struct stdio *s, struct pollfd *out, size_t max) {
     const struct stdio_flow *flows[] = {&s->in, &s->keys, &s->out, &s->err, &s->screen};
     size_t n = 0;
 
-    static_assert(ARRAY_LEN(flows) <= STDIO_POLL_MAX, "one entry per flow");
-    if (max < ARRAY_LEN(flows))
+    static_assert(ARRAY_LEN(flows) < STDIO_POLL_MAX, "one entry per flow, and one for a question's keys");
+    if (max < STDIO_POLL_MAX)
         BUG("room for STDIO_POLL_MAX entries is needed");
     follow(s);
     if (s->hup_until && now_ms() >= s->hup_until) {
         s->hup_until = 0;
-        s->screen.src_paused = false;
+        s->screen.src_paused = s->prompt.on;
+    }
+    if (s->prompt.wiggle_ms && now_ms() >= s->prompt.wiggle_ms) {
+        s->prompt.wiggle_ms = 0;
+        stdio_resize(s);
     }
     for (size_t i = 0; i < ARRAY_LEN(flows); i++)
         n += stdio_flow_poll(flows[i], out + n);
+    if (s->prompt.on && s->keys.active && tty_is_foreground(s->tty))
+        out[n++] = (struct pollfd){.fd = s->keys.src, .events = POLLIN};
     return n;
 }
 
 int stdio_timeout_ms(const struct stdio *s) {
     if (s->finishing)
         return stdio_drained(s) ? 0 : QUIET_MS;
-    if (s->hup_until)
+    if (s->hup_until || s->prompt.wiggle_ms)
         return HUP_RETRY_MS;
     if (s->plan.term == STDIO_TERM_OUTPUT)
         return -1;
@@ -305,6 +328,8 @@ void stdio_handle(struct stdio *s, const struct pollfd *fds, size_t n) {
 
     for (size_t i = 0; i < n; i++)
         any |= fds[i].revents != 0;
+    if (any)
+        stdio_prompt_read(s);
     if (any || s->finishing) {
         if (run_flow(s, &s->in) < 0)
             end_input(s);
@@ -320,6 +345,7 @@ void stdio_handle(struct stdio *s, const struct pollfd *fds, size_t n) {
 }
 
 void stdio_finish(struct stdio *s) {
+    stdio_prompt_hide(s);
     end_input(s);
     stdio_flow_close(&s->keys);
     s->screen.src_paused = false;

@@ -68,7 +68,8 @@ def test_built_in_values(runner):
     values = {name: s["value"] for name, s in got["settings"].items()}
     assert values == {
         "mode": "auto", "engine": "auto", "profile": None, "image": None, "resources.cpus": 2, "resources.memory": "4g",
-        "resources.swap": "0", "resources.pids": 256, "resources.disk": "20g", "resources.timeout": None, "network": "none",
+        "resources.swap": "0", "resources.pids": 256, "resources.disk": "20g", "resources.timeout": None, "network": "list",
+        "networkAllow": [], "networkDeny": [], "publish": [], "ask": "auto", "askHook": None, "askTimeout": "1m",
         "sshAgent": "off", "mounts.extra": [], "env": {}, "mounts.workspace_writable": True, "mounts.persist_caches": True,
         "workspace.mode": "direct", "workspace.protect": [], "workspace.substitute": {}, "workspace.volumes": [],
         "workspace.rollback": "1g", "bypass_tools": [], "keep_alive": False,
@@ -83,7 +84,7 @@ def test_origin_as_text(runner):
     r = runner.bawn("config", "show", "--origin")
     assert r.rc == 0, r
     lines = {line.split()[0]: line.split(None, 2)[1:] for line in r.out.decode().splitlines()}
-    assert len(lines) == 23
+    assert len(lines) == 29
     assert lines["network"] == ["limited", f"user ({path})"]
     assert lines["resources.memory"] == ["4g", "built-in"]
 
@@ -173,7 +174,7 @@ def test_untrusted_project_only_narrows(runner):
     file = write(runner, PROJECT, '{\n  "sandbox": {\n    "resources": {"pids": 10},\n    "network": "full"\n  }\n}\n')
     got = show(runner)
     assert got["settings"]["resources.pids"]["value"] == 10
-    assert got["settings"]["network"] == {"value": "none", "origin": "built-in"}
+    assert got["settings"]["network"] == {"value": "list", "origin": "built-in"}
     assert got["notes"] == [f"{file}:4:16: network 'full' not applied: the project is not trusted (see 'bawn trust')"]
     text = runner.bawn("config", "show")
     assert f"bawn: {got['notes'][0]}\n".encode() in text.err
@@ -181,11 +182,11 @@ def test_untrusted_project_only_narrows(runner):
 
 def test_trust_and_change(runner):
     write(runner, PROJECT, WIDE)
-    assert value(runner, "network") == "none"
+    assert value(runner, "network") == "list"
     refused = runner.bawn("trust")
     assert refused.rc == 64 and b"--yes" in refused.err, refused
     assert b"network 'full'" in refused.out and b"LD_PRELOAD" in refused.out and b"mode 'off'" in refused.out
-    assert value(runner, "network") == "none"
+    assert value(runner, "network") == "list"
 
     granted = runner.bawn("trust", "--yes")
     assert granted.rc == 0, granted
@@ -196,7 +197,7 @@ def test_trust_and_change(runner):
     assert stat.S_IMODE(records.stat().st_mode) == 0o600
 
     write(runner, PROJECT, json.dumps(WIDE) + "\n")
-    assert value(runner, "network") == "none", "changed content is untrusted again"
+    assert value(runner, "network") == "list", "changed content is untrusted again"
     assert runner.bawn("trust", "--show", "--json").json()["state"] == "untrusted"
 
 
@@ -208,7 +209,7 @@ def test_trust_show_and_revoke(runner):
     assert state["state"] == "trusted" and len(state["sha256"]) == 64
     assert len(state["widens"]) == 3, state
     assert runner.bawn("trust", "--revoke").rc == 0
-    assert value(runner, "network") == "none"
+    assert value(runner, "network") == "list"
     assert runner.bawn("trust", "--revoke", "--json").json()["state"] == "none"
 
 

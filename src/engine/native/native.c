@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
+#include "jail/network.h"
 #include "os/fd.h"
 #include "os/sock.h"
 
@@ -46,6 +48,21 @@ static int open_init(struct err *err) {
     return fd;
 }
 
+/* Sent by the child before it became bawn-init, so that they wait in the socket when the launch returns. */
+static int take_listeners(struct sandbox *sb, struct err *err) {
+    struct listeners n;
+    int r = network_receive(sb->control, &n, err);
+
+    if (r < 0)
+        return r;
+    static_assert(sizeof sb->net + sizeof sb->net_named == sizeof n.fds, "a place for each");
+    memcpy(sb->net, n.fds, sizeof sb->net);
+    memcpy(sb->net_named, n.fds + NETWORK_NAMED, sizeof sb->net_named);
+    if (!(n.has & NETWORK_EVERY_PORT))
+        log_line("no packet rules on this kernel: only well-known TCP ports lead to the network (see 'bawn doctor')");
+    return 0;
+}
+
 static int start_full(struct launch *l, struct sandbox *sb, bool *ret_weaker, struct err *err) {
     int r = jail_launch(l, err);
 
@@ -54,7 +71,7 @@ static int start_full(struct launch *l, struct sandbox *sb, bool *ret_weaker, st
         return r;
     sb->pid = l->pid;
     sb->pidfd = l->pidfd;
-    return 0;
+    return l->plan->network ? take_listeners(sb, err) : 0;
 }
 
 static int start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
@@ -100,6 +117,10 @@ static void stop(struct sandbox *sb) {
 static void finish(struct sandbox *sb) {
     stop(sb);
     closep(&sb->pidfd);
+    for (size_t i = 0; i < ARRAY_LEN(sb->net); i++)
+        closep(&sb->net[i]);
+    for (size_t i = 0; i < ARRAY_LEN(sb->net_named); i++)
+        closep(&sb->net_named[i]);
     cgroup_done(&sb->cgroup);
     if (sb->private_dir[0])
         private_dir_remove(sb->private_dir);

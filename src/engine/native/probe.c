@@ -22,6 +22,7 @@
 #include "jail/apply.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
+#include "jail/network.h"
 #include "jail/seccomp.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
@@ -47,11 +48,12 @@ enum { PROBE_ID_BASE = 0x70000000, PROBE_ID_INSIDE = 1000, PROBE_SIZE = 1 << 20,
 
 /* What the throw-away process finds out; in memory that it shares with us. */
 struct attempt {
-    struct launch launch;
+    struct launch launch; /* the first: its steps find the rest from here */
     struct plan plan;
     struct step steps[ARRAY_LEN(steps)];
     int trees[ARRAY_LEN(steps)];
-    int code, ids, idmap, overlay, seccomp, notify;
+    int code, ids, idmap, overlay, seccomp, notify, network, network_rules;
+    unsigned network_has;
     bool cloned;
 };
 
@@ -66,7 +68,19 @@ static int overlay_try(void) {
     return fd < 0 ? fd : 0;
 }
 
-static int (*const launch_steps[])(struct launch *) = {apply_ids, apply_network, apply_root, apply_enter};
+/* As apply_network() of launch.c, but nobody takes the listeners. Where there is no network, a run without one may do. */
+static int network_try(struct launch *l) {
+    struct attempt *a = (struct attempt *)l;
+    struct listeners n = LISTENERS_INIT;
+
+    a->network = network_make(NETWORK_EVERYTHING, &n, NULL);
+    a->network_has = n.has;
+    a->network_rules = n.rules;
+    network_done(&n);
+    return a->network < 0 ? apply_network(l) : 0;
+}
+
+static int (*const launch_steps[])(struct launch *) = {apply_ids, network_try, apply_root, apply_enter};
 
 /* As child_main() of launch.c, without cgroup and exec. */
 static int inside(void *arg) {
@@ -174,7 +188,7 @@ static void attempt_init(struct attempt *a) {
              : (struct plan_ids){.host_uid = getuid(), .host_gid = getgid(), .inside_uid = getuid(), .inside_gid = getgid()};
     a->launch = (struct launch){.plan = &a->plan, .trees = a->trees, .root_fd = -1};
     a->code = a->seccomp = a->notify = -EIO; /* what stays if the process is killed */
-    a->idmap = a->overlay = NOT_TRIED;
+    a->idmap = a->overlay = a->network = NOT_TRIED;
 }
 
 /* In a process of its own: root gives its ids away for good, and the filter cannot be taken off again. */
@@ -195,7 +209,7 @@ static void attempt_run(struct attempt *a) {
 static void look_at_launch(struct native_facts *ret) {
     struct attempt *a = mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    ret->launch = ret->seccomp = ret->notify = -ENOMEM;
+    ret->launch = ret->seccomp = ret->notify = ret->network = -ENOMEM;
     if (a == MAP_FAILED)
         return;
     attempt_init(a);
@@ -208,6 +222,9 @@ static void look_at_launch(struct native_facts *ret) {
     ret->notify = a->notify;
     ret->idmap = a->idmap;
     ret->overlay = a->overlay;
+    ret->network = a->network;
+    ret->network_has = a->network_has;
+    ret->network_rules = a->network_rules;
     ret->launch_err = a->launch.err;
     if (a->code < 0 && !a->launch.err.code)
         err_set(&ret->launch_err, a->code, "the process that tried it was killed");

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "cli/doctor.h"
+#include "jail/network.h"
 
 enum { OUTPUT_MAX = 1024 * 1024 };
 
@@ -16,6 +17,7 @@ static struct doctor_facts good(void) {
     return (struct doctor_facts){
         .native = {.landlock_abi = 7,
                    .idmap = NOT_TRIED,
+                   .network_has = NETWORK_EVERYTHING,
                    .userns_clone = SWITCH_ABSENT,
                    .userns_max = 10000,
                    .userns_apparmor = SWITCH_ABSENT,
@@ -98,6 +100,22 @@ static void a_good_host(void **state UNUSED) {
     assert_fixes(&f, "", "");
     doctor_fix_text(&f, false, &out);
     assert_non_null(strstr(buf_str(&out), "Nothing is missing"));
+}
+
+static void ports_that_lead_out(void **state UNUSED) {
+    struct doctor_facts f = good();
+
+    assert_check(&f, "network", VERDICT_OK, "every TCP port (nftables tproxy), IPv4 and IPv6");
+    f.native.network_has = NETWORK_EVERY_PORT;
+    assert_check(&f, "network", VERDICT_OK, "IPv4 only");
+    f.native.network_has = NETWORK_IPV6;
+    f.native.network_rules = -EOPNOTSUPP;
+    assert_check(&f, "network", VERDICT_WARN,
+                 "only TCP ports 22 53 80 443 8080 8443 5432 3306 6379 27017 9418, IPv4 and IPv6: no nftables tproxy");
+    f.native.network = -EPERM;
+    assert_check(&f, "network", VERDICT_MISSING, "none: Operation not permitted");
+    f.native.network = NOT_TRIED;
+    assert_check(&f, "network", VERDICT_INFO, "not tried");
 }
 
 static void ids_are_unique(void **state UNUSED) {
@@ -390,6 +408,7 @@ static void colours_only_when_asked_for(void **state UNUSED) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_host),
+        cmocka_unit_test(ports_that_lead_out),
         cmocka_unit_test(ids_are_unique),
         cmocka_unit_test(ubuntu_gets_a_profile_for_this_program),
         cmocka_unit_test(the_profile_means_exactly_our_path),

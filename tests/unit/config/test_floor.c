@@ -45,7 +45,7 @@ static void test_leaves_what_is_below(void **state) {
     LOAD(sc);
     assert_int_equal(sc->s.memory, 2ull << 30);
     assert_int_equal(sc->s.timeout_ms, 3600000);
-    assert_int_equal(sc->s.network, NETWORK_NONE);
+    assert_int_equal(sc->s.network, NETWORK_LIST);
     ORIGIN(sc, MEMORY, "flag --memory");
     assert_int_equal(sc->s.notes.len, 0);
 }

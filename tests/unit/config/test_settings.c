@@ -19,7 +19,7 @@ static void test_nothing_said(void **state) {
     assert_int_equal(sc->s.pids, 256);
     assert_int_equal(sc->s.disk, 20ull << 30);
     assert_int_equal(sc->s.timeout_ms, 0);
-    assert_int_equal(sc->s.network, NETWORK_NONE);
+    assert_int_equal(sc->s.network, NETWORK_LIST);
     assert_int_equal(sc->s.ssh_agent, SSH_AGENT_OFF);
     assert_true(sc->s.workspace_writable);
     assert_true(sc->s.persist_caches);
@@ -405,6 +405,9 @@ static void test_print_and_read_back(void **state) {
         {SETTING_PIDS, "64", "64", "64"},
         {SETTING_NETWORK, "on", "\"full\"", "full"},
         {SETTING_NETWORK, "off", "\"none\"", "none"},
+        {SETTING_NETWORK, "list", "\"list\"", "list"},
+        {SETTING_ASK, "wait", "\"wait\"", "wait"},
+        {SETTING_ASK_TIMEOUT, "120s", "\"2m\"", "2m"},
         {SETTING_SSH_AGENT, "auto", "\"auto\"", "auto"},
         {SETTING_ENABLED, "require", "\"require\"", "require"},
         {SETTING_IMAGE, "a:b", "\"a:b\"", "a:b"},

@@ -32,7 +32,7 @@ static void test_untrusted_cannot_widen(void **state) {
     assert_int_equal(sc->s.mode, MODE_AUTO);
     assert_string_equal(sc->s.engine, "auto");
     assert_null(sc->s.image);
-    assert_int_equal(sc->s.network, NETWORK_NONE);
+    assert_int_equal(sc->s.network, NETWORK_LIST);
     assert_int_equal(sc->s.ssh_agent, SSH_AGENT_OFF);
     assert_int_equal(sc->s.memory, 4ull << 30);
     assert_int_equal(sc->s.cpus_milli, 2000);
@@ -88,7 +88,7 @@ static void test_untrusted_profile(void **state) {
 
     scene_write(sc, PROJECT, "{\"sandbox\": {\n\"profile\": \"dev\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_NONE);
+    assert_int_equal(sc->s.network, NETWORK_LIST);
     assert_int_equal(sc->s.ssh_agent, SSH_AGENT_OFF);
     note_has(sc, "config.json:2:12: network 'full' of profile 'dev' not applied");
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"profile\": \"tight\"}}");
@@ -148,7 +148,7 @@ static void test_trusted_until_changed(void **state) {
     assert_int_equal(sc->s.notes.len, 0);
     scene_write(sc, PROJECT, "{\"sandbox\": {\"network\": \"limited\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_NONE);
+    assert_int_equal(sc->s.network, NETWORK_LIST);
     assert_int_equal(sc->s.notes.len, 1);
     scene_write(sc, PROJECT, wide);
     LOAD(sc);
@@ -163,7 +163,7 @@ static void test_trust_does_not_move(void **state) {
     snprintf(sc->workspace, sizeof sc->workspace, "%s/other", sc->top);
     scene_write(sc, "other/.bawn/config.json", wide);
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_NONE);
+    assert_int_equal(sc->s.network, NETWORK_LIST);
 }
 
 /* The same folder by another name is the same folder. */

@@ -25,6 +25,16 @@ static int make_env(char *const *outside, const struct env_spec *named, size_t n
     return plan_make(&s, &h, RUNG_FULL, argv, 1, ret, err);
 }
 
+/* With a network, and a CA if there is a folder of one. */
+static int make_net_env(const char *trust, const struct env_spec *named, size_t n_named, struct plan *ret) {
+    const struct settings s = {
+        .engine = (char[]){"native"}, .network = NETWORK_FULL, .env = (struct env_spec *)(uintptr_t)named, .n_env = n_named};
+    const struct host_facts h = {.uid = 1000, .gid = 1000, .user = "ann", .workspace = "/home/ann/proj", .trust = trust};
+    char *argv[] = {(char[]){"true"}, NULL};
+
+    return plan_make(&s, &h, RUNG_FULL, argv, 1, ret, NULL);
+}
+
 static const char *value(const struct plan *p, const char *name) {
     const char *found = NULL;
     size_t n = strlen(name);
@@ -68,6 +78,46 @@ static void test_out_of_nothing(void **state) {
         assert_int_equal(make_env(NULL, NULL, 0, &none, &err), 0);
         assert_int_equal(none.env.len, ARRAY_LEN(want));
     }
+}
+
+static const char *const proxies[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"};
+static const char *const bundles[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE",      "GIT_SSL_CAINFO",    "REQUESTS_CA_BUNDLE",
+                                      "PIP_CERT",      "NODE_EXTRA_CA_CERTS", "npm_config_cafile", "CARGO_HTTP_CAINFO",
+                                      "DENO_CERT",     "AWS_CA_BUNDLE"};
+
+static void test_network(void **state) {
+    CLEANUP(plan_done) struct plan p = {0};
+
+    assert_int_equal(make_net_env(NULL, NULL, 0, &p), 0);
+    for (size_t i = 0; i < ARRAY_LEN(proxies); i++)
+        assert_string_equal(value(&p, proxies[i]), "http://127.0.0.1:15001");
+    assert_string_equal(value(&p, "NO_PROXY"), "localhost,127.0.0.1,::1");
+    assert_string_equal(value(&p, "no_proxy"), "localhost,127.0.0.1,::1");
+    for (size_t i = 0; i < ARRAY_LEN(bundles); i++)
+        assert_null(value(&p, bundles[i]));
+    assert_null(value(&p, "SSL_CERT_DIR"));
+}
+
+static void test_trust(void **state) {
+    CLEANUP(plan_done) struct plan p = {0};
+
+    assert_int_equal(make_net_env("/state/ca/taken-1", NULL, 0, &p), 0);
+    for (size_t i = 0; i < ARRAY_LEN(bundles); i++)
+        assert_string_equal(value(&p, bundles[i]), "/etc/ssl/certs/ca-certificates.crt");
+    assert_string_equal(value(&p, "SSL_CERT_DIR"), "/etc/ssl/certs");
+}
+
+/* Also with the letters in the other case, which curl and Python prefer. */
+static void test_named_beats_network(void **state) {
+    static char https[] = "HTTPS_PROXY", corp[] = "http://proxy.corp:3128", file[] = "SSL_CERT_FILE", mine[] = "/mine.pem";
+    const struct env_spec named[] = {{https, corp}, {file, mine}};
+    CLEANUP(plan_done) struct plan p = {0};
+
+    assert_int_equal(make_net_env("/state/ca/taken-1", named, ARRAY_LEN(named), &p), 0);
+    assert_string_equal(value(&p, "HTTPS_PROXY"), corp);
+    assert_null(value(&p, "https_proxy"));
+    assert_string_equal(value(&p, "SSL_CERT_FILE"), mine);
+    assert_string_equal(value(&p, "HTTP_PROXY"), "http://127.0.0.1:15001");
 }
 
 static void test_what_never_passes(void **state) {
@@ -266,10 +316,17 @@ static void test_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out_of_nothing), cmocka_unit_test(test_what_never_passes),
-        cmocka_unit_test(test_what_passes),    cmocka_unit_test(test_path),
-        cmocka_unit_test(test_endless_path),   cmocka_unit_test(test_shell),
-        cmocka_unit_test(test_own_values),     cmocka_unit_test(test_named),
+        cmocka_unit_test(test_out_of_nothing),
+        cmocka_unit_test(test_what_never_passes),
+        cmocka_unit_test(test_what_passes),
+        cmocka_unit_test(test_path),
+        cmocka_unit_test(test_endless_path),
+        cmocka_unit_test(test_shell),
+        cmocka_unit_test(test_own_values),
+        cmocka_unit_test(test_named),
+        cmocka_unit_test(test_network),
+        cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_named_beats_network),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -481,6 +481,71 @@ static void test_landlock_rung(void **state) {
     assert_string_equal(sc->p.tmp, "/tmp");
 }
 
+static void assert_network_printed(struct scene *sc, const char *text, const char *json) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 20);
+
+    plan_print_text(&sc->p, &sc->s, &b);
+    if (!strstr(buf_str(&b), text))
+        fail_msg("no \"%s\" in:\n%s", text, buf_str(&b));
+    buf_clear(&b);
+    plan_print_json(&sc->p, &sc->s, &b);
+    if (!strstr(buf_str(&b), json))
+        fail_msg("no %s in:\n%s", json, buf_str(&b));
+}
+
+static void test_network(void **state) {
+    struct scene *sc = *state;
+
+    MAKE(sc);
+    assert_false(sc->p.network);
+    assert_string_equal(step_to(&sc->p, "/etc/resolv.conf")->from, "# no network\n");
+    assert_network_printed(sc, "network            none\n", "\"network\":\"none\"");
+    sc->s.network = NETWORK_FULL;
+    MAKE(sc);
+    assert_true(sc->p.network);
+    assert_string_equal(step_to(&sc->p, "/etc/resolv.conf")->from, "nameserver 198.18.0.1\noptions edns0\n");
+    assert_network_printed(sc, "network            full, by the gate\n", "\"network\":\"full\"");
+    assert_int_equal(make(sc, RUNG_LANDLOCK), 0);
+    assert_false(sc->p.network);
+    assert_network_printed(sc, "network            none: this rung", "\"network\":\"none\"");
+}
+
+/* Instead of the host's folder, never beside it; and nothing of the CA but what is for the inside. */
+static void test_trust(void **state) {
+    struct scene *sc = *state;
+    const struct step *certs;
+    size_t n = 0;
+
+    sc->h.trust = "/state/ca/taken-1";
+    MAKE(sc);
+    assert_string_equal(step_to(&sc->p, "/etc/ssl/certs")->from, "/etc/ssl/certs"); /* no network: no use for it */
+    sc->s.network = NETWORK_FULL;
+    MAKE(sc);
+    certs = step_to(&sc->p, "/etc/ssl/certs");
+    assert_string_equal(certs->from, "/state/ca/taken-1/certs");
+    assert_int_equal(certs->kind, STEP_RO);
+    assert_true(certs->ours && !certs->writable);
+    for (size_t i = 0; i < sc->p.n_steps; i++)
+        n += sc->p.steps[i].from && str_starts(sc->p.steps[i].from, "/state/ca");
+    assert_int_equal(n, 1);
+    assert_null(step_to(&sc->p, "/home/ann/.pki/nssdb"));
+}
+
+static void test_trust_elsewhere(void **state) {
+    struct scene *sc = *state;
+
+    sc->s.network = NETWORK_FULL;
+    sc->h.trust = "/state/ca/taken-1";
+    sc->h.trust_nss = sc->h.trust_pki = true;
+    MAKE(sc);
+    assert_string_equal(step_to(&sc->p, "/run/bawn/nssdb")->from, "/state/ca/taken-1/nssdb");
+    assert_string_equal(step_to(&sc->p, "/home/ann/.pki/nssdb")->from, "/run/bawn/nssdb");
+    assert_string_equal(step_to(&sc->p, "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem")->from,
+                        "/state/ca/taken-1/certs/ca-certificates.crt");
+    assert_true(step_to(&sc->p, "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem") >
+                step_to(&sc->p, "/etc/pki/ca-trust/extracted")); /* or it would be covered */
+}
+
 static void test_rungs(void **state) {
     assert_null(rung_lacks(RUNG_FULL));
     assert_non_null(strstr(rung_lacks(RUNG_LANDLOCK), "not kept"));
@@ -659,6 +724,9 @@ int main(void) {
         PLAN_TEST(test_odd_homes),
         PLAN_TEST(test_users_of_the_sandbox),
         PLAN_TEST(test_landlock_rung),
+        PLAN_TEST(test_network),
+        PLAN_TEST(test_trust),
+        PLAN_TEST(test_trust_elsewhere),
         PLAN_TEST(test_rungs),
         PLAN_TEST(test_what_is_passed_on),
         PLAN_TEST(test_json),

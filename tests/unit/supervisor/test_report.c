@@ -170,6 +170,8 @@ static void test_needs(void **state) {
     } table[] = {
         {{.network = NETWORK_FULL}, ALWAYS},
         {{.network = NETWORK_NONE}, ALWAYS | KEEPS_NETWORK},
+        {{.network = NETWORK_LIST}, ALWAYS | KEEPS_NETWORK},
+        {{.network = NETWORK_LIMITED}, ALWAYS | KEEPS_NETWORK},
         {{.network = NETWORK_FULL, .cpus_milli = 1}, ALWAYS | KEEPS_CPU},
         {{.network = NETWORK_FULL, .memory = 1}, ALWAYS | KEEPS_MEMORY},
         {{.network = NETWORK_FULL, .pids = 1}, ALWAYS | KEEPS_PIDS},

@@ -1,0 +1,189 @@
+"""The gate against direct loopback connections, and, where TLS is looked into, against proxies that do the same.
+
+One server (nginx) and one client (load.c) for everybody. Bawn reaches the server as host.bawn.internal, by a rule. Rounds are interleaved;
+the figures are medians, and ratios are taken round by round.
+"""
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import time
+
+HOST = "host.bawn.internal"
+PLAIN, TLS, SQUID, MITM = 18080, 18443, 18128, 18129
+NGINX = """
+worker_processes 1; daemon off; pid {d}/nginx.pid; error_log {d}/nginx.err; user {user};
+events {{ worker_connections 4096; }}
+http {{ access_log off; keepalive_requests 100000000; keepalive_timeout 600; types {{ }}
+    client_body_temp_path {d}/t1; proxy_temp_path {d}/t2; fastcgi_temp_path {d}/t3; uwsgi_temp_path {d}/t4; scgi_temp_path {d}/t5;
+    server {{ listen 127.0.0.1:{plain} backlog=4096; listen 127.0.0.1:{tls} ssl backlog=4096; ssl_certificate {d}/cert.pem; ssl_certificate_key {d}/key.pem;
+        location / {{ return 200 "0123456789012345678901234567890123456789012345678901234567890123\\n"; }}
+        location /big {{ root {d}; }} }} }}
+"""
+SQUID_CONF = """
+http_port 127.0.0.1:{port} ssl-bump cert={d}/ca-both.pem generate-host-certificates=on dynamic_cert_mem_cache_size=16MB
+sslcrtd_program /usr/lib/squid/security_file_certgen -s {d}/certs.db -M 16MB
+acl all_of_it src all
+http_access allow all_of_it
+ssl_bump bump all_of_it
+sslproxy_cert_error allow all_of_it
+tls_outgoing_options flags=DONT_VERIFY_PEER
+cache deny all_of_it
+access_log none
+cache_log {d}/squid.log
+pid_filename {d}/squid.pid
+coredump_dir {d}
+max_filedescriptors 4096
+hosts_file {d}/hosts
+dns_nameservers 127.0.0.1
+pinger_enable off
+"""
+
+
+def sh(*cmd, **kw):
+    subprocess.run(cmd, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **kw)
+
+
+def wait_for(port, process):
+    while process.poll() is None:
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) == 0:
+                return True
+        time.sleep(0.05)
+    return False
+
+
+class Servers:
+    """nginx and the peers, on loopback, ended with the block."""
+
+    def __init__(self, directory):
+        self.d = os.path.join(directory, "gateway")
+        os.mkdir(self.d)
+        os.chmod(self.d, 0o755)
+        self.running = []
+
+    def __enter__(self):
+        self.certificates()
+        with open(f"{self.d}/big", "wb") as f:
+            f.truncate(64 << 20)
+        with open(f"{self.d}/nginx.conf", "w") as f:
+            f.write(NGINX.format(d=self.d, plain=PLAIN, tls=TLS, user="root" if os.geteuid() == 0 else "nobody"))
+        self.peers = {"nginx": self.start(TLS, "nginx", "-c", f"{self.d}/nginx.conf")}
+        self.peers["squid"] = shutil.which("squid") and self.squid()
+        self.peers["mitmproxy"] = shutil.which("mitmdump") and self.start(MITM, "mitmdump", "-q", "--ssl-insecure", "--listen-host", "127.0.0.1", "-p", str(MITM),
+                                                                          "--set", f"confdir={self.d}/mitm")
+        return self
+
+    def __exit__(self, *unused):
+        for p in self.running:
+            p.terminate()
+            p.wait()
+
+    def start(self, port, *cmd):
+        p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.running.append(p)
+        return wait_for(port, p)
+
+    def certificates(self):
+        d, key = self.d, ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+        sh("openssl", "req", "-x509", *key, "-keyout", f"{d}/ca.key", "-out", f"{d}/ca.pem", "-subj", "/CN=bench CA")
+        sh("openssl", "req", "-new", *key[:-2], "-keyout", f"{d}/key.pem", "-out", f"{d}/csr.pem", "-subj", "/CN=server")
+        with open(f"{d}/ext", "w") as f:
+            f.write(f"subjectAltName=DNS:{HOST}\n")
+        sh("openssl", "x509", "-req", "-in", f"{d}/csr.pem", "-CA", f"{d}/ca.pem", "-CAkey", f"{d}/ca.key", "-CAcreateserial", "-days", "2", "-out", f"{d}/cert.pem",
+           "-extfile", f"{d}/ext")
+        with open(f"{d}/ca-both.pem", "w") as f:
+            f.write(open(f"{d}/ca.pem").read() + open(f"{d}/ca.key").read())
+        with open(f"{d}/hosts", "w") as f:
+            f.write(f"127.0.0.1 localhost {HOST}\n")
+
+    def squid(self):
+        with open(f"{self.d}/squid.conf", "w") as f:
+            f.write(SQUID_CONF.format(d=self.d, port=SQUID))
+        sh("/usr/lib/squid/security_file_certgen", "-c", "-s", f"{self.d}/certs.db", "-M", "16MB")
+        if os.geteuid() == 0:
+            sh("chown", "-R", "proxy", self.d)
+        return self.start(SQUID, "squid", "-N", "-f", f"{self.d}/squid.conf")
+
+
+def rules(place, directory):
+    """The user's rules: the server by name; its TLS port is looked into."""
+    folder = os.path.join(place.home, ".config", "bawn")
+    os.makedirs(folder, exist_ok=True)
+    private = {"action": "allow", "host": HOST, "allow_private": True}
+    with open(os.path.join(folder, "network.json"), "w") as f:
+        json.dump({"rules": [{**private, "id": "plain", "ports": [PLAIN]}, {**private, "id": "tls", "ports": [TLS], "inspect": True}]}, f)
+    for path in (os.path.dirname(folder), folder, os.path.join(folder, "network.json")):
+        place.own(path)
+    shutil.copy(os.path.join(directory, "ca.pem"), os.path.join(place.directory, "ca.pem"))
+
+
+def load(stage, place, direct, *options):
+    """One run of the client; direct: on the host, else inside."""
+    host = "127.0.0.1" if direct else HOST
+    port = TLS if "-s" in options else PLAIN
+    path = "/big" if "big" in options else "/"
+    command = [stage.load, *(o for o in options if o != "big"), host, str(port), path]
+    if not direct:
+        command = [stage.bawn, "run", "--", *command]
+    arguments = place.popen_as()
+    arguments["env"] = {**arguments["env"], "SSL_CERT_FILE": os.path.join(place.directory, "ca.pem")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **arguments)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-300:]}")
+    out = json.loads(done.stdout)
+    if out["errors"]:
+        raise RuntimeError(f"{out['errors']} errors: {' '.join(command)}")
+    return out
+
+
+def through(stage, place, port, *options):
+    command = [stage.load, "-x", f"127.0.0.1:{port}", *(o for o in options if o != "big"), "127.0.0.1", str(TLS), "/big" if "big" in options else "/"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **place.popen_as())
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-300:]}")
+    return json.loads(done.stdout)
+
+
+MEASURES = {"requests": lambda r: r["requests"] / r["seconds"], "bulk": lambda r: r["bytes"] / r["seconds"] / 1e6,
+            "first": lambda r: r["seconds"] * 1e3, "new": lambda r: r["seconds"] / r["requests"] * 1e6}
+
+
+def cases(servers, ms):
+    """name, what is measured, contenders: name -> how"""
+    plain, fresh, bulk, tls = ("-c", "16", "-t", ms), ("-n", "-t", ms), ("-t", ms, "big"), ("-c", "16", "-t", ms, "-s")
+    tls_bulk = ("-t", ms, "-s", "big")
+    both = {"direct": True, "bawn": False}
+    proxies = {name: port for name, port in (("squid", SQUID), ("mitmproxy", MITM)) if servers.peers.get(name)}
+    yield "pass-through, requests/s, 16 connections", "requests", both, plain
+    yield "pass-through, new connection, us", "new", both, fresh
+    yield "pass-through, bulk, MB/s", "bulk", both, bulk
+    yield "looked into (TLS), requests/s, 16 connections", "requests", {**both, **proxies}, tls
+    proxies.pop("mitmproxy", None)  # half a minute for what the others do in a tenth of a second
+    yield "looked into (TLS), bulk, MB/s", "bulk", {**both, **proxies}, tls_bulk
+    yield "first connection of a sandbox, ms (gate started, name looked up)", "first", {"bawn": False}, ("-1",)
+
+
+def measure(stage, place, effort, say):
+    try:
+        return measure_all(stage, place, effort, say)
+    except (RuntimeError, OSError, subprocess.SubprocessError) as e:
+        return {"failed": str(e)}
+
+
+def measure_all(stage, place, effort, say):
+    found = {}
+    with Servers(place.directory) as servers:
+        if not servers.peers["nginx"]:
+            return {"failed": "nginx is not there"}
+        rules(place, servers.d)
+        for name, kind, contenders, options in cases(servers, str(effort.gateway_ms)):
+            say(f"as {place.name}: {name}")
+            found[name] = {c: [] for c in contenders}
+            for _ in range(effort.gateway_rounds):
+                for contender, how in contenders.items():
+                    one = load(stage, place, how, *options) if isinstance(how, bool) else through(stage, place, how, *options)
+                    found[name][contender].append(MEASURES[kind](one))
+    return {name: {c: {"median": statistics.median(v), "samples": v} for c, v in values.items()} for name, values in found.items()}

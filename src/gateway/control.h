@@ -1,0 +1,22 @@
+/* The gate's end of the socket to its supervisor (gatemsg.h). What is sent through it is in gate.h. */
+#pragma once
+
+#include "gateway/gate.h"
+
+enum {
+    CONTROL_QUEUE_MAX = 4096,  /* messages that wait for the supervisor */
+    CONTROL_QUEUE_FULL = 2048, /* no connection is accepted above this */
+    CONTROL_DELAY_MS = 10,     /* for what nobody waits for: each message of its own would wake the supervisor */
+    CONTROL_STUCK_MS = 10000,  /* a supervisor that takes nothing for so long is gone */
+    ASKS_MAX = 256
+};
+
+/* Takes fd. */
+int control_new(struct gate *g, int fd, struct control **ret, struct err *err);
+void control_free(struct control *c);
+/* Waits for the first message, which is the configuration. */
+int control_wait_config(struct control *c, struct gate_config *ret, struct err *err);
+/* From now on messages are handled by the loop. */
+int control_start(struct control *c);
+void control_flush(struct control *c);
+bool control_is_full(const struct control *c);

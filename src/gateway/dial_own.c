@@ -1,0 +1,97 @@
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gateway/dial.h"
+#include "gateway/dial_priv.h"
+#include "os/fd.h"
+
+enum { OWN_CACHE_MS = 1000 };
+
+socklen_t sockaddr_make(const struct addr *a, uint16_t port, struct sockaddr_storage *ret) {
+    memset(ret, 0, sizeof *ret);
+    if (a->len == 4) {
+        struct sockaddr_in *in = (struct sockaddr_in *)ret;
+
+        in->sin_family = AF_INET;
+        in->sin_port = htons(port);
+        memcpy(&in->sin_addr, a->b, 4);
+        return sizeof *in;
+    }
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+
+    in6->sin6_family = AF_INET6;
+    in6->sin6_port = htons(port);
+    memcpy(&in6->sin6_addr, a->b, 16);
+    return sizeof *in6;
+}
+
+bool sockaddr_read(const struct sockaddr_storage *from, struct addr *ret, uint16_t *ret_port) {
+    if (from->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+
+        *ret = (struct addr){.len = 4};
+        memcpy(ret->b, &in->sin_addr, 4);
+        *ret_port = ntohs(in->sin_port);
+        return true;
+    }
+    if (from->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+
+        *ret = (struct addr){.len = 16};
+        memcpy(ret->b, &in6->sin6_addr, 16);
+        *ret_port = ntohs(in6->sin6_port);
+        return true;
+    }
+    return false;
+}
+
+/* A datagram socket that is connected to one of the machine's own addresses gets that address itself; nothing is sent by it. Asking the
+ * kernel each time, not listing interfaces once: addresses come and go, and netlink is not in the jail. */
+static bool is_own(const struct addr *a) {
+    CLEANUP(closep) int fd = socket(a->len == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_storage to, mine;
+    socklen_t len = sockaddr_make(a, 9, &to), mine_len = sizeof mine;
+    struct addr source;
+    uint16_t port;
+
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, len) < 0 || getsockname(fd, (struct sockaddr *)&mine, &mine_len) < 0)
+        return false; /* no route: it cannot be dialled either */
+    return sockaddr_read(&mine, &source, &port) && addr_eq(&source, a);
+}
+
+/* Inspected connections ask for each request. */
+static bool is_own_cached(struct gate *g, const struct addr *a) {
+    struct own_addr *slot = &g->own[(a->b[a->len - 1] ^ a->b[a->len - 2]) % GATE_OWN_CACHE];
+    uint64_t now = uv_now(&g->loop);
+
+    if (slot->until_ms <= now || !addr_eq(&slot->addr, a))
+        *slot = (struct own_addr){.addr = *a, .own = is_own(a), .until_ms = now + OWN_CACHE_MS};
+    return slot->own;
+}
+
+static size_t find_own(struct gate *g, const struct addr *a, struct addr own[static 1 + ADDR_INNER_MAX]) {
+    struct addr tried[1 + ADDR_INNER_MAX] = {addr_unmapped(a)};
+    size_t n = 1 + addr_inner(&tried[0], &tried[1]), found = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (addr_classify(&tried[i], NULL, 0).class != ADDR_LOOPBACK && is_own_cached(g, &tried[i]))
+            own[found++] = tried[i];
+    return found;
+}
+
+void gate_judge(struct gate *g, const struct policy_request *req, struct policy_verdict *ret) {
+    const struct addr *address = req->host->kind != HOST_NAME ? &req->host->addr : req->address;
+    struct addr own[1 + ADDR_INNER_MAX];
+    size_t n = address ? find_own(g, address, own) : 0;
+    struct policy_request closed;
+    struct host nowhere;
+
+    if ((n || g->policy.n_own) && policy_set_own(&g->policy, own, n, NULL) < 0) { /* no memory: judged as what is never dialled */
+        host_from_addr(&(struct addr){.len = 4}, &nowhere);
+        closed = (struct policy_request){.host = &nowhere, .port = req->port};
+        req = &closed;
+    }
+    policy_judge(&g->policy, req, ret);
+}

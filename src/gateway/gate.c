@@ -1,0 +1,196 @@
+#include "gateway/gate.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "gateway/ask.h"
+#include "gateway/control.h"
+#include "gateway/dnsd.h"
+#include "gateway/flow.h"
+#include "gateway/relay.h"
+#include "gateway/resolve.h"
+#include "gateway/tls.h"
+#include "gateway/watch.h"
+#include "gateway/why.h"
+#include "os/fd.h"
+
+enum { FILES_RESERVED = 2 * RELAY_PIPES_MAX + 128, FILES_PER_FLOW = 3, FLOWS_MIN = 64 };
+
+uint64_t gate_now_s(const struct gate *g) {
+    return uv_now(&g->loop) / 1000;
+}
+
+/* A second socket for each address that is tried; more than two at once are rare. */
+static uint32_t flows_max(const struct gate *g, uint32_t wanted) {
+    size_t room = g->files > FILES_RESERVED ? (g->files - FILES_RESERVED) / FILES_PER_FLOW : 0;
+    size_t most = MIN_OF(wanted ? wanted : (size_t)GATE_FLOWS_DEFAULT, room);
+
+    return (uint32_t)MAX_OF(most, (size_t)FLOWS_MIN);
+}
+
+static int policy_make(const struct gate_config *c, struct policy *ret, struct err *err) {
+    struct policy p;
+    int r;
+
+    if (c->mode >= NET_MODES)
+        return err_set(err, -EBADMSG, "there is no network mode %u", c->mode);
+    r = policy_init(&p, (enum net_mode)c->mode, c->can_ask, err);
+    for (size_t i = 0; r == 0 && i < c->n_layers; i++) {
+        const struct gate_layer *l = &c->layers[i];
+        CLEANUP(rules_done) struct rules rules = {0};
+
+        r = l->kind < LAYERS ? rules_read(l->name, l->text, strlen(l->text), &rules, err)
+                             : err_set(err, -EBADMSG, "there is no layer %u", l->kind);
+        if (r == 0)
+            policy_set_layer(&p, (enum policy_layer_kind)l->kind, &rules, l->narrow_only);
+        else
+            policy_done(&p);
+    }
+    if (r == 0)
+        *ret = p;
+    return r;
+}
+
+/* Whatever points into the old rules has to let go of them first. */
+static void policy_replace(struct gate *g, struct policy *p, struct gate_config *config) {
+    flows_forget_rules(g);
+    policy_done(&g->policy);
+    g->policy = *p;
+    gate_config_done(&g->config);
+    g->config = TAKE(*config, (struct gate_config){0});
+    g->config.max_flows = flows_max(g, g->config.max_flows);
+}
+
+int gate_reload(struct gate *g, struct gate_config *config, struct err *err) {
+    struct policy p;
+    int r = policy_make(config, &p, err);
+
+    if (r == 0) {
+        r = resolver_set(g->resolver, config->resolv_conf, config->hosts, err);
+        if (r < 0)
+            policy_done(&p);
+    }
+    if (r < 0) {
+        gate_config_done(config);
+        return r;
+    }
+    policy_replace(g, &p, config);
+    flows_judge_again(g);
+    listeners_resume(g);
+    return 0;
+}
+
+static int first_config(struct gate *g, struct err *err) {
+    struct gate_config config = {0};
+    struct policy p;
+    int r = control_wait_config(g->control, &config, err);
+
+    if (r < 0)
+        return r;
+    r = policy_make(&config, &p, err);
+    if (r < 0) {
+        gate_send(g, &(struct gate_msg){.type = GATE_MSG_READY, .value = r});
+        control_flush(g->control);
+        gate_config_done(&config);
+        return r;
+    }
+    policy_replace(g, &p, &config);
+    return 0;
+}
+
+static int make_parts(struct gate *g, struct gate_born *born, struct err *err) {
+    size_t n_trust = 0;
+    int r = hub_new(&g->loop, &g->hub, err);
+
+    r = r < 0 ? r : pipes_new(&g->pipes, err);
+    if (r == 0 && (why_new(&g->why) < 0 || names_new(&g->names) < 0))
+        r = err_oom(err);
+    r = r < 0 ? r : control_new(g, TAKE_FD(born->control), &g->control, err);
+    r = r < 0 ? r : first_config(g, err);
+    r = r < 0 ? r : resolver_new(&g->loop, g->config.resolv_conf, g->config.hosts, &g->resolver, err);
+    r = r < 0 ? r : dnsd_new(g, TAKE_FD(born->udp[0]), TAKE_FD(born->udp[1]), &g->dnsd, err);
+    while (n_trust < GATE_TRUST_MAX && born->trust[n_trust] >= 0)
+        n_trust++;
+    if (r < 0)
+        return r;
+    r = tls_new(g, born->trust, n_trust, &g->tls, err);
+    for (size_t i = 0; i < n_trust; i++)
+        born->trust[i] = -1;
+    return r;
+}
+
+static int add_listeners(struct gate *g, struct gate_born *born, struct err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(born->tcp); i++)
+        if (born->tcp[i] >= 0)
+            r = listener_add(g, TAKE_FD(born->tcp[i]), -1, err);
+    for (size_t i = 0; r == 0 && i < g->config.n_publish; i++)
+        if (born->publish[i] >= 0)
+            r = listener_add(g, TAKE_FD(born->publish[i]), (int)i, err);
+    return r;
+}
+
+static void born_close(struct gate_born *born) {
+    closep(&born->control);
+    for (size_t i = 0; i < ARRAY_LEN(born->tcp); i++) {
+        closep(&born->tcp[i]);
+        closep(&born->udp[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(born->publish); i++)
+        closep(&born->publish[i]);
+    for (size_t i = 0; i < ARRAY_LEN(born->trust); i++)
+        closep(&born->trust[i]);
+}
+
+int gate_init(struct gate *g, struct gate_born *born, struct err *err) {
+    int r;
+
+    *g = (struct gate){.files = born->files};
+    signal(SIGPIPE, SIG_IGN); /* splice into a closed socket has no flag against it */
+    r = uv_loop_init(&g->loop);
+    if (r < 0) {
+        born_close(born);
+        return err_sys(err, r, "make the gate's loop");
+    }
+    r = make_parts(g, born, err);
+    r = r < 0 ? r : add_listeners(g, born, err);
+    born_close(born);
+    if (r < 0)
+        return r;
+    r = control_start(g->control);
+    if (r < 0)
+        return err_sys(err, r, "listen to the supervisor");
+    gate_send(g, &(struct gate_msg){.type = GATE_MSG_READY, .value = (int32_t)g->config.generation});
+    return 0;
+}
+
+int gate_serve(struct gate *g) {
+    uv_run(&g->loop, UV_RUN_DEFAULT);
+    control_flush(g->control);
+    return g->status;
+}
+
+void gate_stop(struct gate *g, int status) {
+    g->status = status;
+    uv_stop(&g->loop);
+}
+
+void gate_done(struct gate *g) {
+    flows_close_all(g);
+    listeners_free(g);
+    ask_drop_all(g);
+    dnsd_free(g->dnsd);
+    tls_free(g->tls);
+    resolver_free(g->resolver);
+    control_flush(g->control);
+    control_free(TAKE_PTR(g->control));
+    names_free(g->names);
+    why_free(TAKE_PTR(g->why));
+    hub_free(g->hub);
+    uv_run(&g->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&g->loop);
+    pipes_free(g->pipes);
+    policy_done(&g->policy);
+    gate_config_done(&g->config);
+}

@@ -1,0 +1,107 @@
+/*
+ * bawn-gate: one per sandbox, started at its first connection, jailed (lock.h).
+ *
+ * Theory of operation. The listeners were made inside the sandbox's network namespace, where every address is local; connections that
+ * are accepted from them carry their original destination as their own address (getsockname). For each one (struct flow, flow.c):
+ *
+ *     destination -> host    the name to which DNS handed the address out (names.h), else the address itself
+ *     first bytes            peeked (MSG_PEEK, SO_RCVLOWAT against spinning), never read before it is known who reads them
+ *     verdict                policy_judge() on host and port; ask: the flow waits for the supervisor
+ *     lookup                 resolve.h; every address is judged, the first allowed one is dialled (and no other one is ever)
+ *     relay                  spliced (relay.h), SNI = name checked on the way; or looked into (inspect.h)
+ *
+ * A refusal is answered in the protocol spoken (refuse.h). One thread, one loop (libuv), no file, no child.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "gateway/config.h"
+#include "gateway/names.h"
+#include "policy/verdict.h"
+
+struct resolver;
+struct dnsd;
+struct tls;
+struct flow;
+struct control;
+struct hub;
+struct pipes;
+struct why;
+struct listener;
+struct ask;
+
+/* Whether an address is this machine's own, as it was a moment ago. */
+struct own_addr {
+    struct addr addr;
+    bool own;
+    uint64_t until_ms;
+};
+
+enum {
+    GATE_OWN_CACHE = 64,
+    GATE_FLOWS_DEFAULT = 4096,
+    GATE_LISTENERS_MAX = 2 + GATE_PUBLISH_MAX,
+    GATE_TRUST_MAX = 4 /* bundles of the host's trusted certificates */
+};
+
+struct gate {
+    uv_loop_t loop;
+    struct gate_config config;
+    struct policy policy;
+    struct names *names;
+    struct resolver *resolver;
+    struct dnsd *dnsd;
+    struct tls *tls;
+    struct control *control; /* NULL: nobody listens (unit tests of single parts) */
+    struct flow *flows;      /* list */
+    size_t n_flows;
+    uint64_t next_flow;
+    struct hub *hub;                                /* watch.h */
+    struct pipes *pipes;                            /* relay.h */
+    struct why *why;                                /* the last refusals; may be NULL as control may */
+    struct listener *listeners[GATE_LISTENERS_MAX]; /* flow.h */
+    size_t n_listeners;
+    struct ask *asks; /* list; ask.h */
+    size_t n_asks;
+    uint32_t next_ask;
+    struct own_addr own[GATE_OWN_CACHE]; /* dial_own.c */
+    size_t files;
+    int status; /* what gate_serve() returns */
+};
+
+/* The descriptors that a gate is born with (gatemsg.h); -1: not there. gate_init() takes them all, also on failure. */
+struct gate_born {
+    int control, tcp[2], udp[2];
+    int publish[GATE_PUBLISH_MAX];
+    int trust[GATE_TRUST_MAX];
+    size_t files; /* how many descriptors it may have */
+};
+
+/* Waits for the first configuration and puts it into force. */
+int gate_init(struct gate *g, struct gate_born *born, struct err *err);
+int gate_serve(struct gate *g); /* until the supervisor says stop or is gone */
+void gate_done(struct gate *g);
+
+/* Another configuration: new verdict on every open connection. On failure the old one stays. */
+int gate_reload(struct gate *g, struct gate_config *config /* taken */, struct err *err);
+void gate_stop(struct gate *g, int status);
+
+uint64_t gate_now_s(const struct gate *g); /* CLOCK_MONOTONIC, as the loop has it */
+
+/* control.c: the socket to the supervisor. No message is lost: they wait (bounded), then nothing is accepted, then the gate waits. */
+void gate_send(struct gate *g, const struct gate_msg *m);
+/* Fills a message from a verdict; host as text. A refusal is also kept for http://bawn.internal/why. */
+void gate_event(struct gate *g, enum gate_event_kind kind, uint64_t flow, const char *host, uint16_t port,
+                const struct policy_verdict *v);
+/* The same in two steps, for those who have more to say. Refusals have to be given to why_note() then. */
+void gate_event_fill(struct gate_msg *m, enum gate_event_kind kind, uint64_t flow, const char *host, uint16_t port,
+                     const struct policy_verdict *v);
+/* Something that is no verdict. */
+void gate_trouble(struct gate *g, uint64_t flow, const char *host, uint16_t port, const char *text);
+
+/* Asks the supervisor's human. fn is called once, never before this returns: GATE_DENY after config.ask_timeout_ms. NULL: too many. */
+typedef void ask_fn(void *arg, enum gate_answer answer);
+struct ask *gate_ask(struct gate *g, const struct gate_msg *question, ask_fn *fn, void *arg);
+void gate_ask_cancel(struct ask *a);

@@ -1,0 +1,37 @@
+#include "proto/gatemsg.h"
+
+#include <errno.h>
+
+/* Printable to its end, and nothing behind its end. */
+static bool make_plain(char *s, size_t size) {
+    size_t len = strnlen(s, size);
+
+    if (len == size)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (s[i] < 0x20 || s[i] > 0x7e)
+            s[i] = '?';
+    memset(s + len, 0, size - len);
+    return true;
+}
+
+int gatemsg_sane(struct gate_msg *m) {
+    const struct {
+        char *s;
+        size_t size;
+    } texts[] = {
+        {m->host, sizeof m->host},       {m->address, sizeof m->address}, {m->rule, sizeof m->rule}, {m->layer, sizeof m->layer},
+        {m->pattern, sizeof m->pattern}, {m->method, sizeof m->method},   {m->path, sizeof m->path},
+    };
+
+    if (m->type < GATE_MSG_CONFIG || m->type >= GATE_MSG_TYPES || m->kind >= GATE_EVENT_KINDS)
+        return -EBADMSG;
+    if (m->action >= GATE_ACTIONS || m->code >= GATE_CODES || m->port > UINT16_MAX || m->status > GATE_STATUS_MAX)
+        return -EBADMSG;
+    if (m->type == GATE_MSG_ANSWER && (m->value < GATE_DENY || m->value >= GATE_ANSWERS))
+        return -EBADMSG;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (!make_plain(texts[i].s, texts[i].size))
+            return -EBADMSG;
+    return 0;
+}

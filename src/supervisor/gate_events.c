@@ -1,0 +1,140 @@
+/* What a running gate says, and what is done about it. Nothing of it is believed beyond its form (gatemsg_sane()). */
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/sock.h"
+#include "proto/initmsg.h"
+#include "supervisor/asker.h"
+#include "supervisor/gate_priv.h"
+
+static const char *const kind_names[GATE_EVENT_KINDS] = {
+    [GATE_EVENT_LOOKUP] = "lookup", [GATE_EVENT_CONNECTION] = "connection", [GATE_EVENT_REQUEST] = "request",
+    [GATE_EVENT_END] = "end",       [GATE_EVENT_TROUBLE] = "trouble",
+};
+
+static int on_ready(struct gatekeeper *g, const struct gate_msg *m) {
+    if (m->value >= 0) {
+        g->ready = true;
+        return 0;
+    }
+    if (!g->finishing)
+        log_line("network: bawn-gate refused its rules: %s", m->host);
+    return g->ready ? 0 : -EPROTO; /* without any it is of no use; with the old ones it goes on */
+}
+
+static void on_event(struct gatekeeper *g, const struct gate_msg *m) {
+    netcount_add(&g->count, m);
+    g->flows += m->kind == GATE_EVENT_END;
+    if (g->log)
+        netlog_add(g->log, kind_names[m->kind], m);
+}
+
+static int on_ask(struct gatekeeper *g, const struct gate_msg *m) {
+    if (!g->opts.asker || g->finishing)
+        return gate_link_send(&g->link, GATE_MSG_ANSWER, m->id, GATE_DENY, -1);
+    asker_ask(g->opts.asker, m);
+    return 0;
+}
+
+/* One for each gate: one that asks again has been taken over, or has lost it, and gets none. */
+static int on_want_broker(struct gatekeeper *g) {
+    CLEANUP(closep) int sock = -1;
+    struct err err = {0};
+    int pid = -1, r = -ENOENT;
+
+    if (g->opts.ca && g->opts.ca->path && g->broker < 0 && !g->finishing)
+        r = castock_broker(g->opts.ca, &sock, &pid, &err);
+    if (r >= 0)
+        g->broker = pid;
+    else if (!g->broker_refused && err.msg[0])
+        log_err(&err);
+    g->broker_refused |= r < 0;
+    return gate_link_send(&g->link, GATE_MSG_BROKER, 0, 0, TAKE_FD(sock));
+}
+
+/* bawn-init may be stuck, or not itself any more: it is not waited for. */
+static int ask_init(const struct gatekeeper *g, const struct gate_msg *m) {
+    struct init_msg msg = {.type = INIT_MSG_INSIDE, .value = (int32_t)m->port, .extra = (int32_t)m->id};
+    struct pollfd p = {.fd = g->opts.init_control, .events = POLLOUT};
+
+    if (!published_has(&g->published, m->port))
+        return -EACCES;
+    if (g->finishing || p.fd < 0 || poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
+        return -EAGAIN;
+    return sock_send(p.fd, &msg, sizeof msg, NULL, 0);
+}
+
+static int on_want_inside(struct gatekeeper *g, const struct gate_msg *m) {
+    int r = ask_init(g, m);
+
+    return r < 0 ? gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, -r, -1) : 0;
+}
+
+int gate_event_take(struct gatekeeper *g, const struct gate_msg *m) {
+    switch ((enum gate_msg_type)m->type) {
+    case GATE_MSG_READY:
+        return on_ready(g, m);
+    case GATE_MSG_EVENT:
+        on_event(g, m);
+        return 0;
+    case GATE_MSG_ASK:
+        return on_ask(g, m);
+    case GATE_MSG_CANCEL:
+        if (g->opts.asker)
+            asker_cancel(g->opts.asker, m->id);
+        return 0;
+    case GATE_MSG_WANT_BROKER:
+        return on_want_broker(g);
+    case GATE_MSG_WANT_INSIDE:
+        return on_want_inside(g, m);
+    case GATE_MSG_CONFIG:
+    case GATE_MSG_ANSWER:
+    case GATE_MSG_BROKER:
+    case GATE_MSG_INSIDE:
+    case GATE_MSG_STOP:
+    case GATE_MSG_TYPES:
+        break;
+    }
+    return -EBADMSG;
+}
+
+/* Answers of people ------------------------------------------------------------------------------------------------ */
+
+void gate_answer_rule(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer) {
+    CLEANUP(buf_done) struct buf rule = BUF_INIT(8 * 1024);
+    char id[RULE_ID_MAX + 1];
+    struct err err = {0};
+    int r = gate_rules_for(question, &rule);
+
+    if (r < 0) {
+        log_line("network: no rule can say exactly what was asked for, so it is allowed only once");
+        return;
+    }
+    if (answer == GATE_ALLOW_ALWAYS) {
+        r = gate_rules_add_always(&g->rules, buf_str(&rule), &err);
+        if (r < 0) {
+            err_ctx(&err, r, "network: allowed for this run only");
+            log_err(&err);
+        }
+    }
+    /* Also if it is in the file now: what this run was allowed stays allowed. */
+    r = gate_rules_add_session(&g->rules, buf_str(&rule), id, &err);
+    if (r < 0)
+        log_err(&err);
+    gate_rules_reload(&g->rules);
+    gate_send_config(g);
+}
+
+void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer) {
+    struct gate_msg m = *question;
+
+    m.action = answer == GATE_DENY ? RULE_DENY : RULE_ALLOW;
+    m.code = answer == GATE_DENY ? POLICY_DENIED_UNANSWERED : POLICY_ALLOWED;
+    if (g->log)
+        netlog_add(g->log, asker_answer_names[answer], &m);
+}

@@ -1,0 +1,43 @@
+/* The gatekeeper's insides, for gate*.c. */
+#pragma once
+
+#include "supervisor/control.h"
+#include "supervisor/gate.h"
+#include "supervisor/gate_link.h"
+#include "supervisor/gate_rules.h"
+#include "supervisor/netcount.h"
+#include "supervisor/netlog.h"
+
+struct gatekeeper {
+    struct gate_opts opts; /* listeners, named and published are owned */
+    struct published published;
+    struct gate_rules rules;
+    struct netlog *log; /* NULL: none */
+    struct netcount count;
+    struct control_server *control; /* from the first start of a gate on; NULL: none */
+    bool control_failed;
+
+    pid_t pid; /* of the gate; -1: none */
+    struct gate_link link;
+    int messages;   /* its stderr */
+    bool ready;     /* the gate has said so */
+    bool finishing; /* only what goes to the log is still looked at */
+    uint64_t started_ms;
+    uint64_t retry_ms; /* a new gate not before then; 0: at once */
+    unsigned delay_ms; /* the next time */
+    bool told;         /* that a gate ended badly */
+    uint64_t flows;    /* seen so far */
+
+    pid_t broker;        /* -1: none */
+    bool broker_refused; /* told */
+};
+
+/* gate_events.c: one message of the gate. Negative: it does not keep to the protocol. */
+int gate_event_take(struct gatekeeper *g, const struct gate_msg *m);
+/* A human's answer that is to be remembered: as a rule; and every one in the log. */
+void gate_answer_rule(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
+void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
+/* gate_commands.c: a request over the control socket (control_fn). */
+void gate_command(void *arg, const json_t *request, struct buf *answer);
+/* gate.c: the rules have changed. */
+void gate_send_config(struct gatekeeper *g);

@@ -1,0 +1,28 @@
+/* Starting bawn-gate: born with the descriptors of proto/gatemsg.h and nothing else of ours. */
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "proto/gatemsg.h"
+
+struct err;
+
+enum {
+    GATE_NAMED_MAX = 12,
+    GATE_FD_NAMED = GATE_FD_PUBLISH + GATE_PUBLISH_MAX, /* TCP listeners of single ports, where not every port can be had */
+    GATE_FDS_MAX = GATE_FD_NAMED + GATE_NAMED_MAX
+};
+
+struct gate_spawn {
+    const char *program;   /* NULL: bawn-gate beside us (engine_helper()); for tests */
+    int fds[GATE_FDS_MAX]; /* what becomes descriptor i, borrowed; -1: /dev/null. The first three and CONTROL are not looked at */
+    size_t n_fds;
+};
+
+struct gate_child {
+    pid_t pid;
+    int sock;     /* our end of the control socket */
+    int messages; /* what it writes to stderr; non-blocking on both ends */
+};
+int gate_spawn(const struct gate_spawn *s, struct gate_child *ret, struct err *err);

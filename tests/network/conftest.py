@@ -1,0 +1,253 @@
+"""The network tests run in a small world of their own, so that no packet can leave the machine whatever a bug does.
+
+    outer namespace                       internet namespace
+      bawn runs here                        world.py serves on some public and private addresses
+      172.31.0.1, 11.255.0.1  --- veth ---  default route of the outer one
+      own /etc/resolv.conf and trust store (mounted over, in a mount namespace of its own)
+
+    def test_something(net):              runs twice: as root and as an ordinary user
+        net.names["ok.example.com"] = ["11.0.0.10"]
+        r = net.sandbox("curl", "-s", "http://ok.example.com/", allow=["ok.example.com"])
+        assert net.requests() == [...]
+
+net.sandbox(*cmd, allow=[], deny=[], options=[])  bawn run with these rules; the exit status, out and err come back
+net.outside(*cmd)     the same command in the outer namespace, without a sandbox
+net.hits(), net.requests(), net.queries()    what reached the internet; net.forget() empties them
+net.server(*cmd)      a real server, started in the internet namespace, ended with the test
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import world  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HERE = pathlib.Path(__file__).resolve().parent
+
+NAMES = {
+    "ok.example.com": ["11.0.0.10"],
+    "other.example.com": ["11.0.0.11"],
+    "six.example.com": ["2a00:11::10"],
+    "both.example.com": ["11.0.0.10", "2a00:11::10"],
+    "evil.example.net": ["11.0.0.11"],
+    "private.example.com": ["10.0.0.5"],
+    "loop.example.com": ["127.0.0.1"],
+    "metadata.example.com": ["169.254.169.254"],
+    "mixed.example.com": ["10.0.0.5", "11.0.0.10"],
+}
+
+
+def sh(*cmd, **kw):
+    return subprocess.run(cmd, check=True, stdout=subprocess.PIPE, **kw).stdout
+
+
+def into(pid, *cmd, mount=False):
+    return ["nsenter", f"--net=/proc/{pid}/ns/net", *([f"--mount=/proc/{pid}/ns/mnt"] if mount else []), "--", *cmd]
+
+
+class World:
+    """The two namespaces and the servers; one per worker."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.made = []
+        self.ca()
+        self.inet = self.namespace("-n")
+        self.outer = self.namespace("-n", "-m")
+        self.cable()
+        self.outer_files()
+        (folder / "names.json").write_text(json.dumps(NAMES))
+        self.forget()
+        self.serve()
+
+    def namespace(self, *flags):
+        """A process that keeps new namespaces alive; returns its pid. Ends with us: its standard input is our pipe."""
+        p = subprocess.Popen(["unshare", *flags, "sh", "-c", "ip link set lo up && echo up && exec cat"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+        assert p.stdout.readline() == b"up\n"
+        self.made.append(p)
+        return p.pid
+
+    def cable(self):
+        sh(*into(self.outer, "ip", "link", "add", "up0", "type", "veth", "peer", "name", "down0", "netns", str(self.inet)))
+        for pid, lines in ((self.outer, ("addr add 172.31.0.1/30 dev up0", "addr add 11.255.0.1/32 dev up0", "addr add fd99::1/64 dev up0 nodad",
+                                         "link set up0 up", "route add default via 172.31.0.2", "-6 route add default via fd99::2",
+                                         "addr add 11.255.0.2/32 dev lo")),
+                           (self.inet, ("addr add 172.31.0.2/30 dev down0", "addr add fd99::2/64 dev down0 nodad", "link set down0 up",
+                                        "route add 11.255.0.0/24 via 172.31.0.1",
+                                        *(f"addr add {a}/32 dev lo" if ":" not in a else f"addr add {a}/128 dev lo nodad" for a in world.ADDRESSES + [world.DNS])))):
+            for line in lines:
+                sh(*into(pid, "ip", *line.split()))
+
+    def ca(self):
+        f = self.folder
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
+        sh("openssl", "req", "-x509", *key, "-keyout", f / "ca.key", "-out", f / "ca.pem", "-subj", "/CN=Test Internet CA", stderr=subprocess.DEVNULL)
+        self.certificate("cert", "key", "DNS:*.example.com,DNS:example.com,DNS:*.example.net,IP:11.0.0.10,DNS:*.example.org")
+
+    def certificate(self, cert, key, names, signer="ca"):
+        """Writes cert.pem and key.pem for these names; signer None: self-signed."""
+        f = self.folder
+        ext = f / f"{cert}.ext"
+        ext.write_text(f"subjectAltName={names}\n")
+        sh("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f / f"{key}.pem",
+           "-out", f / f"{cert}.csr", "-subj", "/CN=server", stderr=subprocess.DEVNULL)
+        sign = ["-CA", f / f"{signer}.pem", "-CAkey", f / f"{signer}.key", "-CAcreateserial"] if signer else ["-signkey", f / f"{key}.pem"]
+        sh("openssl", "x509", "-req", "-in", f / f"{cert}.csr", *sign, "-days", "30", "-out", f / f"{cert}.pem", "-extfile", ext,
+           stderr=subprocess.DEVNULL)
+
+    def outer_files(self):
+        f = self.folder
+        (f / "resolv.conf").write_text("nameserver 11.0.0.53\n")
+        bundle = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
+        (f / "bundle.crt").write_bytes(bundle.read_bytes() + (f / "ca.pem").read_bytes())
+        for source, target in ((f / "resolv.conf", pathlib.Path("/etc/resolv.conf").resolve()), (f / "bundle.crt", bundle)):
+            sh(*into(self.outer, "mount", "--bind", source, target, mount=True))
+
+    def serve(self):
+        p = subprocess.Popen(into(self.inet, sys.executable, HERE / "world.py", self.folder), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert p.stdout.readline() == b"ready\n"
+        self.made.append(p)
+
+    def forget(self):
+        for name in ("queries.txt", "hits.jsonl"):
+            (self.folder / name).write_text("")
+
+    def end(self):
+        for p in reversed(self.made):
+            p.kill()
+            p.wait()
+
+
+@pytest.fixture(scope="session")
+def inter_net():
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="bawn-net.", dir="/var/tmp"))
+    folder.chmod(0o755)
+    w = World(folder)
+    yield w
+    w.end()
+    shutil.rmtree(folder)
+
+
+class Net:
+    def __init__(self, world, runner):
+        self.world, self.runner = world, runner
+        self.names = dict(NAMES)
+        self.servers = []
+        self.save_names()
+        world.forget()
+
+    def save_names(self):
+        new = self.world.folder / "names.new"
+        new.write_text(json.dumps(self.names))
+        new.rename(self.world.folder / "names.json")
+
+    def enter(self, *cmd):
+        """The command line that runs cmd as the runner's user in the outer namespaces. Working folder and environment are kept."""
+        user = self.runner.user
+        become = [] if self.runner.is_root else ["setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups"]
+        return into(self.world.outer, "sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", str(self.runner.workspace), *become, *map(os.fspath, cmd),
+                    mount=True)
+
+    def popen(self, *cmd, env=None, **kw):
+        kw.setdefault("start_new_session", True)
+        return subprocess.Popen(self.enter(*cmd), env=self.runner.environ(env), **kw)
+
+    def outside(self, *cmd, input=None, env=None):
+        done = subprocess.run(self.enter(*cmd), env=self.runner.environ(env), input=input, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300,
+                              **({} if input is not None else {"stdin": subprocess.DEVNULL}))
+        return Done(cmd, done)
+
+    def bawn(self, *args, **kw):
+        return self.outside(self.runner.path, *args, **kw)
+
+    def command(self, *cmd, allow=(), deny=(), options=()):
+        self.save_names()
+        rules = [word for host in allow for word in ("--allow", host)] + [word for host in deny for word in ("--deny", host)]
+        return [self.runner.path, "run", *rules, *options, "--", *cmd]
+
+    def sandbox(self, *cmd, input=None, env=None, **rules):
+        done = self.outside(*self.command(*cmd, **rules), input=input, env=env)
+        assert done.rc not in (64, 125), f"Bawn failed, so nothing was tried:{done!r}"
+        return done
+
+    def python(self, script, **rules):
+        """Runs a Python script inside; the proxy variables are not set, so that it speaks to the network itself."""
+        return self.sandbox("env", "-u", "http_proxy", "-u", "https_proxy", "-u", "all_proxy", "-u", "HTTP_PROXY", "-u", "HTTPS_PROXY", "-u",
+                            "ALL_PROXY", "/usr/bin/python3", "-c", script, **rules)
+
+    def rules(self, *rules, **more):
+        """Writes the user's network.json."""
+        folder = self.runner.home / ".config" / "bawn"
+        for part in (self.runner.home / ".config", folder):
+            if not part.exists():
+                self.runner.mkdir(part, 0o700)
+        path = folder / "network.json"
+        path.write_text(json.dumps({"rules": list(rules), **more}))
+        self.runner.own(path)
+        return path
+
+    def log(self):
+        """The verdicts that were logged."""
+        path = self.runner.home / ".local" / "state" / "bawn" / "log" / "network.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def server(self, *cmd, ready=None, **kw):
+        """A server in the internet namespace; ready: (address, port) that must accept before this returns."""
+        p = subprocess.Popen(into(self.world.inet, *map(os.fspath, cmd)), stdin=subprocess.DEVNULL, start_new_session=True, **kw)
+        self.servers.append(p)
+        while ready and subprocess.run(into(self.world.inet, "sh", "-c", f"exec 3<>/dev/tcp/{ready[0]}/{ready[1]}".join(["bash -c '", "'"])),
+                                       stderr=subprocess.DEVNULL).returncode:
+            assert p.poll() is None, f"{cmd} ended"
+            time.sleep(0.05)
+        return p
+
+    def hits(self, **want):
+        lines = [json.loads(line) for line in (self.world.folder / "hits.jsonl").read_text().splitlines()]
+        return [h for h in lines if all(h.get(k) == v for k, v in want.items())]
+
+    def requests(self):
+        return [h["line"] for h in self.hits(kind="request")]
+
+    def queries(self):
+        return (self.world.folder / "queries.txt").read_text().splitlines()
+
+    def forget(self):
+        self.world.forget()
+
+    def end(self):
+        for p in self.servers:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+
+
+class Done:
+    def __init__(self, cmd, done):
+        self.cmd, self.rc, self.out, self.err = cmd, done.returncode, done.stdout, done.stderr
+
+    def json(self):
+        return json.loads(self.out)
+
+    def __repr__(self):
+        return f"\n$ {' '.join(map(str, self.cmd))}\nexit {self.rc}\nstdout: {self.out[-4000:]!r}\nstderr: {self.err[-4000:]!r}"
+
+
+@pytest.fixture
+def net(inter_net, runner):
+    n = Net(inter_net, runner)
+    yield n
+    n.end()

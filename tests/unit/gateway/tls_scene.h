@@ -1,0 +1,204 @@
+/*
+ * A gate with a loop and nothing else, a broker in the same loop that signs whatever it is asked for, and certificates for servers.
+ * What the gate sends to its supervisor ends here.
+ */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "gateway/gate.h"
+#include "gateway/stream.h"
+#include "gateway/tls.h"
+#include "gateway/tls_priv.h"
+#include "os/fd.h"
+#include "os/sock.h"
+#include "proto/brokermsg.h"
+
+enum { HANG = 60000 }; /* turns of the loop: only so that a hang ends as a failure */
+
+struct scene {
+    struct gate gate; /* first: gate_send() finds the scene by it */
+    EVP_PKEY *ca_key, *key;
+    X509 *ca;
+    int broker;
+    uv_poll_t broker_poll;
+    unsigned wanted; /* WANT_BROKER messages */
+    unsigned asked;  /* requests that the broker got */
+    bool silent;     /* the broker does not answer */
+    int status;      /* of its answers */
+};
+
+struct paper {
+    const char *name, *alt; /* common name; subjectAltName as OpenSSL writes it, NULL: none */
+    long from_s, to_s;      /* from now */
+    bool is_ca;
+};
+
+void gate_send(struct gate *g, const struct gate_msg *m) {
+    struct scene *s = (struct scene *)g;
+
+    if (m->type == GATE_MSG_WANT_BROKER)
+        s->wanted++;
+}
+
+static void add_extension(X509 *cert, X509 *issuer, int nid, const char *value) {
+    X509_EXTENSION *e;
+    X509V3_CTX ctx;
+
+    X509V3_set_ctx(&ctx, issuer ? issuer : cert, cert, NULL, NULL, 0);
+    e = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
+    assert_non_null(e);
+    assert_int_equal(X509_add_ext(cert, e, -1), 1);
+    X509_EXTENSION_free(e);
+}
+
+static X509 *sign(const struct paper *paper, EVP_PKEY *key, X509 *issuer, EVP_PKEY *issuer_key) {
+    X509 *cert = X509_new();
+    X509_NAME *name = X509_get_subject_name(cert);
+
+    X509_set_version(cert, X509_VERSION_3);
+    ASN1_INTEGER_set(X509_get_serialNumber(cert), 1 + rand());
+    X509_gmtime_adj(X509_getm_notBefore(cert), paper->from_s);
+    X509_gmtime_adj(X509_getm_notAfter(cert), paper->to_s);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const uint8_t *)paper->name, -1, -1, 0);
+    X509_set_issuer_name(cert, issuer ? X509_get_subject_name(issuer) : name);
+    X509_set_pubkey(cert, key);
+    add_extension(cert, issuer, NID_subject_key_identifier, "hash");
+    add_extension(cert, issuer, NID_authority_key_identifier, "keyid");
+    if (paper->is_ca)
+        add_extension(cert, issuer, NID_basic_constraints, "critical,CA:TRUE");
+    if (paper->alt)
+        add_extension(cert, issuer, NID_subject_alt_name, paper->alt);
+    assert_true(X509_sign(cert, issuer_key, EVP_sha256()) > 0);
+    return cert;
+}
+
+static X509 *sign_host(struct scene *s, const char *alt, EVP_PKEY *key) {
+    struct paper paper = {.name = "leaf", .alt = alt, .from_s = -3600, .to_s = 86400};
+
+    return sign(&paper, key, s->ca, s->ca_key);
+}
+
+static int bundle(X509 *cert) {
+    int fd = memfd_create("trust", MFD_CLOEXEC);
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *pem;
+    long len;
+
+    assert_int_equal(PEM_write_bio_X509(bio, cert), 1);
+    len = BIO_get_mem_data(bio, &pem);
+    assert_int_equal(fd_write_all(fd, "# a comment\n", 12), 0);
+    assert_int_equal(fd_write_all(fd, pem, (size_t)len), 0);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    BIO_free(bio);
+    return fd;
+}
+
+static struct scene *scene_new(void) {
+    struct scene *s = calloc(1, sizeof *s);
+    struct paper root = {.name = "root", .from_s = -3600, .to_s = 86400, .is_ca = true};
+    int trust;
+
+    assert_int_equal(uv_loop_init(&s->gate.loop), 0);
+    s->broker = -1;
+    s->ca_key = EVP_EC_gen("P-256");
+    s->key = EVP_EC_gen("P-256");
+    s->ca = sign(&root, s->ca_key, NULL, s->ca_key);
+    trust = bundle(s->ca);
+    assert_int_equal(tls_new(&s->gate, &trust, 1, &s->gate.tls, NULL), 0);
+    return s;
+}
+
+static void scene_turn(struct scene *s) {
+    uv_run(&s->gate.loop, UV_RUN_NOWAIT);
+}
+
+static void answer(struct scene *s, const struct broker_request *req) {
+    struct broker_answer a = {.id = req->id, .status = s->status};
+    const uint8_t *p = req->data;
+    uint8_t *out = a.data;
+    EVP_PKEY *key = d2i_PUBKEY(NULL, &p, (long)req->len);
+    char alt[BROKER_HOST_MAX + 8];
+    X509 *cert;
+
+    assert_non_null(key);
+    snprintf(alt, sizeof alt, "%s:%s", strspn(req->host, "0123456789.") == strlen(req->host) ? "IP" : "DNS", req->host);
+    cert = sign_host(s, alt, key);
+    a.len = (uint32_t)i2d_X509(cert, &out);
+    assert_int_equal(sock_send(s->broker, &a, sizeof a, NULL, 0), 0);
+    X509_free(cert);
+    EVP_PKEY_free(key);
+}
+
+static void on_request(uv_poll_t *poll, int status UNUSED, int events UNUSED) {
+    struct scene *s = poll->data;
+    struct broker_request req;
+    long n = sock_recv(s->broker, &req, sizeof req, NULL, NULL);
+
+    if (n <= 0) {
+        uv_poll_stop(poll);
+        return;
+    }
+    assert_int_equal(n, sizeof req);
+    assert_int_equal(req.type, BROKER_LEAF);
+    s->asked++;
+    if (!s->silent)
+        answer(s, &req);
+}
+
+static void scene_broker(struct scene *s) {
+    int pair[2];
+
+    assert_int_equal(sock_pair(pair), 0);
+    s->broker = pair[1];
+    uv_poll_init(&s->gate.loop, &s->broker_poll, s->broker);
+    s->broker_poll.data = s;
+    uv_poll_start(&s->broker_poll, UV_READABLE, on_request);
+    tls_broker(s->gate.tls, pair[0]);
+}
+
+static void scene_drop_broker(struct scene *s) {
+    if (s->broker < 0)
+        return;
+    uv_close((uv_handle_t *)&s->broker_poll, NULL);
+    scene_turn(s);
+    closep(&s->broker);
+}
+
+/* A handle that somebody forgot keeps the loop from closing. */
+static void scene_free(struct scene *s) {
+    scene_drop_broker(s);
+    tls_free(s->gate.tls);
+    for (int i = 0; i < 10; i++)
+        scene_turn(s);
+    assert_int_equal(uv_loop_close(&s->gate.loop), 0);
+    X509_free(s->ca);
+    EVP_PKEY_free(s->ca_key);
+    EVP_PKEY_free(s->key);
+    free(s);
+}
+
+static struct host host_of(const char *text) {
+    struct host h;
+
+    assert_int_equal(host_parse(text, strlen(text), &h, NULL), 0);
+    return h;
+}
+
+UNUSED static void socket_pair(int ret[static 2]) {
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret), 0);
+}
