@@ -118,6 +118,12 @@ def rules(place, directory):
     for path in (os.path.dirname(folder), folder, os.path.join(folder, "network.json")):
         place.own(path)
     shutil.copy(os.path.join(directory, "ca.pem"), os.path.join(place.directory, "ca.pem"))
+    os.chmod(os.path.join(place.directory, "ca.pem"), 0o644)
+
+
+def prepare(stage, place, servers):
+    shutil.copy(stage.load, os.path.join(place.workspace, "load"))
+    rules(place, servers.d)
 
 
 def load(stage, place, direct, *options):
@@ -125,7 +131,7 @@ def load(stage, place, direct, *options):
     host = "127.0.0.1" if direct else HOST
     port = TLS if "-s" in options else PLAIN
     path = "/big" if "big" in options else "/"
-    command = [stage.load, *(o for o in options if o != "big"), host, str(port), path]
+    command = [os.path.join(place.workspace, "load"), *(o for o in options if o != "big"), host, str(port), path]
     if not direct:
         command = [stage.bawn, "run", "--", *command]
     arguments = place.popen_as()
@@ -178,7 +184,7 @@ def measure_all(stage, place, effort, say):
     with Servers(place.directory) as servers:
         if not servers.peers["nginx"]:
             return {"failed": "nginx is not there"}
-        rules(place, servers.d)
+        prepare(stage, place, servers)
         for name, kind, contenders, options in cases(servers, str(effort.gateway_ms)):
             say(f"as {place.name}: {name}")
             found[name] = {c: [] for c in contenders}

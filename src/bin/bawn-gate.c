@@ -1,7 +1,7 @@
 /*
- * bawn-gate: the only way from a sandbox to the network. Started by the supervisor with exactly the descriptors of proto/gatemsg.h; theory of
- * operation in gateway/gate.h. It locks itself in before it reads the first byte of anybody. Exit status: 0 when the supervisor ended
- * it or is gone, 125 with one line on stderr.
+ * bawn-gate: the only way from a sandbox to the network. Started by the supervisor with exactly the descriptors of
+ * proto/gatemsg.h; theory of operation in gateway/gate.h. It locks itself in before it reads the first byte of anybody. Exit
+ * status: 0 when the supervisor ended it or is gone, 125 with one line on stderr.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,17 +9,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "broker/trust.h"
 #include "gateway/gate.h"
 #include "gateway/lock.h"
 #include "os/fd.h"
-
-/* Where distributions keep what the host trusts; the first that exists is it. */
-static const char *const bundles[] = {
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-};
 
 static int born_socket(int fd) {
     struct stat st;
@@ -35,13 +28,18 @@ static void find_born(struct gate_born *born) {
     born->udp[1] = born_socket(GATE_FD_UDP6);
     for (int i = 0; i < GATE_PUBLISH_MAX; i++)
         born->publish[i] = born_socket(GATE_FD_PUBLISH + i);
+    for (int i = 0; i < GATE_NAMED_MAX; i++)
+        born->named[i] = born_socket(GATE_FD_NAMED + i);
     for (size_t i = 0; i < GATE_TRUST_MAX; i++)
         born->trust[i] = -1;
 }
 
 static void open_trust(struct gate_born *born) {
-    for (size_t i = 0; i < ARRAY_LEN(bundles) && born->trust[0] < 0; i++)
-        born->trust[0] = open(bundles[i], O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct trust_source source;
+
+    trust_find(getenv("SSL_CERT_FILE"), &source);
+    if (source.bundle[0])
+        born->trust[0] = open(source.bundle, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 }
 
 static int serve(struct err *err) {
@@ -52,7 +50,7 @@ static int serve(struct err *err) {
     find_born(&born);
     if (born.control < 0)
         return err_usage(err, "bawn-gate is started by bawn, when a sandbox first uses the network");
-    r = fd_close_from(GATE_FD_PUBLISH + GATE_PUBLISH_MAX);
+    r = fd_close_from(GATE_FDS_MAX);
     if (r < 0)
         return err_sys(err, r, "close inherited descriptors");
     open_trust(&born);

@@ -86,7 +86,7 @@ static int run_sandboxed(const struct run_args *a, const struct host_facts *fact
                               .no_tty = a->no_tty,
                               .want_usage = a->json,
                               .closed = {closed[0], closed[1], closed[2]}};
-    struct run_result result;
+    CLEANUP(run_result_done) struct run_result result = {0};
     int r;
 
     if (s->image && s->origin[SETTING_IMAGE] && str_starts(s->origin[SETTING_IMAGE], "flag"))

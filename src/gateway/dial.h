@@ -1,9 +1,9 @@
 /*
- * From a judged name to a connected socket: lookup, verdict on each address, then the allowed ones in turn, each getting a head start of
- * DIAL_STAGGER_MS (RFC 8305, simplified). An address that was not judged is never dialled.
+ * From a judged name to a connected socket: lookup, verdict on each address, then the allowed ones in turn, each getting a
+ * head start of DIAL_STAGGER_MS (RFC 8305, simplified). An address that was not judged is never dialled.
  *
- * Where the host has a proxy (http_proxy, https_proxy, no_proxy) that is dialled instead, and asked to CONNECT. The name then is looked up by
- * the proxy: where it leads cannot be checked. Addresses that a client names are judged as ever.
+ * Where the host has a proxy (http_proxy, https_proxy, no_proxy) that is dialled instead, and asked to CONNECT. The name then
+ * is looked up by the proxy: where it leads cannot be checked. Addresses that a client names are judged as ever.
  */
 #pragma once
 

@@ -47,8 +47,8 @@ bool sockaddr_read(const struct sockaddr_storage *from, struct addr *ret, uint16
     return false;
 }
 
-/* A datagram socket that is connected to one of the machine's own addresses gets that address itself; nothing is sent by it. Asking the
- * kernel each time, not listing interfaces once: addresses come and go, and netlink is not in the jail. */
+/* A datagram socket that is connected to one of the machine's own addresses gets that address itself; nothing is sent by it.
+ * Asking the kernel each time, not listing interfaces once: addresses come and go, and netlink is not in the jail. */
 static bool is_own(const struct addr *a) {
     CLEANUP(closep) int fd = socket(a->len == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_storage to, mine;
@@ -88,7 +88,7 @@ void gate_judge(struct gate *g, const struct policy_request *req, struct policy_
     struct policy_request closed;
     struct host nowhere;
 
-    if ((n || g->policy.n_own) && policy_set_own(&g->policy, own, n, NULL) < 0) { /* no memory: judged as what is never dialled */
+    if ((n || g->policy.n_own) && policy_set_own(&g->policy, own, n, NULL) < 0) { /* no memory: as what is never dialled */
         host_from_addr(&(struct addr){.len = 4}, &nowhere);
         closed = (struct policy_request){.host = &nowhere, .port = req->port};
         req = &closed;

@@ -1,7 +1,7 @@
 /*
- * The explicit way in, for clients that insist on a proxy: HTTP CONNECT, HTTP with absolute URIs, and SOCKS5, all on the loopback port
- * that HTTP_PROXY and the like name. It only says where to; everything else is as for any other flow. Requests are peeked, and taken
- * exactly: what follows them is the client's conversation.
+ * The explicit way in, for clients that insist on a proxy: HTTP CONNECT, HTTP with absolute URIs, and SOCKS5, all on the
+ * loopback port that HTTP_PROXY and the like name. It only says where to; everything else is as for any other flow. Requests
+ * are peeked, and taken exactly: what follows them is the client's conversation.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -199,7 +199,7 @@ void entry_refuse(struct flow *f, const struct policy_verdict *v) {
 
     if (f->entry == ENTRY_SOCKS) {
         flow_last_word(f, reply,
-                       socks_reply_write(v->code == POLICY_NO_ADDRESS ? SOCKS_HOST_UNREACHABLE : SOCKS_NOT_ALLOWED, reply));
+                       socks_reply_write(v->code >= POLICY_NO_ADDRESS ? SOCKS_HOST_UNREACHABLE : SOCKS_NOT_ALLOWED, reply));
         return;
     }
     n = f->entry == ENTRY_URI ? flow_peek(f, data) : 0;

@@ -1,6 +1,6 @@
 /*
- * Connections of the sandbox, from accept to end: see gate.h for what happens to them. This is what the rest of the gate may call;
- * flow_priv.h is shared by the files of the flows.
+ * Connections of the sandbox, from accept to end: see gate.h for what happens to them. This is what the rest of the gate may
+ * call; flow_priv.h is shared by the files of the flows.
  */
 #pragma once
 

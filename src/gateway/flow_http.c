@@ -12,7 +12,8 @@ struct flow_request {
     struct gate_msg msg;
 };
 
-static void event_fill(struct flow *f, const char *method, const char *path, const struct policy_verdict *v, struct gate_msg *m) {
+static void request_fill(struct flow *f, const char *method, const char *path, const struct policy_verdict *v,
+                         struct gate_msg *m) {
     char address[ADDR_TEXT_SIZE];
 
     gate_event_fill(m, GATE_EVENT_REQUEST, f->id, f->host.text, f->port, v);
@@ -24,7 +25,7 @@ static void event_fill(struct flow *f, const char *method, const char *path, con
 static void report_denied(struct flow *f, const char *method, const char *path, const struct policy_verdict *v, int status) {
     struct gate_msg m;
 
-    event_fill(f, method, path, v, &m);
+    request_fill(f, method, path, v, &m);
     m.action = RULE_DENY;
     m.status = (uint32_t)status;
     gate_send(f->gate, &m);
@@ -56,7 +57,7 @@ static struct flow_request *request_add(struct flow *f, const struct httpx_reque
     q->flow = f;
     q->id = req->id;
     q->max_body = v->max_body;
-    event_fill(f, req->method, req->path.text, v, &q->msg);
+    request_fill(f, req->method, req->path.text, v, &q->msg);
     q->next = f->requests;
     f->requests = q;
     return q;

@@ -90,12 +90,20 @@ static const char *const troubles[] = {
     [INSPECT_CLIENT_GONE] = NULL,
     [INSPECT_SERVER_GONE] = NULL,
     [INSPECT_NOT_TRUSTED] = "the server's certificate is not trusted",
-    [INSPECT_NO_LEAF] = "no certificate could be made for the host",
+    [INSPECT_NO_LEAF] = NULL, /* a refusal of ours */
     [INSPECT_HANDSHAKE] = "a TLS handshake failed",
     [INSPECT_PROTOCOL] = "not HTTP as it has to be",
     [INSPECT_TIMEOUT] = NULL,
 };
 static_assert(ARRAY_LEN(troubles) == INSPECT_TIMEOUT + 1, "each way to end has its entry");
+
+static void refused_to_look(struct flow *f) {
+    struct policy_verdict v;
+
+    policy_refuse(POLICY_CANNOT_LOOK, f->host.text, NULL, &v);
+    why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, &v);
+    gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
+}
 
 static void inspect_over(void *arg, enum inspect_end how, uint64_t sent, uint64_t received) {
     struct flow *f = arg;
@@ -106,6 +114,8 @@ static void inspect_over(void *arg, enum inspect_end how, uint64_t sent, uint64_
         snprintf(text, sizeof text, "%s%s%s", troubles[how], why && *why ? ": " : "", why ? why : "");
         gate_trouble(f->gate, f->id, f->host.text, f->port, text);
     }
+    if (how == INSPECT_NO_LEAF)
+        refused_to_look(f);
     flow_http_done(f);
     flow_end_event(f, sent, received);
     flow_free(f);
@@ -170,7 +180,7 @@ void flow_join(struct flow *f) {
 
 static void dial_failed(struct flow *f, const char *text) {
     gate_trouble(f->gate, f->id, f->host.text, f->port, text);
-    flow_deny_code(f, POLICY_NO_ADDRESS, text);
+    flow_deny_code(f, POLICY_UNREACHABLE, text);
     if (f->denied)
         why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, f->denied);
     f->reported = true;

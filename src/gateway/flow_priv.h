@@ -4,9 +4,9 @@
  *     accept -> [ENTRY] -> judged -> [ASK] -> [FIRST] -> DIAL -> [FIRST] -> RELAY or INSPECT -> end
  *                             \-> REFUSE -> LINGER -> end
  *
- * FIRST, the look at the client's first bytes, comes before the dial, or after it where the client waits for our word that it is
- * connected (ENTRY). Each state has at most one handler for the client's socket and one deadline. Functions that may free the flow
- * are the last thing their callers do with it.
+ * FIRST, the look at the client's first bytes, comes before the dial, or after it where the client waits for our word that it
+ * is connected (ENTRY). Each state has at most one handler for the client's socket and one deadline. Functions that may free
+ * the flow are the last thing their callers do with it.
  */
 #pragma once
 
@@ -91,7 +91,8 @@ struct flow {
 /* flow.c */
 void flow_free(struct flow *f);  /* closes both sockets as they are */
 void flow_abort(struct flow *f); /* by a reset, so that nobody takes it for an end */
-int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms); /* one handler, one deadline */
+/* One handler, one deadline. */
+int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms);
 void flow_unwatch(struct flow *f);
 /* How many bytes can be peeked (0: the end), or -errno; buf has FLOW_PEEK_MAX bytes. */
 long flow_peek(struct flow *f, uint8_t *buf);

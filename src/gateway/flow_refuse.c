@@ -91,7 +91,7 @@ static void refuse_ready(void *arg, uint32_t events) {
         refuse_http(f, data, (size_t)n);
         return;
     case SNIFF_TLS:
-        if (f->denied->code == POLICY_NO_ADDRESS)
+        if (f->denied->code == POLICY_NO_ADDRESS || f->denied->code == POLICY_UNREACHABLE)
             flow_abort(f); /* nobody forbade it: as if the server were not there */
         else
             refuse_tls(f);

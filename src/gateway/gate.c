@@ -125,6 +125,9 @@ static int add_listeners(struct gate *g, struct gate_born *born, struct err *err
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(born->tcp); i++)
         if (born->tcp[i] >= 0)
             r = listener_add(g, TAKE_FD(born->tcp[i]), -1, err);
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(born->named); i++)
+        if (born->named[i] >= 0)
+            r = listener_add(g, TAKE_FD(born->named[i]), -1, err);
     for (size_t i = 0; r == 0 && i < g->config.n_publish; i++)
         if (born->publish[i] >= 0)
             r = listener_add(g, TAKE_FD(born->publish[i]), (int)i, err);
@@ -139,6 +142,8 @@ static void born_close(struct gate_born *born) {
     }
     for (size_t i = 0; i < ARRAY_LEN(born->publish); i++)
         closep(&born->publish[i]);
+    for (size_t i = 0; i < ARRAY_LEN(born->named); i++)
+        closep(&born->named[i]);
     for (size_t i = 0; i < ARRAY_LEN(born->trust); i++)
         closep(&born->trust[i]);
 }

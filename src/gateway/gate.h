@@ -1,8 +1,9 @@
 /*
  * bawn-gate: one per sandbox, started at its first connection, jailed (lock.h).
  *
- * Theory of operation. The listeners were made inside the sandbox's network namespace, where every address is local; connections that
- * are accepted from them carry their original destination as their own address (getsockname). For each one (struct flow, flow.c):
+ * Theory of operation. The listeners were made inside the sandbox's network namespace, where every address is local;
+ * connections that are accepted from them carry their original destination as their own address (getsockname). For each one
+ * (struct flow, flow.c):
  *
  *     destination -> host    the name to which DNS handed the address out (names.h), else the address itself
  *     first bytes            peeked (MSG_PEEK, SO_RCVLOWAT against spinning), never read before it is known who reads them
@@ -42,7 +43,7 @@ struct own_addr {
 enum {
     GATE_OWN_CACHE = 64,
     GATE_FLOWS_DEFAULT = 4096,
-    GATE_LISTENERS_MAX = 2 + GATE_PUBLISH_MAX,
+    GATE_LISTENERS_MAX = 2 + GATE_PUBLISH_MAX + GATE_NAMED_MAX,
     GATE_TRUST_MAX = 4 /* bundles of the host's trusted certificates */
 };
 
@@ -75,6 +76,7 @@ struct gate {
 struct gate_born {
     int control, tcp[2], udp[2];
     int publish[GATE_PUBLISH_MAX];
+    int named[GATE_NAMED_MAX];
     int trust[GATE_TRUST_MAX];
     size_t files; /* how many descriptors it may have */
 };
@@ -90,7 +92,8 @@ void gate_stop(struct gate *g, int status);
 
 uint64_t gate_now_s(const struct gate *g); /* CLOCK_MONOTONIC, as the loop has it */
 
-/* control.c: the socket to the supervisor. No message is lost: they wait (bounded), then nothing is accepted, then the gate waits. */
+/* control.c: the socket to the supervisor. No message is lost: they wait (bounded), then nothing is accepted, then the gate
+ * waits. */
 void gate_send(struct gate *g, const struct gate_msg *m);
 /* Fills a message from a verdict; host as text. A refusal is also kept for http://bawn.internal/why. */
 void gate_event(struct gate *g, enum gate_event_kind kind, uint64_t flow, const char *host, uint16_t port,
@@ -101,7 +104,8 @@ void gate_event_fill(struct gate_msg *m, enum gate_event_kind kind, uint64_t flo
 /* Something that is no verdict. */
 void gate_trouble(struct gate *g, uint64_t flow, const char *host, uint16_t port, const char *text);
 
-/* Asks the supervisor's human. fn is called once, never before this returns: GATE_DENY after config.ask_timeout_ms. NULL: too many. */
+/* Asks the supervisor's human. fn is called once, never before this returns: GATE_DENY after config.ask_timeout_ms. NULL: too
+ * many. */
 typedef void ask_fn(void *arg, enum gate_answer answer);
 struct ask *gate_ask(struct gate *g, const struct gate_msg *question, ask_fn *fn, void *arg);
 void gate_ask_cancel(struct ask *a);

@@ -110,8 +110,8 @@ int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect 
         return r;
     }
     inspect_enter(i, opts->tls ? STATE_HELLO : STATE_OPEN);
-    i->turning = true;
-    uv_idle_start(&i->turn, on_turn); /* the first bytes may be here already, but end() must not be called before this returns */
+    i->turning = true; /* the first bytes may be here already, but end() must not be called before this returns */
+    uv_idle_start(&i->turn, on_turn);
     *ret = i;
     return 0;
 }

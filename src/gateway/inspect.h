@@ -1,7 +1,7 @@
 /*
- * A connection that is looked into: two streams (plain or TLS), and HTTP between them (httpx.h). For TLS the server's side is opened
- * first: its certificate is verified against the host's trust store for the name, then the client gets a leaf of the sandbox's own CA
- * with the application protocol (h2, http/1.1) that the server chose, so that both sides speak the same.
+ * A connection that is looked into: two streams (plain or TLS), and HTTP between them (httpx.h). For TLS the server's side is
+ * opened first: its certificate is verified against the host's trust store for the name, then the client gets a leaf of the
+ * sandbox's own CA with the application protocol (h2, http/1.1) that the server chose, so that both sides speak the same.
  */
 #pragma once
 
@@ -22,16 +22,18 @@ enum inspect_end {
 };
 
 struct inspect_opts {
-    int client, server; /* non-blocking sockets, connected; taken, also on failure. Nothing was read from client (only peeked) */
+    int client, server; /* non-blocking, connected; taken, also on failure. Nothing was read from client (only peeked) */
     const struct host *host;
     uint16_t port;
     bool tls;
     struct httpx_opts http; /* kind is chosen here if tls; else HTTPX_H1 */
     void *arg;
-    void (*end)(void *arg, enum inspect_end how, uint64_t sent, uint64_t received); /* once; inspect_free() may be called in it */
+    /* Once, never before inspect_new() returns; the sockets are closed. inspect_free() may be called in it, or later. */
+    void (*end)(void *arg, enum inspect_end how, uint64_t sent, uint64_t received);
 };
 
 int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect **ret, struct err *err);
 const char *inspect_why(const struct inspect *i);
 void inspect_decide(struct inspect *i, uint32_t id, const struct policy_verdict *v);
-void inspect_free(struct inspect *i); /* at once; end() is not called */
+/* At once; end() is not called. Also from a hook or from end(). The memory goes when the loop has closed the handles. */
+void inspect_free(struct inspect *i);

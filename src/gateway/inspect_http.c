@@ -5,11 +5,7 @@
 
 /* Requests that nobody can serve are answered with the reason instead. */
 static void refuse_request(struct inspect *i, struct policy_verdict *ret) {
-    policy_refuse(POLICY_NO_ADDRESS, i->host.text, NULL, ret);
-    snprintf(ret->reason, sizeof ret->reason, "%s is allowed, but cannot be used: %s.", i->host.text, i->why);
-    snprintf(ret->hint, sizeof ret->hint,
-             "The connection to the server was made outside the sandbox, where its certificate is checked "
-             "against the host's trust store. Options of the client do not change that.");
+    policy_refuse(POLICY_NOT_TRUSTED, i->host.text, i->why, ret);
 }
 
 static enum httpx_answer on_judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
@@ -55,8 +51,8 @@ int inspect_open(struct inspect *i, enum httpx_kind kind) {
 }
 
 /*
- * A server that vanishes within an answer has not ended it. The client must notice, too, even where only the end of the connection says
- * how long a body is: no close_notify, or a reset.
+ * A server that vanishes within an answer has not ended it. The client must notice, too, even where only the end of the
+ * connection says how long a body is: no close_notify, or a reset.
  */
 static void cut_client(struct inspect *i) {
     struct inspect_side *client = inspect_client(i);

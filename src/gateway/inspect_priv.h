@@ -1,14 +1,14 @@
 /*
- * Inside of an inspected connection. One of the states below; inspect_run() makes all steps that are possible, then says to the loop
- * which events and how much time are wanted. Nothing else starts or stops a poll or a timer.
+ * Inside of an inspected connection. One of the states below; inspect_run() makes all steps that are possible, then says to
+ * the loop which events and how much time are wanted. Nothing else starts or stops a poll or a timer.
  *
  *     HELLO   the ClientHello is peeked for its protocols         (TLS only, as all up to CLIENT)
  *     SERVER  handshake with the server; the leaf is asked for meanwhile
  *     LEAF    waits for it
  *     CLIENT  handshake with the client
  *     OPEN    HTTP
- *     DRAIN   everything was said; what the client still sends is thrown away for a moment, because closing a socket with unread bytes
- *             makes the kernel send a reset that can overtake our last answer
+ *     DRAIN   everything was said; what the client still sends is thrown away for a moment, because closing a socket with
+ *             unread bytes makes the kernel send a reset that can overtake our last answer
  *     ENDED   end() was called, or inspect_free()
  *
  * If the server's side fails, the client's is opened all the same, and every request is answered with the reason (`trouble`).
@@ -26,8 +26,8 @@
 
 enum {
     INSPECT_HANDSHAKE_MS = 30 * 1000,
-    INSPECT_IDLE_MS = 60 * 1000,      /* between requests, and for the head of one: not prolonged by single bytes (slow loris) */
-    INSPECT_BUSY_MS = 60 * 60 * 1000, /* within a request without a byte in either direction: Server-Sent Events, long answers */
+    INSPECT_IDLE_MS = 60 * 1000,      /* between requests, and for the head of one: single bytes do not prolong it */
+    INSPECT_BUSY_MS = 60 * 60 * 1000, /* within a request, without a byte in either direction: Server-Sent Events */
     INSPECT_DRAIN_MS = 5 * 1000,
     INSPECT_CHUNK = 64 * 1024,
     INSPECT_ROUNDS = 8 /* chunks in each direction before other connections have their turn */

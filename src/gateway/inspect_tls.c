@@ -60,8 +60,8 @@ static void start(struct inspect *i, const struct tls_hello *hello) {
 }
 
 /*
- * Whoever called us has seen a whole ClientHello in most cases. In the others SO_RCVLOWAT keeps the loop from spinning: it wakes up
- * for more bytes than these, or because no more will come.
+ * Whoever called us has seen a whole ClientHello in most cases. In the others SO_RCVLOWAT keeps the loop from spinning: it
+ * wakes up for more bytes than these, or because no more will come.
  */
 static void wait_for_more(struct inspect *i, size_t n) {
     int low = (int)n + 1;

@@ -3,8 +3,8 @@
  *
  *     tls_leaf_get()  ->  leaf WANTED  ->  SENT to the broker  ->  READY or FAILED  ->  fn of everyone who waits
  *
- * The broker's socket is asked for when it is first needed, and again after it was lost: whoever waited then fails, whoever comes later
- * asks again. fn is only ever called from the loop (`soon`, a timer of 0 ms).
+ * The broker's socket is asked for when it is first needed, and again after it was lost: whoever waited then fails, whoever
+ * comes later asks again. fn is only ever called from the loop (`soon`, a timer of 0 ms).
  */
 #include <errno.h>
 #include <fcntl.h>

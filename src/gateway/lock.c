@@ -170,8 +170,8 @@ static int become(uint32_t id) {
     return 0;
 }
 
-/* Root's files and root's processes are none of its business. In a user namespace with one id there is no other one to take: then the
- * capabilities go, and outside it never was root. */
+/* Root's files and root's processes are none of its business. In a user namespace with one id there is no other one to take:
+ * then the capabilities go, and outside it never was root. */
 static int drop_ids(struct err *err) {
     int r;
 

@@ -15,6 +15,6 @@ struct proxy {
 int proxy_choose(const struct gate_config *c, const struct host *host, bool plain_http, struct proxy *ret, struct err *err);
 /* "CONNECT ..." with all its headers. */
 void proxy_request(const struct proxy *p, const struct host *host, uint16_t port, struct buf *b);
-/* The answer's head, peeked: its length, once it is whole and says yes. 0: more has to come. -EPROTO, -EACCES: *ret_status is the
- * proxy's (0: not HTTP). */
+/* The answer's head, peeked: its length, once it is whole and says yes. 0: more has to come. -EPROTO, -EACCES: *ret_status is
+ * the proxy's (0: not HTTP). */
 long proxy_answer(const uint8_t *data, size_t len, int *ret_status);

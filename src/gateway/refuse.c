@@ -22,6 +22,9 @@ static const int statuses[POLICY_CODES] = {
     [POLICY_NOT_TLS] = 400,
     [POLICY_NOT_HTTP] = 400,
     [POLICY_NO_ADDRESS] = 502,
+    [POLICY_UNREACHABLE] = 502,
+    [POLICY_NOT_TRUSTED] = 502,
+    [POLICY_CANNOT_LOOK] = 502,
 };
 
 static const struct {

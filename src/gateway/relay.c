@@ -144,8 +144,8 @@ static void carry_end(struct half *h) {
     h->done = true;
 }
 
-/* 0, or what broke the relay. Stops when a read was short: more will be reported by the loop, a read that finds nothing costs as much
- * as one that does. */
+/* 0, or what broke the relay. Stops when a read was short: more will be reported by the loop, a read that finds nothing costs
+ * as much as one that does. */
 static int pump(struct half *h) {
     size_t moved = 0;
     ssize_t n = write_pending(h);
@@ -215,12 +215,12 @@ static void side_ready(struct relay *r, int side, uint32_t events) {
         out->held = false;
         result = pump(out);
     }
-    if (result == 0)
-        result = set_interest(r);
-    if (result < 0)
-        relay_finish(r, RELAY_RESET);
-    else if (in->done && out->done)
+    if (result == 0 && in->done && out->done) {
         relay_finish(r, RELAY_DONE);
+        return;
+    }
+    if (result < 0 || set_interest(r) < 0)
+        relay_finish(r, RELAY_RESET);
 }
 
 static void client_ready(void *arg, uint32_t events) {

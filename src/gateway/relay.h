@@ -1,9 +1,10 @@
 /*
- * Bytes from one socket to another and back, until both have said all. What comes in small pieces is copied through one buffer that all
- * relays share; a direction that fills it at once is bulk, and goes through a pipe in the kernel from then on (splice).
+ * Bytes from one socket to another and back, until both have said all. What comes in small pieces is copied through one
+ * buffer that all relays share; a direction that fills it at once is bulk, and goes through a pipe in the kernel from then on
+ * (splice).
  *
- * Back-pressure: nothing is read while bytes wait to be written. A half-close is carried over. Keep-alive probes are only switched on
- * for connections that live long: most do not, and would pay for it.
+ * Back-pressure: nothing is read while bytes wait to be written. A half-close is carried over. Keep-alive probes are only
+ * switched on for connections that live long: most do not, and would pay for it.
  */
 #pragma once
 
@@ -33,8 +34,9 @@ enum relay_end {
 struct relay_opts {
     int client, server; /* connected, non-blocking; they stay the caller's, who closes them after relay_free() */
     void *arg;
-    /* May be NULL. Looks (MSG_PEEK) at the client's first bytes before any of them goes on: 0: fine; -EAGAIN: more has to come (the
-     * caller sees to it that the socket is not readable until then); else refused. The other direction runs meanwhile. */
+    /* May be NULL. Looks (MSG_PEEK) at the client's first bytes before any of them goes on: 0: fine; -EAGAIN: more has to
+     * come (the caller sees to it that the socket is not readable until then); else refused. The other direction runs
+     * meanwhile. */
     int (*check)(void *arg);
     void (*end)(void *arg, enum relay_end how, uint64_t sent, uint64_t received); /* once; relay_free() may be called in it */
 };

@@ -2,8 +2,9 @@
  * A non-blocking stream of bytes: a socket, or TLS over a socket. No loop here: whoever polls the socket says what it found
  * (stream_ready()) and asks which events are wanted (stream_events()).
  *
- * Reads and writes return -EAGAIN only after the socket was found empty or full. A read that took all there was clears `readable`, so
- * that the usual case (one request, one answer) costs one system call for each and none to learn that there is no more.
+ * Reads and writes return -EAGAIN only after the socket was found empty or full. A read that took all there was clears
+ * `readable`, so that the usual case (one request, one answer) costs one system call for each and none to learn that there is
+ * no more.
  */
 #pragma once
 

@@ -146,7 +146,10 @@ SSL_CTX *tls_server_context(X509 *cert, EVP_PKEY *key) {
         SSL_CTX_free(ctx);
         return NULL;
     }
-    /* Tickets only: sessions are kept by the clients. Each context has ticket keys of its own, so one host's do not open another's. */
+    /*
+     * Tickets only: sessions are kept by the clients. Each context has ticket keys of its own, so one host's do not open
+     * another's.
+     */
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(ctx, TLS_SERVER_TICKETS);
     SSL_CTX_set_alpn_select_cb(ctx, choose_alpn, NULL);

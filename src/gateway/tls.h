@@ -1,6 +1,7 @@
 /*
- * TLS for inspected connections: the host's trust store, leaf certificates from the broker, and handshakes. One EC key is made when it
- * is first needed; the broker signs a certificate for it per host and never sees it, and the gate never sees the CA's key.
+ * TLS for inspected connections: the host's trust store, leaf certificates from the broker, and handshakes. One EC key is
+ * made when it is first needed; the broker signs a certificate for it per host and never sees it, and the gate never sees the
+ * CA's key.
  */
 #pragma once
 
@@ -15,7 +16,10 @@ struct tls;
 int tls_new(struct gate *g, const int *trust, size_t n_trust, struct tls **ret, struct err *err);
 void tls_free(struct tls *t);
 
-/* For connections to servers: verifies for host (name or address), offers the protocols of alpn (none: NULL, 0). NULL: err says why. */
+/*
+ * For connections to servers: verifies for host (name or address), offers the protocols of alpn (none: NULL, 0). NULL: err
+ * says why.
+ */
 SSL *tls_client(struct tls *t, const struct host *host, const char *const *alpn, size_t n_alpn, struct err *err);
 
 /* A certificate for host: fn is called once, never before this returns, with a context to make server sides from, or NULL. */

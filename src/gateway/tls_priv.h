@@ -19,7 +19,10 @@ struct tls {
     struct leaves *leaves;
 };
 
-/* OpenSSL without configuration files, engines and modules: inside the jail there is no file. Once is enough, more do no harm. */
+/*
+ * OpenSSL without configuration files, engines and modules: inside the jail there is no file. Once is enough, more do no
+ * harm.
+ */
 void tls_library_init(void);
 /* What server and client sides have in common: versions, buffers, no renegotiation. NULL: no memory. */
 SSL_CTX *tls_context_new(const SSL_METHOD *method);

@@ -7,8 +7,9 @@
 enum { SESSIONS_MAX = 256 };
 
 /*
- * One place per name, found by its hash; two names with the same place take turns. A session was made with a certificate that was
- * verified for exactly this name, which is why it may be used for no other. Addresses are left out: they have no name to keep it by.
+ * One place per name, found by its hash; two names with the same place take turns. A session was made with a certificate that
+ * was verified for exactly this name, which is why it may be used for no other. Addresses are left out: they have no name to
+ * keep it by.
  */
 struct sessions {
     struct {

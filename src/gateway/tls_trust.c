@@ -1,7 +1,8 @@
 /*
- * The host's trusted certificates. OpenSSL 3.0 takes 40 ms to make objects of the usual 144, during which nothing else would happen in
- * the gate; one connection needs one of them. So the bundles are only cut into certificates, known by their subjects, and an object is
- * made when a chain leads to it (X509_LOOKUP_METHOD, as OpenSSL's own folders of certificates do it).
+ * The host's trusted certificates. OpenSSL 3.0 takes 40 ms to make objects of the usual 144, during which nothing else would
+ * happen in the gate; one connection needs one of them. So the bundles are only cut into certificates, known by their
+ * subjects, and an object is made when a chain leads to it (X509_LOOKUP_METHOD, as OpenSSL's own folders of certificates do
+ * it).
  */
 #include <errno.h>
 #include <openssl/err.h>

@@ -1,9 +1,9 @@
 /*
  * Descriptors and deadlines of connections, in the loop.
  *
- * uv_poll costs five system calls per descriptor (it tries each one out before it takes it), which is half of what a short connection
- * costs here at all. So all sockets of flows are in one epoll set, and that set is one uv_poll of the loop. Level-triggered: a handler may
- * stop early to be fair to others, and is called again.
+ * uv_poll costs five system calls per descriptor (it tries each one out before it takes it), which
+ * short connections feel. So all sockets of flows are in one epoll set, and that set is one uv_poll of the loop.
+ * Level-triggered: a handler may stop early to be fair to others, and is called again.
  */
 #pragma once
 

@@ -77,6 +77,16 @@ int rules_add(struct rules *rules, size_t at, struct rule *rule, struct err *err
     return 0;
 }
 
+bool rules_look(const struct rules *rules) {
+    for (size_t i = 0; i < rules->len; i++) {
+        const struct rule *r = &rules->v[i];
+
+        if (r->inspect == INSPECT_YES || (r->inspect != INSPECT_NO && (rule_is_about_http(r) || r->max_body)))
+            return true;
+    }
+    return false;
+}
+
 const struct rule *rules_find(const struct rules *rules, const char *id) {
     for (size_t i = 0; i < rules->len; i++)
         if (rules->v[i].id && str_eq(rules->v[i].id, id))

@@ -124,6 +124,9 @@ static inline bool rule_is_about_http(const struct rule *rule) {
     return rule->methods.len || rule->paths.len;
 }
 
+/* Some rule needs a look inside the connections it is about. */
+bool rules_look(const struct rules *rules);
+
 /* The rules whose host pattern matches, in order. A rule with several patterns may come more than once. */
 struct rule_hit {
     const struct rule *rule;

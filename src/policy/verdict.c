@@ -43,6 +43,14 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
     [POLICY_NO_ADDRESS] =
         {"BAWN_NET_NO_ADDRESS", "The name is allowed but has no address.",
          "Check the name. It was looked up outside the sandbox, where it does not exist or has no usable address."},
+    [POLICY_UNREACHABLE] = {"BAWN_NET_UNREACHABLE", "The host is allowed but could not be reached.",
+                            "The connection was tried outside the sandbox. Try again later, or tell the user."},
+    [POLICY_NOT_TRUSTED] = {"BAWN_NET_NOT_TRUSTED", "The host is allowed but cannot be used: its TLS is not trusted.",
+                            "The connection to the server was made outside the sandbox, where its certificate is checked against "
+                            "the host's trust store. Options of the client do not change that."},
+    [POLICY_CANNOT_LOOK] = {"BAWN_NET_CANNOT_LOOK",
+                            "A rule needs a look inside the TLS, and this sandbox has no certificate authority for that.",
+                            "Tell the user: a sandbox that is started now, with the rule in place, has one."},
 };
 
 static int default_rules(struct rules *ret, struct err *err) {
@@ -240,6 +248,9 @@ static void add_other_reason(const struct policy_request *req, const struct verd
     case POLICY_NOT_TLS:
     case POLICY_NOT_HTTP:
     case POLICY_NO_ADDRESS:
+    case POLICY_UNREACHABLE:
+    case POLICY_NOT_TRUSTED:
+    case POLICY_CANNOT_LOOK:
         line_adds(b, policy_codes[v->code].help);
         return;
     case POLICY_CODES:

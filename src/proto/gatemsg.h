@@ -17,8 +17,11 @@ enum {
     GATE_FD_UDP6 = 7,
     GATE_FD_PUBLISH = 8, /* the first listener of --publish; their number and ports are in the configuration */
     GATE_PUBLISH_MAX = 32,
+    GATE_FD_NAMED = GATE_FD_PUBLISH + GATE_PUBLISH_MAX, /* TCP listeners of single ports, where not every port can be had */
+    GATE_NAMED_MAX = 12,
+    GATE_FDS_MAX = GATE_FD_NAMED + GATE_NAMED_MAX,
     GATE_ACTIONS = 3, /* RULE_ACTIONS and POLICY_CODES, which this layer cannot see; gateway/config.c compares */
-    GATE_CODES = 17,
+    GATE_CODES = 20,
     GATE_STATUS_MAX = 999
 };
 

@@ -39,7 +39,8 @@ static int make_parents(char *path) {
     return r < 0 ? r : mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int open_stock(const char *state, int *ret, struct err *err) {
+/* *ret is -1 if there is no stock and make is false. */
+static int open_stock(const char *state, bool make, int *ret, struct err *err) {
     char path[PATH_MAX];
     int fd, r = 0;
 
@@ -47,6 +48,8 @@ static int open_stock(const char *state, int *ret, struct err *err) {
         return err_set(err, -ENAMETOOLONG, "the path of the state folder is too long");
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) {
+        if (!make)
+            return 0;
         r = make_parents(path);
         fd = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
@@ -104,29 +107,6 @@ static bool take_free(int stock, const char *name, const char *stamp) {
     return found;
 }
 
-int castock_take(const char *state, struct castock *ret, struct err *err) {
-    CLEANUP(closep) int stock = -1;
-    CLEANUP(freep) char *path = NULL;
-    char name[NAME_MAX + 1], stamp[TRUST_STAMP_SIZE];
-    struct trust_source source;
-    int r = open_stock(state, &stock, err);
-
-    if (r < 0)
-        return r;
-    trust_find(getenv("SSL_CERT_FILE"), &source);
-    trust_stamp(&source, stamp);
-    taken_name(name);
-    path = str_dupf("%s/%s/%s", state, folder, name);
-    if (!path)
-        return err_oom(err);
-    if (!take_free(stock, name, stamp))
-        r = castock_make(path, err);
-    if (r < 0)
-        return r;
-    *ret = (struct castock){.path = TAKE_PTR(path)};
-    return 0;
-}
-
 /* "taken-<pid>-<start time>-..." and "making-<pid>-<start time>-..." */
 static bool owner_is_dead(const char *name) {
     const char *prefix = str_starts(name, taken_prefix) ? taken_prefix : str_starts(name, making_prefix) ? making_prefix : NULL;
@@ -156,6 +136,39 @@ static size_t sweep(int stock) {
     }
     closedir(d);
     return n;
+}
+
+int castock_take(const char *state, bool needed, struct castock *ret, struct err *err) {
+    CLEANUP(closep) int stock = -1;
+    CLEANUP(freep) char *path = NULL;
+    char name[NAME_MAX + 1], stamp[TRUST_STAMP_SIZE];
+    struct trust_source source;
+    int r = open_stock(state, needed, &stock, err);
+
+    if (r < 0)
+        return r;
+    if (stock < 0) {
+        *ret = (struct castock){0};
+        return 0;
+    }
+    trust_find(getenv("SSL_CERT_FILE"), &source);
+    trust_stamp(&source, stamp);
+    taken_name(name);
+    path = str_dupf("%s/%s/%s", state, folder, name);
+    if (!path)
+        return err_oom(err);
+    if (!take_free(stock, name, stamp)) {
+        if (!needed) {
+            *ret = (struct castock){0};
+            return 0;
+        }
+        sweep(stock); /* whoever is always killed never comes to the end, where it is done otherwise */
+        r = castock_make(path, err);
+    }
+    if (r < 0)
+        return r;
+    *ret = (struct castock){.path = TAKE_PTR(path)};
+    return 0;
 }
 
 void castock_done(struct castock *c) {

@@ -1,7 +1,8 @@
 /*
  * A stock of certificate authorities, one per sandbox that has a network. Making one takes an OpenSSL program some milliseconds, which
  * no start should pay: it is taken from the stock by one rename(), and comes back if no certificate was ever made with it. One that was
- * used is removed with its sandbox. Only the first runs of a user, and more runs at once than ever before, have to wait for the broker.
+ * used is removed with its sandbox. Only runs whose rules need a look inside TLS wait for the broker when the stock is empty; others then
+ * go without: users without such rules have no stock and pay for none.
  *
  *     $XDG_STATE_HOME/bawn/ca/free-<random>/        nobody has it
  *     $XDG_STATE_HOME/bawn/ca/taken-<pid>-<start time>-<random>/    of a supervisor; swept when that is dead
@@ -23,8 +24,8 @@ struct castock {
     int maker;  /* pid of the bawn-broker that makes the next one meanwhile; 0: none */
 };
 
-/* state: $XDG_STATE_HOME/bawn. Waits for bawn-broker if the stock is empty. */
-int castock_take(const char *state, struct castock *ret, struct err *err);
+/* state: $XDG_STATE_HOME/bawn. needed: waits for bawn-broker if the stock is empty; otherwise ret->path is NULL then. */
+int castock_take(const char *state, bool needed, struct castock *ret, struct err *err);
 /* Starts bawn-broker with this CA's key; *ret_sock is the end for the gate. Marks the CA used, and has another one made for the stock. */
 int castock_broker(struct castock *c, int *ret_sock, int *ret_pid, struct err *err);
 /* Back to the stock, or away. Waits for the one that is being made, so that no process outlives the run. */

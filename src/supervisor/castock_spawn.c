@@ -65,10 +65,9 @@ static void job_done(struct job *j) {
     for (size_t i = 0; i < FDS_MAX; i++)
         closep(&j->fds[i]);
 }
-#define JOB_INIT                                 \
-    {                                            \
-        .exe = -1, .fds = { -1, -1, -1, -1, -1 } \
-    }
+/* clang-format off */
+#define JOB_INIT {.exe = -1, .fds = {-1, -1, -1, -1, -1}}
+/* clang-format on */
 
 static int job_find(struct job *j, struct err *err) {
     char path[PATH_MAX];
@@ -157,12 +156,14 @@ static pid_t refill(const struct castock *c) {
     CLEANUP(freep) char *variable = trust_variable();
     CLEANUP(job_done) struct job j = JOB_INIT;
     char *argv[] = {"bawn-broker", "--make", path, NULL}, *envp[] = {variable, NULL};
+    pid_t pid;
 
     if (!path || !variable || job_find(&j, NULL) < 0 || job_stdio(&j, -1, NULL) < 0)
         return 0;
     j.argv = argv;
     j.envp = envp;
-    return MAX_OF(job_start(&j), 0);
+    pid = job_start(&j);
+    return pid < 0 ? 0 : pid;
 }
 
 void castock_wait_maker(struct castock *c) {

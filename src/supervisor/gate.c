@@ -174,7 +174,7 @@ static void open_control(struct gatekeeper *g) {
 }
 
 static int start_gate(struct gatekeeper *g, struct err *err) {
-    struct gate_spawn s = {.program = g->opts.program};
+    struct gate_spawn s = {.program = g->opts.program, .trust = getenv("SSL_CERT_FILE")};
     struct gate_child c;
     int r;
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "engine/engine.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -20,6 +21,7 @@ enum { ABOVE = GATE_FDS_MAX + 1 }; /* all that the child gets, and its program *
 struct birth {
     int exe, fds[GATE_FDS_MAX];
     size_t n_fds;
+    char *envp[2];
     pid_t parent;
     int error;
 };
@@ -45,7 +47,7 @@ static int be_born(struct birth *b) {
     sigemptyset(&empty);
     if (sigprocmask(SIG_SETMASK, &empty, NULL) < 0 || chdir("/") < 0)
         return -errno;
-    fexecve(exe, (char *[]){"bawn-gate", NULL}, (char *[]){NULL});
+    fexecve(exe, (char *[]){"bawn-gate", NULL}, b->envp);
     return -errno;
 }
 
@@ -85,7 +87,8 @@ static int open_program(const char *program, struct err *err) {
 }
 
 static int start(const struct gate_spawn *s, int exe, int control, int messages, pid_t *ret_pid) {
-    struct birth b = {.exe = exe, .parent = getpid()};
+    CLEANUP(freep) char *trust = s->trust ? str_dupf("SSL_CERT_FILE=%s", s->trust) : NULL;
+    struct birth b = {.exe = exe, .parent = getpid(), .envp = {trust}};
     int r = lift(s, control, messages, &b);
     pid_t pid = -1;
 

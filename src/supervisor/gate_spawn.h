@@ -8,16 +8,11 @@
 
 struct err;
 
-enum {
-    GATE_NAMED_MAX = 12,
-    GATE_FD_NAMED = GATE_FD_PUBLISH + GATE_PUBLISH_MAX, /* TCP listeners of single ports, where not every port can be had */
-    GATE_FDS_MAX = GATE_FD_NAMED + GATE_NAMED_MAX
-};
-
 struct gate_spawn {
     const char *program;   /* NULL: bawn-gate beside us (engine_helper()); for tests */
     int fds[GATE_FDS_MAX]; /* what becomes descriptor i, borrowed; -1: /dev/null. The first three and CONTROL are not looked at */
     size_t n_fds;
+    const char *trust; /* the user's SSL_CERT_FILE: what the host trusts; NULL: the system's */
 };
 
 struct gate_child {

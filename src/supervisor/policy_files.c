@@ -92,6 +92,7 @@ static int add_layer(const struct policy_where *where, struct gate_layer *l, siz
     r = cut_mode(where, l, &rules, &f->notes, err);
     if (r < 0)
         return r;
+    f->look |= rules_look(&rules);
     f->v[f->n++] = TAKE(*l, (struct gate_layer){0});
     return 0;
 }

@@ -22,6 +22,7 @@ enum { POLICY_FILES_MAX = 4 };
 struct policy_files {
     struct gate_layer v[POLICY_FILES_MAX]; /* name and text are owned */
     size_t n;
+    bool look;         /* some rule needs a look inside TLS, which takes a certificate authority */
     struct strv watch; /* folders that may get or lose one of the files: for inotify. Absolute; each exists */
     struct strv notes; /* lines the user must see: a project that would need trust, a mode above the organisation's floor */
 };

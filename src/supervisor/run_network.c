@@ -15,11 +15,12 @@
 static void take_ca(struct run_network *n, struct host_facts *facts) {
     struct err err = {0};
 
-    if (n->state && castock_take(n->state, &n->ca, &err) == 0) {
-        host_trust(facts, n->ca.path);
+    if (n->state && castock_take(n->state, n->files.look, &n->ca, &err) == 0) {
+        if (n->ca.path)
+            host_trust(facts, n->ca.path);
         return;
     }
-    if (n->state) {
+    if (n->state && n->files.look) {
         err_ctx(&err, err.code, "no certificate authority for this sandbox, so rules with methods or paths refuse https");
         log_err(&err);
     }

@@ -28,7 +28,7 @@ int engine_helper(const char *name UNUSED, char *ret_path UNUSED, size_t size UN
 static void take(const char *state, struct castock *c) {
     struct err err = {0};
 
-    if (castock_take(state, c, &err) < 0) {
+    if (castock_take(state, true, c, &err) < 0) {
         log_err(&err);
         exit(1);
     }

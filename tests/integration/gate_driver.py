@@ -31,7 +31,7 @@ ACTIONS = ["deny", "ask", "allow"]
 MODES = {"unset": 0, "none": 1, "limited": 2, "full": 3, "list": 4}
 CODES = ["ALLOWED", "ASK", "DENIED_OFF", "DENIED_HOST", "DENIED_PORT", "DENIED_METHOD", "DENIED_PATH", "DENIED_ADDRESS",
          "DENIED_UNANSWERED", "NOT_HANDED_OUT", "NAME_INVALID", "PATH_INVALID", "BODY_TOO_LARGE", "NAME_MISMATCH", "NOT_TLS",
-         "NOT_HTTP", "NO_ADDRESS"]
+         "NOT_HTTP", "NO_ADDRESS", "UNREACHABLE", "NOT_TRUSTED", "CANNOT_LOOK"]
 LAYERS = {"session": 0, "sandbox": 1, "project": 2, "user": 3, "built-in": 4, "organisation": 5}
 MSG = struct.Struct("=IIiIIIIIQQQQ256s48s68s16s264s36s512s")
 WAIT = 60  # seconds: only so that a hang ends as a failure

@@ -344,12 +344,11 @@ def test_nobody_listens_there():
 
 def test_port_80_is_judged_by_request():
     rule = A | {"methods": ["GET"], "paths": ["/ok"]}
-    with Server(http_server(), port=80) as srv, gate(rule) as g:
+    with Server(http_server(), port=80), gate(rule) as g:
         for line, want in ((b"GET /ok?x=1", 200), (b"GET /no", 403), (b"POST /ok", 403)):
             with g.connect("a.test", 80) as s:
                 s.sendall(line + b" HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
                 assert status(read_all(s)) == want
-        assert srv.accepted == 3
         seen = [(m["method"], m["path"], m["action"], m["status"]) for m in g.events(3, kind="request")]
         assert sorted(seen) == [("GET", "/no", "deny", 403), ("GET", "/ok", "allow", 200), ("POST", "/ok", "deny", 403)]
         assert len(g.events(3, kind="end")) == 3

@@ -30,11 +30,13 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import servers  # noqa: E402
 import world  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = pathlib.Path(__file__).resolve().parent
 
+SERVERS = [f"11.0.0.{n}" for n in range(20, 30)]  # world.py leaves these to real servers
 NAMES = {
     "ok.example.com": ["11.0.0.10"],
     "other.example.com": ["11.0.0.11"],
@@ -45,6 +47,7 @@ NAMES = {
     "loop.example.com": ["127.0.0.1"],
     "metadata.example.com": ["169.254.169.254"],
     "mixed.example.com": ["10.0.0.5", "11.0.0.10"],
+    **servers.NAMES,
 }
 
 
@@ -86,7 +89,7 @@ class World:
                                          "addr add 11.255.0.2/32 dev lo")),
                            (self.inet, ("addr add 172.31.0.2/30 dev down0", "addr add fd99::2/64 dev down0 nodad", "link set down0 up",
                                         "route add 11.255.0.0/24 via 172.31.0.1",
-                                        *(f"addr add {a}/32 dev lo" if ":" not in a else f"addr add {a}/128 dev lo nodad" for a in world.ADDRESSES + [world.DNS])))):
+                                        *(f"addr add {a}/32 dev lo" if ":" not in a else f"addr add {a}/128 dev lo nodad" for a in world.ADDRESSES + [world.DNS] + SERVERS)))):
             for line in lines:
                 sh(*into(pid, "ip", *line.split()))
 

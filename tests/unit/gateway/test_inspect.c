@@ -310,7 +310,11 @@ static void test_no_hello(void **state UNUSED) {
     static const struct {
         const char *bytes;
         enum inspect_end how;
-    } cases[] = {{"GET / HTTP/1.1\r\n\r\n", INSPECT_HANDSHAKE}, {"\x16\x03\x01", INSPECT_CLIENT_GONE}, {"", INSPECT_CLIENT_GONE}};
+    } cases[] = {
+        {"GET / HTTP/1.1\r\n\r\n", INSPECT_HANDSHAKE},
+        {"\x16\x03\x01", INSPECT_CLIENT_GONE},
+        {"", INSPECT_CLIENT_GONE},
+    };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct play *p = play_new(true, "DNS:example.com");

@@ -15,7 +15,7 @@ static_assert((int)OWN_PORT == (int)NETWORK_PORT, "one port");
 enum { FREE_PORT = 4001, PORT4 = 4002, PORT6 = 4003 };
 
 /* Ports of a network of our own, so that nothing else is on them. */
-static int enter(void **state) {
+static int enter(void **state UNUSED) {
     if (unshare(getuid() ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET) < 0)
         return -1;
     return network_loopback(NULL);

@@ -54,7 +54,7 @@ static void *serve(void *arg) {
 struct scene {
     struct control_server *c;
     pthread_t thread;
-    char path[128];
+    char path[100];
 };
 
 static void begin(struct scene *s) {
@@ -106,11 +106,11 @@ static void test_large_answer(void **state) {
     end(&s);
 }
 
-static int dial(const char *path) {
+static int dial(const struct scene *s) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", s->path);
     return connect(fd, (struct sockaddr *)&a, sizeof a) == 0 ? fd : -1;
 }
 
@@ -125,7 +125,7 @@ static void test_rude_clients(void **state) {
     begin(&s);
     memset(much, 'x', sizeof much);
     for (size_t i = 0; i < ARRAY_LEN(rude); i++) {
-        rude[i] = dial(s.path);
+        rude[i] = dial(&s);
         assert_true(rude[i] >= 0);
         assert_true(send(rude[i], "{\"cmd\":\"x\",\"pad\":300000}\n", i % 2 ? 10 : 25, MSG_NOSIGNAL) > 0);
     }
@@ -141,11 +141,10 @@ static void test_rude_clients(void **state) {
 static void test_sweep(void **state) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     CLEANUP(closep)
-    int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
-        alive = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), alive = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CLEANUP(strv_done) struct strv list = {0};
     struct err err = {0};
-    char path[128], other[128];
+    char path[100], other[100];
     struct scene s;
 
     snprintf(path, sizeof path, "%s/bawn", dir);
@@ -171,7 +170,7 @@ static void test_sweep(void **state) {
 static void test_folder_of_others(void **state) {
     struct control_server *c = NULL;
     struct err err = {0};
-    char path[128];
+    char path[100];
 
     snprintf(path, sizeof path, "%s/bawn", dir);
     assert_int_equal(mkdir(path, 0700), 0);
