@@ -93,6 +93,8 @@ static void reset_on_close(int fd) {
 void flow_abort(struct flow *f) {
     reset_on_close(f->client);
     reset_on_close(f->server);
+    if (f->inspect)
+        inspect_reset(f->inspect);
     flow_free(f);
 }
 
@@ -269,7 +271,7 @@ static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
 
     gate_judge(f->gate, &req, v);
     if (f->state == FLOW_INSPECT)
-        return v->action != RULE_DENY;
+        return v->action != RULE_DENY && flow_http_judge_again(f);
     return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->approved)) && v->look == LOOK_NO;
 }
 
@@ -286,6 +288,8 @@ void flows_judge_again(struct gate *g) {
             gate_event(g, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
         if (f->relay)
             relay_bytes(f->relay, &sent, &received);
+        if (f->inspect)
+            inspect_bytes(f->inspect, &sent, &received);
         flow_end_event(f, sent, received);
         flow_abort(f);
     }

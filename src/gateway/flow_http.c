@@ -2,13 +2,15 @@
 #include "gateway/refuse.h"
 #include "gateway/why.h"
 
-/* A request that was judged, until its answer is known: the log has one line for both. */
+/* A request that was judged, until it is over. Once its answer is known it is logged: there is one line for both. */
 struct flow_request {
     struct flow *flow;
     struct flow_request *next;
     uint32_t id;
     struct ask *ask;
     uint64_t max_body;
+    bool logged;
+    char *path; /* whole; msg's is cut */
     struct gate_msg msg;
 };
 
@@ -44,16 +46,21 @@ static struct flow_request *request_take(struct flow *f, uint32_t id) {
 }
 
 static void request_free(struct flow_request *q) {
-    if (q && q->ask)
+    if (!q)
+        return;
+    if (q->ask)
         gate_ask_cancel(q->ask);
+    free(q->path);
     free(q);
 }
 
 static struct flow_request *request_add(struct flow *f, const struct httpx_request *req, const struct policy_verdict *v) {
     struct flow_request *q = calloc(1, sizeof *q);
 
-    if (!q)
+    if (!q || !(q->path = strdup(req->path.text))) {
+        free(q);
         return NULL;
+    }
     q->flow = f;
     q->id = req->id;
     q->max_body = v->max_body;
@@ -129,17 +136,52 @@ static void http_refused(void *arg, uint32_t id, const char *method, const char 
 
 static void http_answered(void *arg, uint32_t id, int status) {
     struct flow *f = arg;
-    struct flow_request *q = request_take(f, id);
+    struct flow_request *q = f->requests;
 
-    if (!q)
+    while (q && q->id != id)
+        q = q->next;
+    if (!q || q->logged)
         return;
     q->msg.status = (uint32_t)status;
+    q->logged = true;
     gate_send(f->gate, &q->msg);
-    request_free(q);
+}
+
+static void http_ended(void *arg, uint32_t id) {
+    request_free(request_take(arg, id));
+}
+
+static bool is_allowed_still(struct flow *f, const struct flow_request *q) {
+    struct http_path *path = malloc(sizeof *path);
+    const struct policy_request question = {
+        .host = &f->host,
+        .port = f->port,
+        .is_tls = f->is_tls,
+        .method = q->msg.method,
+        .path = path,
+        .address = f->address.len ? &f->address : NULL,
+    };
+    struct policy_verdict v = {.action = RULE_DENY};
+    bool judged = path && http_path_parse(q->path, strlen(q->path), path, NULL) == 0;
+
+    if (judged)
+        gate_judge(f->gate, &question, &v);
+    if (judged && v.action == RULE_DENY)
+        report_denied(f, q->msg.method, q->path, &v, 0);
+    free(path);
+    return v.action != RULE_DENY;
+}
+
+bool flow_http_judge_again(struct flow *f) {
+    for (const struct flow_request *q = f->requests; q; q = q->next)
+        if (!is_allowed_still(f, q))
+            return false;
+    return true;
 }
 
 struct httpx_hooks flow_http_hooks(struct flow *f) {
-    return (struct httpx_hooks){.arg = f, .judge = http_judge, .refused = http_refused, .answered = http_answered};
+    return (struct httpx_hooks){
+        .arg = f, .judge = http_judge, .refused = http_refused, .answered = http_answered, .ended = http_ended};
 }
 
 void flow_http_done(struct flow *f) {
@@ -147,7 +189,8 @@ void flow_http_done(struct flow *f) {
         struct flow_request *q = f->requests;
 
         f->requests = q->next;
-        gate_send(f->gate, &q->msg); /* it was judged, whatever came of it */
+        if (!q->logged)
+            gate_send(f->gate, &q->msg); /* it was judged, whatever came of it */
         request_free(q);
     }
 }

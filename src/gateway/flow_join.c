@@ -101,7 +101,6 @@ static void refused_to_look(struct flow *f) {
     struct policy_verdict v;
 
     policy_refuse(POLICY_CANNOT_LOOK, f->host.text, NULL, &v);
-    why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, &v);
     gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
 }
 

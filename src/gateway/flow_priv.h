@@ -119,6 +119,7 @@ void flow_end_event(struct flow *f, uint64_t sent, uint64_t received);
 
 /* flow_http.c: hooks of inspected flows */
 struct httpx_hooks flow_http_hooks(struct flow *f);
+bool flow_http_judge_again(struct flow *f); /* false: one of its open requests is not allowed any more */
 void flow_http_done(struct flow *f);
 
 /* flow_refuse.c */

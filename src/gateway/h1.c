@@ -28,6 +28,7 @@ void h1_exchange_done(struct h1 *h) {
         h1_head_clear(&server->head);
         client->state = H1_HEAD;
         server->state = H1_IDLE;
+        httpx_note_end(&h->x, h->id);
     }
 }
 
@@ -106,10 +107,13 @@ static void act_on_eof(struct h1 *h, enum httpx_way way) {
     case H1_DROP:
         h1_end(h);
         return;
-    case H1_WAIT:
-    case H1_DONE:
+    case H1_DONE: /* whether a client that says no more still wants its answer is the server's to judge, as without a gate */
+        h->x.finished[way] = true;
         h->keep = false;
         h1_exchange_done(h);
+        return;
+    case H1_WAIT:
+        h->keep = false;
         return;
     case H1_TUNNEL:
         h->x.finished[way] = true;

@@ -21,6 +21,7 @@ enum {
     H2_WINDOW = 4 * HTTPX_BUFFER,            /* one reader that stands still must not stop the other streams */
     H2_STREAMS_KEPT = 4 * HTTPX_STREAMS_MAX, /* also those that were reset and wait in a queue */
     H2_RESETS_MAX = 200,                     /* more than answers: CVE-2023-44487 */
+    H2_LEFTOVER_MAX = 16 * 1024 * 1024,      /* see h2_leftover() */
     H2_FILL = 64 * 1024
 };
 
@@ -51,7 +52,8 @@ struct h2_stream {
     struct httpx_refusal why;
     struct policy_verdict *verdict; /* of a rule with a limit; else NULL */
     uint64_t sent;                  /* bytes of the request's body */
-    uint32_t reset;                 /* tells the client to stop sending when the answer is through */
+    uint32_t reset;                 /* by the server; for the client when the answer is through */
+    size_t leftover;                /* bytes of the request that came behind the answer */
 };
 
 struct h2 {
@@ -85,6 +87,11 @@ void h2_pipe_resume(struct h2 *h, struct h2_stream *s, enum httpx_way way);
 void h2_pipe_kill(struct h2 *h, struct h2_stream *s, enum httpx_way way);
 ssize_t h2_pipe_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t len, uint32_t *flags, nghttp2_data_source *source,
                      void *arg);
+/*
+ * Bytes of a request that nobody reads any more. Behind a whole answer they are thrown away, up to a limit, before the client is told to
+ * stop: curl 7.88 and others lose an answer (a 403 that says why, a 413) when a reset comes while they still send.
+ */
+void h2_leftover(struct h2 *h, struct h2_stream *s, size_t len);
 /* The end of a message was written to a peer. */
 void h2_pipe_ended(struct h2 *h, struct h2_stream *s, enum httpx_way way);
 

@@ -109,6 +109,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     enum httpx_way way = way_in(h, session);
     struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
 
+    if (s && s->pipe[way].dead && way == HTTPX_TO_SERVER)
+        h2_leftover(h, s, len);
     if (!s || s->pipe[way].dead)
         return nghttp2_session_consume(session, id, len) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
     if (way == HTTPX_TO_SERVER) {

@@ -111,9 +111,16 @@ void h2_pipe_ended(struct h2 *h, struct h2_stream *s, enum httpx_way way) {
     if (way != HTTPX_TO_CLIENT)
         return;
     h->resets_left = MIN_OF(h->resets_left + 1, (int)H2_RESETS_MAX);
-    /* Answered, and nobody reads the rest of the request (RFC 9113, 8.1). */
-    if (!s->pipe[HTTPX_TO_SERVER].eof && (s->closed[HTTPX_TO_SERVER] || s->state == H2_REFUSED))
+    if (!s->pipe[HTTPX_TO_SERVER].eof && s->reset != NGHTTP2_NO_ERROR)
         h2_reset(h, s, HTTPX_TO_CLIENT, s->reset);
+}
+
+void h2_leftover(struct h2 *h, struct h2_stream *s, size_t len) {
+    if (!s->pipe[HTTPX_TO_CLIENT].ended || s->leftover > H2_LEFTOVER_MAX)
+        return;
+    s->leftover += len;
+    if (s->leftover > H2_LEFTOVER_MAX)
+        h2_reset(h, s, HTTPX_TO_CLIENT, NGHTTP2_NO_ERROR); /* RFC 9113, 8.1 */
 }
 
 static void client_closed(struct h2 *h, struct h2_stream *s, uint32_t code) {
@@ -140,7 +147,7 @@ static void server_closed(struct h2 *h, struct h2_stream *s, uint32_t code) {
     if (!down->eof) {
         h2_pipe_kill(h, s, HTTPX_TO_CLIENT);
         h2_reset(h, s, HTTPX_TO_CLIENT, code == NGHTTP2_NO_ERROR ? NGHTTP2_INTERNAL_ERROR : code);
-    } else if (down->ended && !up->eof) {
+    } else if (down->ended && !up->eof && code != NGHTTP2_NO_ERROR) {
         h2_reset(h, s, HTTPX_TO_CLIENT, code);
     }
 }
@@ -155,5 +162,7 @@ void h2_stream_closed(struct h2 *h, struct h2_stream *s, enum httpx_way session,
         return;
     h2_pipe_kill(h, s, HTTPX_TO_SERVER); /* the window that its bytes held belongs to all streams */
     h2_pipe_kill(h, s, HTTPX_TO_CLIENT);
+    if (s->judged)
+        httpx_note_end(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT]);
     h2_stream_free(h, s);
 }

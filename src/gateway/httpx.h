@@ -69,6 +69,8 @@ struct httpx_hooks {
     void (*refused)(void *arg, uint32_t id, const char *method, const char *path, const struct policy_verdict *why, int status);
     /* The answer's head came from the server, or was made by us; 0: there is none (HTTP/2: the stream was reset). May be NULL. */
     void (*answered)(void *arg, uint32_t id, int status);
+    /* A request that was judged, and its answer, are through; not called for those that are open when the connection ends. May be NULL. */
+    void (*ended)(void *arg, uint32_t id);
 };
 
 struct httpx_opts {

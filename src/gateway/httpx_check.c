@@ -79,6 +79,11 @@ void httpx_note_answer(struct httpx *x, uint32_t id, int status) {
         x->opts.hooks.answered(x->opts.hooks.arg, id, status);
 }
 
+void httpx_note_end(struct httpx *x, uint32_t id) {
+    if (x->opts.hooks.ended)
+        x->opts.hooks.ended(x->opts.hooks.arg, id);
+}
+
 bool httpx_wants_json(const struct http_head *h) {
     bool many = false;
     const struct http_header *accept = http_head_one(h, HTTP_NAME_ACCEPT, &many);

@@ -75,6 +75,7 @@ bool httpx_check_target(const char *method, const char *target, size_t len, stru
 int httpx_note_refusal(struct httpx *x, uint32_t id, const char *method, const char *path, const struct httpx_refusal *why,
                        struct policy_verdict *ret);
 void httpx_note_answer(struct httpx *x, uint32_t id, int status);
+void httpx_note_end(struct httpx *x, uint32_t id);
 /* JSON unless the client's first wish is text. */
 bool httpx_wants_json(const struct http_head *h);
 /* A body that a rule limits: is n more than it allows? */

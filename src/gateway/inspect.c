@@ -116,6 +116,19 @@ int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect 
     return 0;
 }
 
+void inspect_bytes(const struct inspect *i, uint64_t *ret_sent, uint64_t *ret_received) {
+    *ret_sent = i->sent;
+    *ret_received = i->received;
+}
+
+void inspect_reset(struct inspect *i) {
+    struct linger now = {.l_onoff = 1};
+
+    for (enum httpx_way way = HTTPX_TO_CLIENT; way <= HTTPX_TO_SERVER; way++)
+        if (i->side[way].open)
+            setsockopt(i->side[way].s.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
 const char *inspect_why(const struct inspect *i) {
     return i->why;
 }
@@ -195,6 +208,8 @@ static void watch_side(struct inspect *i, enum httpx_way way) {
 }
 
 static uint64_t due_time(struct inspect *i) {
+    if (i->state == STATE_OPEN && inspect_client(i)->eof) /* it may be gone: that shows only when it is written to */
+        return i->moved + INSPECT_IDLE_MS;
     if (i->state == STATE_OPEN)
         return i->busy ? i->moved + INSPECT_BUSY_MS : i->since + INSPECT_IDLE_MS;
     return i->since + (i->state == STATE_DRAIN ? INSPECT_DRAIN_MS : INSPECT_HANDSHAKE_MS);

@@ -35,5 +35,9 @@ struct inspect_opts {
 int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect **ret, struct err *err);
 const char *inspect_why(const struct inspect *i);
 void inspect_decide(struct inspect *i, uint32_t id, const struct policy_verdict *v);
+/* So far. */
+void inspect_bytes(const struct inspect *i, uint64_t *ret_sent, uint64_t *ret_received);
+/* When it is freed, the peers see a reset, so that nobody takes it for an end. */
+void inspect_reset(struct inspect *i);
 /* At once; end() is not called. Also from a hook or from end(). The memory goes when the loop has closed the handles. */
 void inspect_free(struct inspect *i);

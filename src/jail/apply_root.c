@@ -23,11 +23,12 @@
 #include "base/str.h"
 #include "jail/apply.h"
 #include "jail/plan.h"
+#include "os/copy.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
 #include "os/safepath.h"
 
-enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, PRIVATE_INODES_MAX = 1000000, BYTES_PER_INODE = 4096 };
+enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, PRIVATE_INODES_MAX = 1000000, BYTES_PER_INODE = 4096, COPIED_FILE_MAX = 1024 * 1024 };
 #define ATTR_NOSUID_NODEV (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 /* Where it goes, relative to the new root. */
@@ -123,6 +124,16 @@ static int do_symlink(struct launch *l, const struct step *s) {
 
 static int do_file(struct launch *l, const struct step *s) {
     return make_file(l->root_fd, rel(s), s->from, s->mode);
+}
+
+static int do_copy(struct launch *l, const struct step *s) {
+    CLEANUP(closep) int from = openat(l->root_fd, s->from + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    CLEANUP(closep) int to = -1;
+
+    if (from < 0)
+        return -errno;
+    to = openat(l->root_fd, rel(s), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, s->mode);
+    return to < 0 ? -errno : copy_content(from, to, COPIED_FILE_MAX, NULL);
 }
 
 static int do_ro(struct launch *l, const struct step *s) {
@@ -260,6 +271,7 @@ static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step 
     [STEP_DIR] = do_dir,
     [STEP_SYMLINK] = do_symlink,
     [STEP_FILE] = do_file,
+    [STEP_COPY] = do_copy,
     [STEP_RO] = do_ro,
     [STEP_PRIVATE] = do_private,
     [STEP_DEVICE] = do_device,
@@ -276,7 +288,7 @@ static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step 
 };
 
 static bool before_sealing(enum step_kind kind) {
-    return kind == STEP_DIR || kind == STEP_SYMLINK || kind == STEP_FILE || kind == STEP_RO;
+    return kind == STEP_DIR || kind == STEP_SYMLINK || kind == STEP_FILE || kind == STEP_COPY || kind == STEP_RO;
 }
 
 static int run_steps(struct launch *l, bool before) {

@@ -14,7 +14,7 @@ const char *const step_kind_names[STEP_KIND_COUNT] = {
     [STEP_PTS] = "devpts",      [STEP_PROC] = "proc",           [STEP_PROC_RO] = "proc-ro",
     [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_HIDE] = "hidden",
     [STEP_OVERLAY] = "overlay", [STEP_WHITEOUT] = "absent",     [STEP_SUBSTITUTE] = "substitute",
-    [STEP_EXTRA] = "mount",
+    [STEP_EXTRA] = "mount",     [STEP_COPY] = "copy",
 };
 
 const char *const plan_root_names[6] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};

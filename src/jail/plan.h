@@ -27,6 +27,7 @@ enum step_kind {
     STEP_DIR,        /* an empty directory of the read-only root */
     STEP_SYMLINK,    /* from: its target */
     STEP_FILE,       /* from: its content */
+    STEP_COPY,       /* a file of the sandbox's own, copied from another path inside, which an earlier step has put there */
     STEP_RO,         /* host path, read-only, with whatever is mounted below */
     STEP_PRIVATE,    /* writable directory of the sandbox's own; mode in `mode` */
     STEP_DEVICE,     /* host device node */

@@ -52,6 +52,7 @@ static const char *step_origin(const struct step *s, const struct settings *set)
     case STEP_DIR:
     case STEP_SYMLINK:
     case STEP_FILE:
+    case STEP_COPY:
     case STEP_RO:
     case STEP_PRIVATE:
     case STEP_DEVICE:

@@ -28,18 +28,23 @@ static int add_places(const struct host_facts *h, struct plan *p, const struct p
     return 0;
 }
 
-/* Browsers. In the sealed root with a link to it, because the home is mounted later than what is read-only. */
+/* Browsers. A copy of its own for each sandbox, because Chromium ignores a database that it cannot write. */
 static int add_nss(const struct host_facts *h, struct plan *p, struct err *err) {
     static const struct place nss[] = {{"/run/bawn/nssdb", "nssdb"}};
-    struct step dir = {.kind = STEP_DIR}, link = {.kind = STEP_SYMLINK, .from = "/run/bawn/nssdb"};
+    static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
+    struct step dir = {.kind = STEP_DIR, .to = plan_own(p, str_dupf("%s/.pki/nssdb", p->home))};
     int r = add_places(h, p, nss, ARRAY_LEN(nss), err);
 
-    if (r < 0)
-        return r;
-    dir.to = plan_own(p, str_dupf("%s/.pki", p->home));
-    link.to = plan_own(p, str_dupf("%s/.pki/nssdb", p->home));
-    r = dir.to && link.to ? plan_add(p, dir, err) : err_oom(err);
-    return r < 0 ? r : plan_add(p, link, err);
+    if (r == 0)
+        r = dir.to ? plan_add(p, dir, err) : err_oom(err);
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++) {
+        struct step copy = {.kind = STEP_COPY, .mode = 0600};
+
+        copy.to = plan_own(p, str_dupf("%s/%s", dir.to, files[i]));
+        copy.from = plan_own(p, str_dupf("%s/%s", nss[0].to, files[i]));
+        r = copy.to && copy.from ? plan_add(p, copy, err) : err_oom(err);
+    }
+    return r;
 }
 
 int plan_make_trust(const struct host_facts *h, struct plan *p, struct err *err) {

@@ -141,7 +141,7 @@ static bool message_add(struct message *m, struct span part) {
 
 /* One record, or the part of it that is there; takes all bytes or decides. */
 static enum tls_hello_result read_record(struct span *in, struct message *m) {
-    struct span head, part;
+    struct span head = {0}, part = {0};
     size_t len;
 
     if (!tls_hello_could_be(in->p, MIN_OF(in->left, (size_t)3)))

@@ -69,8 +69,10 @@ bool gate_rules_reload(struct gate_rules *r) {
     before = r->files;
     r->files = now;
     now = before;
-    if (r->inotify >= 0 && !same_folders(&r->files.watch, &before.watch))
-        open_watch(r); /* one came into being, in which there may be a file soon */
+    if (r->inotify >= 0 && !same_folders(&r->files.watch, &before.watch)) {
+        open_watch(r); /* one came into being, in which there may be a file soon, or since we looked */
+        r->reload_ms = r->last_ms + RELOAD_PAUSE_MS;
+    }
     return !same_files(&r->files, &before);
 }
 

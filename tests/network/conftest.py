@@ -89,7 +89,8 @@ class World:
                                          "addr add 11.255.0.2/32 dev lo")),
                            (self.inet, ("addr add 172.31.0.2/30 dev down0", "addr add fd99::2/64 dev down0 nodad", "link set down0 up",
                                         "route add 11.255.0.0/24 via 172.31.0.1",
-                                        *(f"addr add {a}/32 dev lo" if ":" not in a else f"addr add {a}/128 dev lo nodad" for a in world.ADDRESSES + [world.DNS] + SERVERS)))):
+                                        *(f"addr add {a}/32 dev lo" if ":" not in a else f"addr add {a}/128 dev lo nodad"
+                                          for a in world.ADDRESSES + [world.DNS] + SERVERS)))):
             for line in lines:
                 sh(*into(pid, "ip", *line.split()))
 

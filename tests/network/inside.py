@@ -17,7 +17,7 @@ import signal
 import subprocess
 import time
 
-HANG = 120  # seconds: only so that a hang ends as a failure
+HANG = 12  # seconds: only so that a hang ends as a failure
 
 LOOP = r'''
 import ast, http.client, json, os, socket, ssl, struct, sys, urllib.parse
@@ -28,7 +28,7 @@ def fetch(url, method="GET", body=None, keep=False, **headers):
     """[status, headers, body]"""
     u = urllib.parse.urlsplit(url)
     kind = http.client.HTTPSConnection if u.scheme == "https" else http.client.HTTPConnection
-    c = kind(u.hostname, u.port)
+    c = kind(u.hostname, u.port or kind.default_port)
     c.request(method, u.path + ("?" + u.query if u.query else ""), body, {k.replace("_", "-"): v for k, v in headers.items()})
     r = c.getresponse()
     return [r.status, {k.lower(): v for k, v in r.getheaders()}, r if keep else r.read().decode("latin-1")]

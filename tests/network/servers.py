@@ -35,8 +35,8 @@ TEST_USER = os.environ.get("BAWN_TEST_USER", "bawn-test")
 NGINX, STREAM, GRPC, SSHD, REDIS, POSTGRES = (f"11.0.0.{n}" for n in range(20, 26))
 NAMES = {
     "dev.example.com": [NGINX], "hasty.example.com": [NGINX], "self-signed.example.com": [NGINX], "other-name.example.com": [NGINX],
-    "expired.example.com": [NGINX], "unknown-ca.example.com": [NGINX], "stream.example.com": [STREAM], "grpc.example.com": [GRPC], "ssh.example.com": [SSHD],
-    "redis.example.com": [REDIS], "postgres.example.com": [POSTGRES],
+    "expired.example.com": [NGINX], "unknown-ca.example.com": [NGINX], "stream.example.com": [STREAM], "grpc.example.com": [GRPC],
+    "ssh.example.com": [SSHD], "redis.example.com": [REDIS], "postgres.example.com": [POSTGRES],
 }
 
 
@@ -209,7 +209,7 @@ class Nginx(Server):
         (self.folder / "access.txt").write_text("")
 
     def log(self):
-        """[{"proto": "HTTP/2.0", "method", "path", "status", "connection"}, ...], after nginx has ended every request of connections that are gone."""
+        """[{"proto": "HTTP/2.0", "method": ..., "path": ..., "status": "200", "connection": a number}, ...] of every request that has ended."""
         keys = ("proto", "method", "path", "status", "connection")
         return [dict(zip(keys, line.split(" "))) for line in (self.folder / "access.txt").read_text().splitlines()]
 

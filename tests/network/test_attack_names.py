@@ -238,6 +238,19 @@ shown({"one piece": sent(client_hello(HONEST), 10000), "pieces": sent(client_hel
     assert "".join(h["data"] for h in seen() if "data" in h).count("ok.example.com") == 2
 
 
+def test_hidden_name_when_looked_into(evil):
+    """Claim: where the gate looks into TLS, an encrypted ClientHello ends at the gate; the server's is the gate's own (52)."""
+    evil.names["ok.example.com"] = ["11.0.0.28"]
+    seen = recorder(evil, "tcp:11.0.0.28:443")
+    evil.rules({"action": "allow", "host": "ok.example.com", "inspect": True})
+    inside(evil, """
+ech = b"\\xfe\\x0d" + struct.pack("!H", 40) + b"\\0\\0\\1\\0\\1\\0\\0\\x04abcd\\0\\x18" + b"hidden.evil.example.net!!!"
+shown({"answer": refusable(lambda: tls_answer(socket.create_connection(("ok.example.com", 443)), client_hello(HONEST, ech)))()})
+""")
+    arrived = [h["data"] for h in seen() if "data" in h]
+    assert arrived and not any("hidden" in data for data in arrived)
+
+
 # Tunnels
 
 @pytest.mark.parametrize("way", ["by_connect", "by_socks", "by_uri", "by_dns"])

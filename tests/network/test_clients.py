@@ -161,7 +161,8 @@ def test_go(looked, built):
     """A static program: it looks up names and finds authorities without libc and OpenSSL."""
     need("go")
     if not (built / "get").exists():
-        servers.run("go", "build", "-o", built / "get", built / "get.go", env={**os.environ, "CGO_ENABLED": "0", "GOCACHE": str(built / "cache"), "GO111MODULE": "off"})
+        servers.run("go", "build", "-o", built / "get", built / "get.go",
+                    env={**os.environ, "CGO_ENABLED": "0", "GOCACHE": str(built / "cache"), "GO111MODULE": "off"})
     looked.net.runner.write("get", (built / "get").read_bytes(), 0o755)
     for way, out in looked.each_way([VARIABLES, DIRECT, BARE], "./get").items():
         assert "Bawn" in out and "Test Internet CA" not in out and "from the server" in out, (way, out)

@@ -1,4 +1,5 @@
 /* HTTP/2 through the gate: streams, flow control, resets, trailers, ends. */
+#include "gateway/h2_priv.h"
 #include "http2_rig.h"
 
 static void test_exchange(void **state) {
@@ -114,14 +115,38 @@ static void test_resets_go_through(void **state) {
     pump(&n);
     assert_true(stream(&n.client, id)->closed);
     assert_int_equal(stream(&n.client, id)->code, NGHTTP2_REFUSED_STREAM);
-    id = ask(&n, FIELDS(START("POST", "/")), "x", 1, true); /* an early answer, then: send no more */
-    answer(&n, 5, FIELDS(NV(":status", "413")), "no", 2, false);
-    nghttp2_submit_rst_stream(n.server.session, 0, 5, NGHTTP2_NO_ERROR);
+    id = ask(&n, FIELDS(START("POST", "/")), "x", 1, true); /* an early answer, then: an error */
+    answer(&n, 5, FIELDS(NV(":status", "200")), "ok", 2, false);
+    nghttp2_submit_rst_stream(n.server.session, 0, 5, NGHTTP2_CANCEL);
     pump(&n);
-    assert_string_equal(buf_str(&stream(&n.client, id)->body), "no");
     assert_true(stream(&n.client, id)->end && stream(&n.client, id)->closed);
-    assert_int_equal(stream(&n.client, id)->code, NGHTTP2_NO_ERROR);
+    assert_int_equal(stream(&n.client, id)->code, NGHTTP2_CANCEL);
     assert_false(httpx_busy(n.r.x));
+    net_close(&n);
+}
+
+/* An early answer, then: send no more. The client may send the rest all the same, or a part of it if that is long. */
+static void test_leftovers(void **state) {
+    enum { BIG = H2_LEFTOVER_MAX + 1024 * 1024 };
+    CLEANUP(freep) char *big = calloc(1, BIG + 1);
+    struct net n;
+
+    memset(big, 'x', BIG);
+    net_open(&n);
+    for (int32_t at = 1; at <= 3; at += 2) {
+        int32_t id = ask(&n, FIELDS(START("POST", "/")), "x", 1, true);
+
+        answer(&n, at, FIELDS(NV(":status", "413")), "no", 2, false);
+        nghttp2_submit_rst_stream(n.server.session, 0, at, NGHTTP2_NO_ERROR);
+        pump(&n);
+        assert_string_equal(buf_str(&stream(&n.client, id)->body), "no");
+        assert_true(stream(&n.client, id)->end && !stream(&n.client, id)->closed);
+        more(&n, &n.client, id, at == 1 ? "rest" : big, at != 1);
+        assert_true(stream(&n.client, id)->closed);
+        assert_int_equal(stream(&n.client, id)->code, NGHTTP2_NO_ERROR);
+        assert_string_equal(buf_str(&stream(&n.server, at)->body), "x");
+        assert_false(httpx_busy(n.r.x));
+    }
     net_close(&n);
 }
 
@@ -279,6 +304,7 @@ int main(void) {
         cmocka_unit_test(test_bidirectional_with_trailers),
         cmocka_unit_test(test_interim_and_trailers_only),
         cmocka_unit_test(test_resets_go_through),
+        cmocka_unit_test(test_leftovers),
         cmocka_unit_test(test_flow_control),
         cmocka_unit_test(test_windows_do_not_leak),
         cmocka_unit_test(test_goaway),
