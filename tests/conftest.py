@@ -211,9 +211,10 @@ SPREAD = {"test_hiding_modes.py", "test_protect.py", "test_review_risks.py", "te
 
 
 def is_sampled_out(item):
-    """The long tables run whole as the ordinary user, and as root a quarter of their rows, chosen by name; BAWN_ALL=1: all."""
-    return (item.path.name in SPREAD and re.search(r"[[-]root( for a user)?[]-]", item.name) and not os.environ.get("BAWN_ALL")
-            and zlib.crc32(item.name.encode()) % 4 != 0)
+    """Of the long tables a quarter of the rows runs as root and half as the ordinary user, chosen by name; BAWN_ALL=1: all."""
+    if item.path.name not in SPREAD or os.environ.get("BAWN_ALL"):
+        return False
+    return zlib.crc32(item.name.encode()) % 4 not in ((0,) if re.search(r"[[-]root( for a user)?[]-]", item.name) else (1, 2))
 
 
 def pytest_collection_modifyitems(config, items):

@@ -275,7 +275,7 @@ int policy_edit_add(const struct policy_edit *e, const struct rule *rule, bool f
     if (same)
         return first ? move_to_front(&ed, same, ret, err) : finish(&ed, EDIT_NOTHING, same->id, ret, err);
     r = rule->id ? 0 : rule_give_id(&ed.rules, &named, err);
-    id = rule->id ? NULL : named.id;
+    id = rule->id ? NULL : named.id; /* NOLINT(clang-analyzer-deadcode.DeadStores): freed at the end */
     if (r < 0)
         return r;
     if (rule->id && rules_find(&ed.rules, rule->id))

@@ -20,20 +20,20 @@ enum sniff sniff_first(const uint8_t *data, size_t len) {
     return n > 0 && n < len && data[n] == ' ' ? SNIFF_HTTP : SNIFF_OTHER;
 }
 
-static bool line_has(const uint8_t *line, size_t len, const char *word) {
-    return memmem(line, len, word, strlen(word)) != NULL;
-}
-
 bool sniff_wants_text(const uint8_t *data, size_t len) {
-    static const char name[] = "accept:";
+    static const char name[] = "accept:", text[] = "text/";
     const uint8_t *at = data, *end = data + len;
 
     while (at < end) {
         const uint8_t *stop = memchr(at, '\n', (size_t)(end - at));
         size_t line = (size_t)((stop ? stop : end) - at);
 
-        if (line >= sizeof name - 1 && strncasecmp((const char *)at, name, sizeof name - 1) == 0)
-            return line_has(at, line, "text/") && !line_has(at, line, "json");
+        if (line >= sizeof name - 1 && strncasecmp((const char *)at, name, sizeof name - 1) == 0) {
+            for (at += sizeof name - 1, line -= sizeof name - 1; line && (*at == ' ' || *at == '\t'); line--)
+                at++;
+            return line >= sizeof text - 1 &&
+                   strncasecmp((const char *)at, text, sizeof text - 1) == 0; /* as httpx_wants_json() */
+        }
         at = stop ? stop + 1 : end;
     }
     return false;

@@ -80,8 +80,9 @@ static bool skip(const uint8_t **p, const uint8_t *end) {
 /* RFC 5280: version (may be missing), serial number, algorithm, issuer, validity, subject. */
 static X509_NAME *read_subject(const uint8_t *der, long len) {
     const uint8_t *p = der, *end = der + len;
-    bool ok = enter(&p, end) && enter(&p, end);
+    bool ok = enter(&p, end);
 
+    ok = ok && enter(&p, end);
     if (ok && p < end && *p == (V_ASN1_CONTEXT_SPECIFIC | V_ASN1_CONSTRUCTED))
         ok = skip(&p, end);
     for (int i = 0; ok && i < 4; i++)

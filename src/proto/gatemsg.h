@@ -27,11 +27,12 @@ enum {
 
 enum gate_msg_type {
     /* to the gate */
-    GATE_MSG_CONFIG = 1, /* with a memfd: an encoded struct gate_config (gateway/config.h); the first message, and at each reload */
-    GATE_MSG_ANSWER,     /* id, value: enum gate_answer */
-    GATE_MSG_BROKER,     /* with a socket to bawn-broker, as an answer to WANT_BROKER; without one: there is none */
-    GATE_MSG_INSIDE,     /* id; with a socket that is being connected inside the sandbox, or value: errno */
-    GATE_MSG_STOP,       /* close everything and exit */
+    GATE_MSG_CONFIG =
+        1,           /* with a memfd: an encoded struct gate_config (gateway/config.h); the first message, and at each reload */
+    GATE_MSG_ANSWER, /* id, value: enum gate_answer */
+    GATE_MSG_BROKER, /* with a socket to bawn-broker, as an answer to WANT_BROKER; without one: there is none */
+    GATE_MSG_INSIDE, /* id; with a socket that is being connected inside the sandbox, or value: errno */
+    GATE_MSG_STOP,   /* close everything and exit */
     /* from the gate */
     GATE_MSG_READY,       /* the configuration is in force; value: its generation. value < 0: refused, host[] says why */
     GATE_MSG_EVENT,       /* something for the log: kind says what */
@@ -49,7 +50,7 @@ enum gate_event_kind {
     GATE_EVENT_CONNECTION, /* verdict on a connection: one per connection that is not looked into */
     GATE_EVENT_REQUEST,    /* verdict on an HTTP request: one per request */
     GATE_EVENT_END,        /* a connection ended: bytes and duration */
-    GATE_EVENT_TROUBLE,    /* something that is no verdict: upstream certificate, no answer from a name server; `path` has the text */
+    GATE_EVENT_TROUBLE, /* something that is no verdict: upstream certificate, no answer from a name server; `path` has the text */
     GATE_EVENT_KINDS
 };
 

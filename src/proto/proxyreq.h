@@ -14,8 +14,9 @@ enum { PROXYREQ_HEAD_MAX = 32 * 1024, PROXYREQ_HOST_MAX = 300 };
 struct proxyreq {
     bool connect;    /* false: absolute URI with scheme http */
     size_t head_len; /* bytes up to and with the empty line */
-    char authority[PROXYREQ_HOST_MAX + 1]; /* "host:port" as it came; userinfo makes the request bad; port missing: ":80" is added */
-    char why[120];   /* PROXYREQ_BAD: a clause for the answer */
+    char authority[PROXYREQ_HOST_MAX +
+                   1]; /* "host:port" as it came; userinfo makes the request bad; port missing: ":80" is added */
+    char why[120];     /* PROXYREQ_BAD: a clause for the answer */
 };
 
 enum proxyreq_result proxyreq_parse(const uint8_t *data, size_t len, struct proxyreq *ret);

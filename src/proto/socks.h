@@ -28,7 +28,7 @@ struct socks_greeting {
 
 struct socks_request {
     size_t len;
-    enum socks_reply refuse; /* SOCKS_SUCCEEDED: a CONNECT that can be judged */
+    enum socks_reply refuse;       /* SOCKS_SUCCEEDED: a CONNECT that can be judged */
     char host[SOCKS_HOST_MAX + 1]; /* as it came, any byte may be in it (ATTACKS 46: NUL); an address in its text form */
     size_t host_len;
     uint16_t port;

@@ -72,7 +72,8 @@ static struct question *take(struct asker *a, size_t at) {
     if (at == 0)
         stop_asking(a);
     a->n--;
-    memmove(a->v + at, a->v + at + 1, (a->n - at) * sizeof a->v[0]);
+    for (size_t i = at; i < a->n; i++)
+        a->v[i] = a->v[i + 1];
     return q;
 }
 

@@ -86,16 +86,23 @@ static bool is_fresh(int stock, const char *name, const char *stamp) {
            time(NULL) - st.st_mtime < AGE_MAX_S;
 }
 
+static DIR *list(int stock) {
+    int copy = openat(stock, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+
+    if (!d)
+        closep(&copy);
+    return d;
+}
+
 /* One from the stock under this name; false: there is none. */
 static bool take_free(int stock, const char *name, const char *stamp) {
-    CLEANUP(closep) int copy = openat(stock, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = list(stock);
     struct dirent *e;
     bool found = false;
 
     if (!d)
         return false;
-    copy = -1;
     while (!found && (e = readdir(d))) {
         if (!str_starts(e->d_name, free_prefix) || renameat(stock, e->d_name, stock, name) < 0)
             continue;
@@ -120,15 +127,12 @@ static bool owner_is_dead(const char *name) {
 
 /* Removes what the dead have left; returns how many are free. */
 static size_t sweep(int stock) {
-    int copy = openat(stock, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = list(stock);
     struct dirent *e;
     size_t n = 0;
 
-    if (!d) {
-        closep(&copy);
+    if (!d)
         return 0;
-    }
     while ((e = readdir(d))) {
         n += str_starts(e->d_name, free_prefix);
         if (owner_is_dead(e->d_name))

@@ -118,6 +118,7 @@ static void gate_lost(struct gatekeeper *g, const char *why) {
     g->pid = -1;
     end_broker(g);
     gate_rules_unwatch(&g->rules);
+    g->n_inside = 0;
     if (g->opts.asker)
         asker_forget(g->opts.asker);
     if (now - g->started_ms >= LIVED_MS) {
@@ -332,7 +333,8 @@ void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
         closep(&owned);
     if (owned < 0 && error <= 0)
         error = EPROTO;
-    if (g->pid >= 0 && gate_link_send(&g->link, GATE_MSG_INSIDE, id, error, TAKE_FD(owned)) < 0)
+    g->inside_asked -= g->inside_asked > 0;
+    if (g->pid >= 0 && (gate_link_send(&g->link, GATE_MSG_INSIDE, id, error, TAKE_FD(owned)) < 0 || gate_inside_next(g) < 0))
         gate_lost(g, "it did not listen");
 }
 

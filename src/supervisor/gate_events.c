@@ -58,21 +58,38 @@ static int on_want_broker(struct gatekeeper *g) {
 }
 
 /* bawn-init may be stuck, or not itself any more: it is not waited for. */
-static int ask_init(const struct gatekeeper *g, const struct gate_msg *m) {
-    struct init_msg msg = {.type = INIT_MSG_INSIDE, .value = (int32_t)m->port, .extra = (int32_t)m->id};
+static int ask_init(const struct gatekeeper *g, uint32_t id, uint32_t port) {
+    struct init_msg msg = {.type = INIT_MSG_INSIDE, .value = (int32_t)port, .extra = (int32_t)id};
     struct pollfd p = {.fd = g->opts.init_control, .events = POLLOUT};
 
-    if (!published_has(&g->published, m->port))
-        return -EACCES;
     if (g->finishing || p.fd < 0 || poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
         return -EAGAIN;
     return sock_send(p.fd, &msg, sizeof msg, NULL, 0);
 }
 
-static int on_want_inside(struct gatekeeper *g, const struct gate_msg *m) {
-    int r = ask_init(g, m);
+int gate_inside_next(struct gatekeeper *g) {
+    int r = 0;
 
-    return r < 0 ? gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, -r, -1) : 0;
+    while (r == 0 && g->n_inside && g->inside_asked < GATE_INSIDE_AT_ONCE) {
+        uint32_t id = g->inside[0].id;
+        int asked = ask_init(g, id, g->inside[0].port);
+
+        memmove(g->inside, g->inside + 1, --g->n_inside * sizeof g->inside[0]);
+        g->inside_asked += asked == 0;
+        if (asked < 0)
+            r = gate_link_send(&g->link, GATE_MSG_INSIDE, id, -asked, -1);
+    }
+    return r;
+}
+
+static int on_want_inside(struct gatekeeper *g, const struct gate_msg *m) {
+    if (!published_has(&g->published, m->port))
+        return gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, EACCES, -1);
+    if (g->n_inside == GATE_INSIDE_MAX)
+        return gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, EAGAIN, -1);
+    g->inside[g->n_inside].id = m->id;
+    g->inside[g->n_inside++].port = m->port;
+    return gate_inside_next(g);
 }
 
 int gate_event_take(struct gatekeeper *g, const struct gate_msg *m) {

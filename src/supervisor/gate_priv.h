@@ -8,6 +8,8 @@
 #include "supervisor/netcount.h"
 #include "supervisor/netlog.h"
 
+enum { GATE_INSIDE_MAX = 1024, GATE_INSIDE_AT_ONCE = 16 };
+
 struct gatekeeper {
     struct gate_opts opts; /* listeners, named and published are owned */
     struct published published;
@@ -28,12 +30,20 @@ struct gatekeeper {
     bool told;         /* that a gate ended badly */
     uint64_t flows;    /* seen so far */
 
+    /* Connections into the sandbox that are still to be asked for. Few at once: what its socket has no room for, bawn-init drops. */
+    struct {
+        uint32_t id, port;
+    } inside[GATE_INSIDE_MAX];
+    size_t n_inside, inside_asked;
+
     pid_t broker;        /* -1: none */
     bool broker_refused; /* told */
 };
 
 /* gate_events.c: one message of the gate. Negative: it does not keep to the protocol. */
 int gate_event_take(struct gatekeeper *g, const struct gate_msg *m);
+/* Asks bawn-init for the next connections into the sandbox. */
+int gate_inside_next(struct gatekeeper *g);
 /* A human's answer that is to be remembered: as a rule; and every one in the log. */
 void gate_answer_rule(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
 void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """What the attack tests of the network share.
 
-    net.python(CLIENT + "print(by_socks(b'evil.example.net', 80))")      a hostile client, inside or (outside(net, ...)) without a sandbox
-    seen = recorder(net, "tcp:[::]:8081", "udp:0.0.0.0:443")              a server that takes anything and writes it down: seen()
+    inside(net, "shown({'answer': by_socks(b'evil.example.net')})", allow=[...])      what a hostile client found; outside(): without a sandbox
+    seen = recorder(net, "tcp:[::]:8081", "udp:0.0.0.0:443")              a server that takes anything, writes it down, says "reached"
 
     attack_tools.py record FILE tcp:ADDRESS:PORT udp:ADDRESS:PORT ... multicast:GROUP:PORT
     attack_tools.py h2 FILE CERT KEY ADDRESS             an HTTP/2 server; one line for each request: [[name, value], ...]
@@ -11,7 +11,6 @@
 import json
 import os
 import pathlib
-import signal
 import socket
 import ssl
 import subprocess
@@ -184,7 +183,7 @@ def by_sni(name, port=443):
     return tls_answer(socket.create_connection(("ok.example.com", port)), client_hello(name))
 
 def lax():
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
@@ -200,15 +199,23 @@ def shown(found):
 '''
 
 
+DIRECT = ["env", *(word for name in ("http", "https", "all") for word in ("-u", f"{name}_proxy", "-u", f"{name.upper()}_PROXY"))]
+
+
+def python(net, script):
+    """The command line for a script of any length that speaks to the network itself."""
+    return [*DIRECT, "/usr/bin/python3", net.runner.write("attack.py", CLIENT + script)]
+
+
 def outside(net, script):
-    """The same script without a sandbox."""
+    """A script without a sandbox."""
     net.save_names()
-    return net.outside("/usr/bin/python3", "-c", script)
+    return net.outside(*python(net, script))
 
 
 def inside(net, script, **rules):
     """What a script inside printed, as JSON; it must have come to its end."""
-    r = net.python(CLIENT + script, **rules)
+    r = net.sandbox(*python(net, script), **rules)
     assert r.rc == 0, r
     return r.json()
 
@@ -219,8 +226,8 @@ def into(pid, *cmd):
 
 def start(net, *cmd, pid=None):
     """A helper of this file in the internet (or in the namespace of pid), ended with the test; returns when it is ready."""
-    p = subprocess.Popen(into(pid or net.world.inet, sys.executable, __file__, *cmd), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                         start_new_session=True)
+    p = subprocess.Popen(into(pid or net.world.inet, sys.executable, __file__, *cmd), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         start_new_session=True)  # its standard input is our pipe: it ends with us
     net.servers.append(p)
     assert p.stdout.readline() == b"ready\n", cmd
     p.stdout.close()
@@ -251,10 +258,14 @@ def tcp_recorder(path, listener):
     def serve(s):
         to = s.getsockname()
         note(path, {"proto": "tcp", "to": to[0], "port": to[1]})
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nreached"
         try:
             while (data := s.recv(65536)):
                 note(path, {"proto": "tcp", "to": to[0], "port": to[1], "data": data.decode("latin-1")})
-                s.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nreached")
+                if answer:
+                    s.sendall(answer)
+                    s.shutdown(socket.SHUT_WR)
+                    answer = None
         except OSError:
             pass
         s.close()
@@ -329,5 +340,5 @@ def h2_serve(path, cert, key, address):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     {"record": record, "h2": h2_serve}[sys.argv[1]](*sys.argv[2:])

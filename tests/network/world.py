@@ -11,6 +11,7 @@ FOLDER/cert.pem, key.pem    what servers on 443 show
 Servers, on every address of ADDRESSES:
     80, 443, 8080   HTTP/1.1: the answer is what came, as JSON; see `answer` for paths that do more. 443 is TLS
     7               echo        2525  speaks first: "220 hello\\r\\n", then echo
+    3128            HTTP proxy for CONNECT, on PROXY only: knows the names without asking for them; hits have "kind": "proxy"
 """
 
 import asyncio
@@ -31,6 +32,7 @@ ADDRESSES = [
     "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd12::1", "198.51.100.7",
 ]
 DNS = "11.0.0.53"
+PROXY = "11.0.0.10"
 TYPES = {1: "A", 28: "AAAA", 65: "HTTPS", 16: "TXT", 15: "MX", 12: "PTR"}
 
 
@@ -191,8 +193,30 @@ async def echo(reader, writer):
             writer.write(data)
             await writer.drain()
         writer.write_eof()
-    except ConnectionError:
+    except OSError:
         pass
+    finally:
+        writer.close()
+
+
+async def pump(reader, writer):
+    while (data := await reader.read(65536)):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
+
+
+async def proxy(reader, writer):
+    try:
+        line, headers = await read_head(reader)
+        hit(writer, kind="proxy", line=line, headers=headers)
+        host, _, port = line.split(" ")[1].rpartition(":")
+        addresses = json.loads((FOLDER / "names.json").read_text()).get(host) or [host.strip("[]")]
+        there, out = await asyncio.open_connection(addresses[0], int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\nX-Proxy: yes\r\n\r\n")
+        await asyncio.gather(pump(reader, out), pump(there, writer))
+    except (OSError, TypeError, ValueError, asyncio.IncompleteReadError):
+        writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
     finally:
         writer.close()
 
@@ -234,6 +258,7 @@ async def main():
     for address in ADDRESSES:
         for port, handler, secure in ((80, http, None), (8080, http, None), (443, http, context), (7, echo, None), (2525, echo, None)):
             await asyncio.start_server(handler, sock=reuse(address, port), ssl=secure, backlog=2000, limit=1 << 20)
+    await asyncio.start_server(proxy, sock=reuse(PROXY, 3128))
     await asyncio.start_server(tcp_dns, sock=reuse(DNS, 53))
     names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     names.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE: hundreds of questions at once, and none is lost

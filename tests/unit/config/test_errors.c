@@ -87,7 +87,8 @@ static const struct {
     {SANDBOX("{\"resources\": {\"pids\": 4194305}}"), "sandbox.resources.pids: 4194305 is out of range"},
     /* words and names */
     {SANDBOX("{\"network\": \"ful\"}"), "sandbox.network: 'ful' is not known (did you mean 'full'?)"},
-    {SANDBOX("{\"network\": \"internet\"}"), "sandbox.network: 'internet' is not known (one of: none, list, limited, full, off, on)"},
+    {SANDBOX("{\"network\": \"internet\"}"),
+     "sandbox.network: 'internet' is not known (one of: none, list, limited, full, off, on)"},
     {SANDBOX("{\"sshAgent\": \"yes\"}"), "sandbox.sshAgent: 'yes' is not known (one of: off, auto, on)"},
     {SANDBOX("{\"mode\": \"required\"}"), "sandbox.mode: 'required' is not known (did you mean 'require'?)"},
     {SANDBOX("{\"runtime\": \"dokcer\"}"), "sandbox.runtime: 'dokcer' is not an engine (did you mean 'docker'?)"},

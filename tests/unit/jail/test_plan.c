@@ -541,7 +541,8 @@ static void test_trust_elsewhere(void **state) {
     assert_string_equal(step_to(&sc->p, "/run/bawn/nssdb")->from, "/state/ca/taken-1/nssdb");
     assert_int_equal(step_to(&sc->p, "/home/ann/.pki/nssdb/cert9.db")->kind, STEP_COPY);
     assert_string_equal(step_to(&sc->p, "/home/ann/.pki/nssdb/cert9.db")->from, "/run/bawn/nssdb/cert9.db");
-    assert_true(step_to(&sc->p, "/home/ann/.pki/nssdb/cert9.db") > step_to(&sc->p, "/run/bawn/nssdb")); /* or it is not there yet */
+    assert_true(step_to(&sc->p, "/home/ann/.pki/nssdb/cert9.db") >
+                step_to(&sc->p, "/run/bawn/nssdb")); /* or it is not there yet */
     assert_string_equal(step_to(&sc->p, "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem")->from,
                         "/state/ca/taken-1/certs/ca-certificates.crt");
     assert_true(step_to(&sc->p, "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem") >
