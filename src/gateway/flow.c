@@ -282,6 +282,14 @@ void flows_judge_again(struct gate *g) {
         uint64_t sent = 0, received = 0;
 
         next = f->next;
+        if (f->state == FLOW_ASK) {
+            flow_judge_asked(f);
+            continue;
+        }
+        if (f->state == FLOW_FIRST) {
+            flow_judge_anew(f);
+            continue;
+        }
         if ((f->state != FLOW_RELAY && f->state != FLOW_INSPECT) || !f->host.len || is_still_allowed(f, &v))
             continue;
         if (v.action == RULE_DENY)

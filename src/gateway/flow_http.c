@@ -100,6 +100,14 @@ static enum httpx_answer request_ask(struct flow *f, const struct httpx_request 
     return HTTPX_DENY;
 }
 
+/* Some servers let these stand for the method: a rule about methods would judge the wrong one. */
+static void drop_other_methods(struct http_head *head) {
+    static const char *const names[] = {"x-http-method-override", "x-http-method", "x-method-override"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        http_head_remove(head, names[i]);
+}
+
 static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
     struct flow *f = arg;
     const struct policy_request question = {
@@ -112,6 +120,8 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
     };
 
     gate_judge(f->gate, &question, ret);
+    if (f->look)
+        drop_other_methods(req->head);
     if (ret->action == RULE_ASK && !f->approved)
         return request_ask(f, req, ret);
     if (ret->action == RULE_DENY) {

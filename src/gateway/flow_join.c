@@ -145,8 +145,7 @@ static void flow_inspect(struct flow *f) {
     }
 }
 
-/* The rules may have changed since it was judged. */
-static bool is_judged_anew(struct flow *f) {
+bool flow_judge_anew(struct flow *f) {
     const struct policy_request req = {
         .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
     struct policy_verdict v;
@@ -166,7 +165,7 @@ static bool is_judged_anew(struct flow *f) {
 void flow_join(struct flow *f) {
     bool plain = f->entry == ENTRY_URI || (f->has_first && !f->is_tls && (f->look || f->port == PORT_HTTP));
 
-    if (!is_judged_anew(f))
+    if (!flow_judge_anew(f))
         return;
     flow_unwatch(f);
     if (f->look && !f->has_first && f->entry != ENTRY_URI)
@@ -225,6 +224,8 @@ void flow_dial(struct flow *f) {
         .approved = f->approved,
     };
 
+    if (!flow_judge_anew(f)) /* before anybody hears its name */
+        return;
     flow_unwatch(f);
     f->state = FLOW_DIAL;
     if (dial_start(f->gate, &opts, flow_dialled, f, &f->dial) < 0)

@@ -99,6 +99,17 @@ void flow_judge(struct flow *f) {
         flow_go(f);
 }
 
+void flow_judge_asked(struct flow *f) {
+    const struct policy_request req = {.host = &f->host, .port = f->port};
+    struct policy_verdict v;
+
+    gate_judge(f->gate, &req, &v);
+    if (v.action == RULE_ASK)
+        return;
+    gate_ask_cancel(TAKE_PTR(f->ask));
+    flow_judge(f);
+}
+
 void flow_begin(struct flow *f) {
     struct gate *g = f->gate;
 

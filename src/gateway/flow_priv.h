@@ -105,6 +105,7 @@ const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SI
 void flow_begin(struct flow *f); /* destination known */
 void flow_judge(struct flow *f); /* host and port known */
 void flow_ask(struct flow *f, const struct policy_verdict *v);
+void flow_judge_asked(struct flow *f);    /* the rules have changed: nobody needs to be asked if they decide now */
 void flow_report_allowed(struct flow *f); /* one event per flow */
 
 /* flow_first.c */
@@ -113,6 +114,7 @@ void flow_first(struct flow *f);
 int flow_check_first(struct flow *f, const uint8_t *data, size_t len);
 
 /* flow_join.c */
+bool flow_judge_anew(struct flow *f); /* if the rules have changed since it was judged; false: refused */
 void flow_dial(struct flow *f);
 void flow_join(struct flow *f);
 void flow_end_event(struct flow *f, uint64_t sent, uint64_t received);

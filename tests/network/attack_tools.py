@@ -2,7 +2,7 @@
 """What the attack tests of the network share.
 
     inside(net, "shown({'answer': by_socks(b'evil.example.net')})", allow=[...])      what a hostile client found; outside(): without a sandbox
-    seen = recorder(net, "tcp:[::]:8081", "udp:0.0.0.0:443")              a server that takes anything, writes it down, says "reached"
+    seen = recorder(net, "tcp:[::]:8081", "udp:0.0.0.0:443")              a server that takes anything, writes it down, says "got there"
 
     attack_tools.py record FILE tcp:ADDRESS:PORT udp:ADDRESS:PORT ... multicast:GROUP:PORT
     attack_tools.py h2 FILE CERT KEY ADDRESS             an HTTP/2 server; one line for each request: [[name, value], ...]
@@ -19,7 +19,7 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Each entrance returns (and never raises) what came back: bytes of an answer, or the word for a refusal. b"reached" and 200 mean success.
+# Each entrance returns (and never raises) what came back: bytes of an answer, or the word for a refusal. b"got there" and 200 mean success.
 CLIENT = r'''
 import json, os, socket, ssl, struct, sys, time
 
@@ -258,7 +258,7 @@ def tcp_recorder(path, listener):
     def serve(s):
         to = s.getsockname()
         note(path, {"proto": "tcp", "to": to[0], "port": to[1]})
-        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nreached"
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ngot there"
         try:
             while (data := s.recv(65536)):
                 note(path, {"proto": "tcp", "to": to[0], "port": to[1], "data": data.decode("latin-1")})
@@ -279,7 +279,7 @@ def udp_recorder(path, s):
     while True:
         data, peer = s.recvfrom(65536)
         note(path, {"proto": "udp", "to": to[0], "port": to[1], "data": data.decode("latin-1")})
-        s.sendto(b"reached", peer)
+        s.sendto(b"got there", peer)
 
 
 def record(path, *listen):
@@ -317,7 +317,7 @@ def h2_connection(path, s):
                 c.acknowledge_received_data(e.flow_controlled_length, e.stream_id)
             elif isinstance(e, h2.events.StreamEnded):
                 c.send_headers(e.stream_id, [(":status", "200")])
-                c.send_data(e.stream_id, b"reached", end_stream=True)
+                c.send_data(e.stream_id, b"got there", end_stream=True)
         s.sendall(c.data_to_send())
     s.close()
 

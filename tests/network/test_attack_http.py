@@ -219,7 +219,8 @@ def test_websocket_is_the_only_way_out_of_http(net):
     net.rules(RULE)
     found = inside(net, r"""
 s = socket.create_connection(("ok.example.com", 80))
-s.sendall(b"GET /ws HTTP/1.1\r\nHost: ok.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+s.sendall(b"GET /ws HTTP/1.1\r\nHost: ok.example.com\r\nConnection: Upgrade\r\n"
+          b"Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
 first = head(s)
 s.sendall(b"\x81\x84\0\0\0\0echo")
 shown({"head": first, "echo": s.recv(100)})
@@ -307,7 +308,8 @@ def h2_open(name="h2.example.com"):
     context.set_alpn_protocols(["h2"])
     s = context.wrap_socket(socket.create_connection((name, 443)), server_hostname=name)
     assert s.selected_alpn_protocol() == "h2"
-    c = h2.connection.H2Connection(h2.config.H2Configuration(validate_outbound_headers=False, normalize_outbound_headers=False, header_encoding="utf-8"))
+    c = h2.connection.H2Connection(h2.config.H2Configuration(validate_outbound_headers=False, normalize_outbound_headers=False,
+                                   header_encoding="utf-8"))
     c.initiate_connection()
     s.sendall(c.data_to_send())
     return s, c
@@ -399,3 +401,14 @@ shown({{"flood": refusable(flood)(), "after": h2_try({H2!r})}})
 """)
     assert found["after"] == "200", found
     assert {(r[":authority"], r[":path"]) for r in two()} == {("h2.example.com", "/public/x")}
+
+
+@pytest.mark.parametrize("name", ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_no_header_stands_for_the_method(net, scheme, name):
+    """Claim: a rule about methods is about the method that the server acts on (61)."""
+    command = ["curl", "-sS", "-H", f"{name}: DELETE", f"{scheme}://ok.example.com/x"]
+    assert [name.lower(), "DELETE"] in net.outside(*command).json()["headers"]
+    net.rules({"action": "allow", "host": "ok.example.com", "methods": ["GET"]})
+    r = net.sandbox(*command)
+    assert r.rc == 0 and name.lower() not in dict(r.json()["headers"]), r

@@ -2,13 +2,16 @@
 
 Wrong certificates of servers (69) are in test_clients.py, with every kind of client."""
 
+import base64
 import contextlib
+import json
 import os
 import pathlib
 import re
 import signal
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -36,9 +39,17 @@ class Conversation:
         return self.line()
 
     def children(self):
-        """{name: pid} of the supervisor's helpers."""
-        pids = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return {pathlib.Path(f"/proc/{pid}/comm").read_text().strip(): int(pid) for pid in pids}
+        """{name: pid} of the supervisor's helpers that run. A bawn-broker that makes the next authority is waited for."""
+        while True:
+            found = {}
+            for pid in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    s = status(pid)
+                    if s["State"][0] != "Z":
+                        found.setdefault(s["Name"], []).append(int(pid))
+            time.sleep(0.01)
+            if all(len(pids) == 1 for pids in found.values()):
+                return {name: pids[0] for name, pids in found.items()}
 
     def end(self):
         self.process.stdin.close()
@@ -70,15 +81,16 @@ for line in sys.stdin:
 
 # Clients that know no proxy
 
+REQUEST = "GET / HTTP/1.0\\r\\nHost: HOST\\r\\nConnection: close\\r\\n\\r\\n"
 CLIENTS = {
     "curl": ["curl", "-sSf", "--noproxy", "*", "http://HOST/"],
     "curl, empty environment": ["env", "-i", "curl", "-sSf", "http://HOST/"],
     "curl, other proxy": ["curl", "-sSf", "-x", "http://HOST:80", "http://HOST/"],
     "wget": ["wget", "-q", "-O", "-", "--no-proxy", "http://HOST/"],
-    "bash": ["bash", "-ec", "exec 3<>/dev/tcp/HOST/80; printf 'GET / HTTP/1.0\\r\\nHost: HOST\\r\\n\\r\\n' >&3; grep '^HTTP/1.1 200' <&3"],
-    "openssl": ["sh", "-c", "printf 'GET / HTTP/1.0\\r\\nHost: HOST\\r\\n\\r\\n' | openssl s_client -quiet -verify_quiet -connect HOST:443 -servername HOST 2>/dev/null"
+    "bash": ["bash", "-ec", f"exec 3<>/dev/tcp/HOST/80; printf '{REQUEST}' >&3; grep '^HTTP/1.1 200' <&3"],
+    "openssl": ["sh", "-c", f"printf '{REQUEST}' | openssl s_client -quiet -verify_quiet -connect HOST:443 -servername HOST 2>/dev/null"
                             " | grep '200 OK'"],
-    "perl": ["perl", "-MIO::Socket::INET", "-e", "my $s = IO::Socket::INET->new('HOST:80') or exit 1; print $s qq(GET / HTTP/1.0\\r\\nHost: HOST\\r\\n\\r\\n);"
+    "perl": ["perl", "-MIO::Socket::INET", "-e", f"my $s = IO::Socket::INET->new('HOST:80') or exit 1; print $s qq({REQUEST});"
                                                  " $_ = <$s>; exit !/ 200 /"],
 }
 
@@ -167,7 +179,8 @@ def taken(kind, port, option, address):
     except OSError as e:
         return e.strerror
     return "taken"
-found = {f"{kind} {port} {option} {address}": taken(kind, port, option, address) for kind, port in ((socket.SOCK_STREAM, 15001), (socket.SOCK_DGRAM, 53))
+found = {f"{kind} {port} {option} {address}": taken(kind, port, option, address)
+         for kind, port in ((socket.SOCK_STREAM, 15001), (socket.SOCK_DGRAM, 53))
          for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT) for address in ("0.0.0.0", "127.0.0.1", "198.18.0.1", "11.0.0.10", "::", "::1")}
 found["after"] = "yes" if b" 200 " in by_dns(HONEST) else "no"
 shown(found)
@@ -185,7 +198,7 @@ s.bind(("0.0.0.0", 7777))
 s.listen()
 shown({"far": refusable(lambda: talk(dial("11.0.0.28", 7777), b"out?"))() if os.fork() else os._exit(0)})
 """, allow=["ok.example.com"])
-    assert "reached" not in found["far"] and seen() == [], found
+    assert "got there" not in found["far"] and seen() == [], found
 
 
 def test_routes_cannot_be_changed(net):
@@ -211,7 +224,7 @@ def serve(s):
     while True:
         c, _ = s.accept()
         took.append(1)
-        c.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 7\\r\\n\\r\\nreached")
+        c.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\ngot there")
         c.close()
 for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::1")):
     s = socket.socket(family)
@@ -222,7 +235,7 @@ by_dns(HONEST)
 print("up", flush=True)
 for line in sys.stdin:
     mine = refusable(lambda: rest(dial("127.0.0.1", 7777)))()
-    print(len(took), b"reached" in mine, flush=True)
+    print(len(took), b"got there" in mine, flush=True)
 """
 PLACES = ["127.0.0.1", "::1", "172.31.0.1", "11.255.0.1", "11.255.0.2", "fd99::1", "host.bawn.internal", "0.0.0.0", "localhost"]
 
@@ -242,14 +255,16 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("rules", [{"options": ["--network", "full"]}, {"allow": ["host.bawn.internal", "0.0.0.0/0", "127.0.0.0/8", "11.255.0.1", "172.31.0.1"]}], ids=["full", "generous"])
+@pytest.mark.parametrize("rules", [{"options": ["--network", "full"]},
+                         {"allow": ["host.bawn.internal", "0.0.0.0/0", "127.0.0.0/8", "11.255.0.1", "172.31.0.1"]}],
+                         ids=["full", "generous"])
 def test_another_sandbox_cannot_be_reached(net, rules):
     """Claim: neither the servers of a sandbox, nor its proxy port, can be reached from another one, whatever that is allowed (64, 65)."""
     with conversation(net, SERVER, allow=["ok.example.com"]) as a:
         assert a.line() == "up"
         found = inside(net, knocks(PLACES), **rules)
         assert len(found) == 2 * len(PLACES) - 4
-        assert not any("reached" in answer or " 200 " in answer for answers in found.values() for answer in answers), found
+        assert {place: answers for place, answers in found.items() if any("got there" in a or " 200 " in a for a in answers)} == {}
         assert a.say("count") == "1 True", "the one connection is the sandbox's own"
 
 
@@ -260,9 +275,8 @@ def test_nothing_listens_on_the_host(net):
         tables = net.outside("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6").out.decode()
         listening = [line for line in tables.splitlines() if re.match(r" *\d+: \S+ \S+ 0A ", line)]
         assert listening == []
-        refused = "print([type(e).__name__ for e in [refusable(dial)(a, p) for a in ('127.0.0.1', '::1', '172.31.0.1') for p in (15001, 7777, 53)]])"
-        r = outside(net, refused.replace("type(e).__name__", "e[:28]"))
-        assert r.out.count(b"refused: ConnectionRefusedErr") + r.out.count(b"refused: ConnectionRefused") >= 9, r
+        r = outside(net, "shown({f'{a} {p}': refusable(dial)(a, p) for a in ('127.0.0.1', '::1', '172.31.0.1') for p in (15001, 7777, 53)})")
+        assert {answer.split()[1] for answer in r.json().values()} == {"ConnectionRefusedError"}, r
 
 
 EXHAUST = """
@@ -286,7 +300,8 @@ def hold(n, target, first):
     return held
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 ok = addresses(dns(question(HONEST)))[0]
-kinds = [((ok, 80), b"GET / HTTP/1.1\\r\\nX: "), ((ok, 443), b"\\x16\\3\\1\\2\\0\\1"), (PROXY, b"CONNECT ok.exam"), (PROXY, b"\\5\\1"), (("11.0.0.11", 80), b"GET / HT")]
+kinds = [((ok, 80), b"GET / HTTP/1.1\\r\\nX: "), ((ok, 443), b"\\x16\\3\\1\\2\\0\\1"),
+         (PROXY, b"CONNECT ok.exam"), (PROXY, b"\\5\\1"), (("11.0.0.11", 80), b"GET / HT")]
 pids = []
 ready, done = os.pipe(), os.pipe()
 for target, first in kinds:
@@ -308,8 +323,11 @@ def test_a_flood_does_not_hurt_another_sandbox(net):
     """Claim: 5000 connections that never finish a word in one sandbox; every request of another one succeeds (66)."""
     with conversation(net, EXHAUST, allow=["ok.example.com"]) as a:
         assert int(a.line()) >= 4500, "the flood could not be made"
-        found = inside(net, "shown({str(i): by_dns(HONEST) if i % 2 else https(socket.create_connection(('ok.example.com', 443)), 'ok.example.com', HONEST) for i in range(30)})",
-                       allow=["ok.example.com"])
+        found = inside(net, """
+def by_https():
+    return https(socket.create_connection(("ok.example.com", 443)), "ok.example.com", HONEST)
+shown({str(i): by_dns(HONEST) if i % 2 else by_https() for i in range(30)})
+""", allow=["ok.example.com"])
         assert len(found) == 30 and all(" 200 " in answer for answer in found.values()), found
         a.process.stdin.write("enough\n")
     assert len(net.requests()) == 30
@@ -321,7 +339,8 @@ OPEN = r"""
 def tls(s):
     return lax().wrap_socket(s, server_hostname="ok.example.com")
 def ws(s):
-    s.sendall(b"GET /ws HTTP/1.1\r\nHost: ok.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+    s.sendall(b"GET /ws HTTP/1.1\r\nHost: ok.example.com\r\nConnection: Upgrade\r\n"
+              b"Upgrade: websocket\r\nSec-WebSocket-Key: eA==\r\nSec-WebSocket-Version: 13\r\n\r\n")
     head(s)
     return s
 def hang(s):
@@ -333,7 +352,8 @@ def echo(s):
     return s
 def to(host, port):
     return socket.create_connection((host, port))
-conns = {"WebSocket": ws(to("ok.example.com", 80)), "WebSocket in TLS": ws(tls(to("ok.example.com", 443))), "answer that does not come": hang(to("ok.example.com", 80)),
+conns = {"WebSocket": ws(to("ok.example.com", 80)), "WebSocket in TLS": ws(tls(to("ok.example.com", 443))),
+         "answer that does not come": hang(to("ok.example.com", 80)),
          "in TLS": hang(tls(to("ok.example.com", 443))), "raw": echo(to("ok.example.com", 7)), "CONNECT": echo(open_connect(HONEST, 7)),
          "SOCKS": echo(open_socks(HONEST, 7)), "idle": to("ok.example.com", 7), "idle HTTP": to("ok.example.com", 80)}
 stays = echo(to("other.example.com", 7))
@@ -351,12 +371,11 @@ shown(found)
 def test_rules_that_change_end_connections(net, inspect):
     """Claim: when a rule is taken away, tunnels, WebSockets and answers that are under way end at once; others stay (67)."""
     stay = {"action": "allow", "host": "other.example.com"}
-    net.rules({"action": "allow", "host": "ok.example.com", "inspect": True, "ports": [443]} if inspect else {"action": "allow", "host": "ok.example.com", "ports": [443]},
-              {"action": "allow", "host": "ok.example.com"}, stay)
+    net.rules({"action": "allow", "host": "ok.example.com", "inspect": inspect, "ports": [443]}, {"action": "allow", "host": "ok.example.com"}, stay)
     with conversation(net, OPEN) as a:
         assert a.line() == "open"
         net.rules(stay)
-        found = __import__("json").loads(a.say("changed"))
+        found = json.loads(a.say("changed"))
     assert found.pop("other") == "y" and " 200 " not in found.pop("new"), found
     assert set(found.values()) == {"ended"}, found
 
@@ -390,7 +409,7 @@ for line in sys.stdin:
                     look(f"/proc/{pid}/fd/{fd}")
         except OSError:
             pass
-    print(json.dumps(sorted(found)), flush=True)
+    print(json.dumps(sorted(set(found))), flush=True)
 """
 
 
@@ -415,7 +434,9 @@ def test_ca_key_is_not_inside(net):
         assert {"bawn-gate", "bawn-broker"} <= set(helpers)
         gate = pathlib.Path(f"/proc/{helpers['bawn-gate']}")
         assert key[1].encode() not in (gate / "environ").read_bytes() + (gate / "cmdline").read_bytes()
-        assert key[1].encode() not in memory(helpers["bawn-gate"]), "the gate itself never has it"
+        secret = base64.b64decode("".join(key[1:-1]))[36:68]  # PKCS #8 of a P-256 key; OpenSSL keeps it as a number, the low byte first
+        has = {name: secret in found or secret[::-1] in found for name in ("bawn-gate", "bawn-broker") if (found := memory(helpers[name]))}
+        assert has == {"bawn-gate": False, "bawn-broker": True}
     assert taken(net) == [], "a key that signed something is gone with its sandbox"
 
 
@@ -436,10 +457,8 @@ def memory(pid):
 def test_every_sandbox_has_its_own_ca(net):
     """Claim: two sandboxes at once have two authorities, and neither trusts the other's (68)."""
     net.rules(LOOK)
-    script = SEARCH.replace("for line in sys.stdin:", "print(open('/etc/ssl/certs/ca-certificates.crt').read().count('BEGIN'), flush=True)\nfor line in sys.stdin:")
-    with conversation(net, script) as a, conversation(net, script) as b:
-        counts = a.line(), b.line()
-        assert counts[0] == counts[1] and a.say("https") == "200" and b.say("https") == "200"
+    with conversation(net, SEARCH) as a, conversation(net, SEARCH) as b:
+        assert a.say("https") == "200" and b.say("https") == "200"
         folders = taken(net)
         assert len(folders) == 2
         keys, certificates = ([(f / name).read_text().splitlines() for f in folders] for name in ("key.pem", "ca.pem"))
@@ -460,7 +479,7 @@ def test_killed_gate(net):
             gate = a.children()["bawn-gate"]
             os.kill(gate, signal.SIGKILL)
             while a.children().get("bawn-gate") == gate:
-                pass
+                time.sleep(0.01)
             assert a.say("http ok.example.com") == "yes"
             assert a.say("http evil.example.net") != "yes"
             assert a.children()["bawn-gate"] != gate
@@ -499,10 +518,11 @@ def test_jail_of_the_helpers(net, helper):
         uids = {int(uid) for uid in found["Uid"].split()}
         assert 0 not in uids and (net.runner.is_root or uids == {net.runner.user.pw_uid}), found
         assert os.stat(f"/proc/{pid}/mem").st_uid == 0, "it can be dumped"
-        files = {link for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir() if (link := os.readlink(fd)) and not re.match(r"(socket|pipe|anon_inode):", link)}
+        files = {link for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()
+                 if (link := os.readlink(fd)) and not re.match(r"(socket|pipe|anon_inode):", link)}
         assert files <= {"/dev/null"}, files
         if not net.runner.is_root:
-            spies = [f"cat /proc/{pid}/{name}" for name in ("environ", "mem", "maps", "fd/0", "auxv", "stack")] + [f"ls /proc/{pid}/fd", f"kill -0 {pid} && gdb -p {pid} -batch 2>&1 | grep -q 'warning: not'"]
+            spies = [f"cat /proc/{pid}/{name}" for name in ("environ", "mem", "maps", "fd/0", "auxv")] + [f"ls /proc/{pid}/fd"]
             assert [spy for spy in spies if net.outside("sh", "-c", f"{spy} >/dev/null 2>&1").rc == 0] == []
 
 
@@ -515,4 +535,4 @@ def test_helpers_end_with_the_sandbox(net):
         os.kill(a.pid, signal.SIGKILL)
     assert {"bawn-gate", "bawn-broker"} <= set(helpers)
     while any(pathlib.Path(f"/proc/{pid}").exists() and status(pid)["State"][0] != "Z" for pid in helpers.values()):
-        pass
+        time.sleep(0.01)
