@@ -94,12 +94,26 @@ static void add_escaped(struct buf *b, const char *s, size_t n) {
     buf_addf(b, "\\u%04x", code);
 }
 
+/* How many bytes mean themselves in JSON and on a terminal. */
+static size_t plain_len(const char *s) {
+    size_t n = 0;
+
+    while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+        n++;
+    return n;
+}
+
 void buf_add_json(struct buf *b, const char *s) {
     buf_addc(b, '"');
     while (*s) {
-        size_t n = str_utf8_len(s);
+        size_t plain = plain_len(s), n = str_utf8_len(s);
         unsigned char c = (unsigned char)*s;
 
+        if (plain) {
+            buf_add(b, s, plain);
+            s += plain;
+            continue;
+        }
         if (n == 0) {
             buf_adds(b, "\xef\xbf\xbd");
             s++;

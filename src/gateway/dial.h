@@ -43,4 +43,4 @@ int dial_start(struct gate *g, const struct dial_opts *opts, dial_fn *fn, void *
 void dial_cancel(struct dial *d);
 
 /* policy_judge() that knows which addresses are this machine's own: the one that is asked about is tried out. */
-void gate_judge(struct gate *g, const struct policy_request *req, struct policy_verdict *ret);
+void gate_judge(struct gate *g, const struct policy_request *given, struct policy_verdict *ret);

@@ -81,17 +81,17 @@ static size_t find_own(struct gate *g, const struct addr *a, struct addr own[sta
     return found;
 }
 
-void gate_judge(struct gate *g, const struct policy_request *req, struct policy_verdict *ret) {
-    const struct addr *address = req->host->kind != HOST_NAME ? &req->host->addr : req->address;
+void gate_judge(struct gate *g, const struct policy_request *given, struct policy_verdict *ret) {
+    struct policy_request req = *given;
+    const struct addr *address = req.host->kind != HOST_NAME ? &req.host->addr : req.address;
     struct addr own[1 + ADDR_INNER_MAX];
     size_t n = address ? find_own(g, address, own) : 0;
-    struct policy_request closed;
     struct host nowhere;
 
+    req.terse = true;
     if ((n || g->policy.n_own) && policy_set_own(&g->policy, own, n, NULL) < 0) { /* no memory: as what is never dialled */
         host_from_addr(&(struct addr){.len = 4}, &nowhere);
-        closed = (struct policy_request){.host = &nowhere, .port = req->port};
-        req = &closed;
+        req = (struct policy_request){.host = &nowhere, .port = req.port};
     }
-    policy_judge(&g->policy, req, ret);
+    policy_judge(&g->policy, &req, ret);
 }

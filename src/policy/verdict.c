@@ -293,6 +293,8 @@ void verdict_explain(const struct policy_request *req, const struct verdict_caus
                 hint = {v->hint, sizeof v->hint, 0};
 
     line_adds(&pattern, cause->pattern ? cause->pattern->text : "");
+    if (req->terse && v->action == RULE_ALLOW)
+        return;
     if (v->rule)
         add_rule_reason(req, v, &reason);
     else

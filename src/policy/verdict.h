@@ -100,6 +100,7 @@ struct policy_request {
     const char *method;           /* NULL: not known yet */
     const struct http_path *path; /* NULL: not known yet */
     const struct addr *address;   /* after the lookup; NULL: not known yet */
+    bool terse;                   /* what is allowed needs no reason and hint: the gate says nothing then */
 };
 
 enum { NEEDS_PORT = 1, NEEDS_HTTP = 2, NEEDS_ADDRESS = 4 };

@@ -68,7 +68,9 @@ static void add_time(struct buf *b) {
 }
 
 static void add_text(struct buf *b, const char *key, const char *value) {
-    buf_addf(b, ",\"%s\":", key);
+    buf_adds(b, ",\"");
+    buf_adds(b, key);
+    buf_adds(b, "\":");
     buf_add_json(b, value);
 }
 

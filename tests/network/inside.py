@@ -17,7 +17,7 @@ import signal
 import subprocess
 import time
 
-HANG = 120  # seconds: only so that a hang ends as a failure
+HANG = 12  # seconds: only so that a hang ends as a failure
 
 LOOP = r'''
 import ast, http.client, json, os, socket, ssl, struct, sys, urllib.parse
