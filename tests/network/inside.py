@@ -17,7 +17,7 @@ import signal
 import subprocess
 import time
 
-HANG = 12  # seconds: only so that a hang ends as a failure
+HANG = 120  # seconds: only so that a hang ends as a failure
 
 LOOP = r'''
 import ast, http.client, json, os, socket, ssl, struct, sys, urllib.parse
@@ -57,7 +57,8 @@ def all_of(s):
 
 def websocket(host, secure=False, path="/ws"):
     s = tls(host) if secure else dial(host, 80)
-    s.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+    s.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+              "Sec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         head += s.recv(1)

@@ -36,8 +36,8 @@ class Terminal:
     def __init__(self, net, script, options=(), allow=()):
         command = net.enter(*net.command("sh", "-c", script, options=options, allow=allow))
         self.net = net
-        self.child = pexpect.spawn(command[0], [str(word) for word in command[1:]], env={**net.runner.environ(), "TERM": "xterm-256color"}, timeout=HANG,
-                                   dimensions=(24, 100), encoding=None)
+        self.child = pexpect.spawn(command[0], [str(word) for word in command[1:]], env={**net.runner.environ(), "TERM": "xterm-256color"},
+                                   timeout=HANG, dimensions=(24, 100), encoding=None)
 
     def see(self, *what):
         self.child.expect_exact(list(what) if len(what) > 1 else what[0])

@@ -83,7 +83,8 @@ try:
 except ssl.SSLError as e:
     r = e.reason
 r""") == "TLSV1_ALERT_ACCESS_DENIED"
-    for url, kind in (("http://bawn.internal/why", str), ("http://bawn.internal/why.json", json.loads), ("http://bawn.internal/why?host=ok.example.com", str)):
+    for url, kind in (("http://bawn.internal/why", str), ("http://bawn.internal/why.json", json.loads),
+                      ("http://bawn.internal/why?host=ok.example.com", str)):
         status, headers, body = inside(f"fetch('{url}')")
         assert status == 200
         if kind is json.loads:
@@ -131,8 +132,9 @@ def test_dns_without_edns(net):
 # The proxy port
 
 TARGETS = {
-    "evil.example.net:443": ("BAWN_NET_DENIED_HOST", 403), "ok.example.com:22": ("BAWN_NET_DENIED_PORT", 403), "10.0.0.5:80": ("BAWN_NET_NOT_HANDED_OUT", 403),
-    "private.example.com:80": ("BAWN_NET_DENIED_ADDRESS", 403), "a..b:80": ("BAWN_NET_NAME_INVALID", 400),
+    "evil.example.net:443": ("BAWN_NET_DENIED_HOST", 403), "ok.example.com:22": ("BAWN_NET_DENIED_PORT", 403),
+    "10.0.0.5:80": ("BAWN_NET_NOT_HANDED_OUT", 403), "private.example.com:80": ("BAWN_NET_DENIED_ADDRESS", 403),
+    "a..b:80": ("BAWN_NET_NAME_INVALID", 400),
 }
 
 
@@ -150,9 +152,10 @@ def check_connect(inside, target, code, status):
 
 
 def test_absolute_uri(inside):
-    answer = inside("s = dial(*PROXY); s.sendall(b'GET http://evil.example.net/x HTTP/1.1\\r\\nHost: evil.example.net\\r\\n\\r\\n'); all_of(s).decode()")
+    ask = "s = dial(*PROXY); s.sendall(b'GET http://evil.example.net/x HTTP/1.1\\r\\nHost: evil.example.net\\r\\n%s\\r\\n'); all_of(s).decode()"
+    answer = inside(ask % "")
     assert answer.startswith("HTTP/1.1 403 ") and json.loads(answer.partition("\r\n\r\n")[2])["error"]["rule"] == "no"
-    answer = inside("s = dial(*PROXY); s.sendall(b'GET http://evil.example.net/x HTTP/1.1\\r\\nHost: evil.example.net\\r\\nAccept: text/html\\r\\n\\r\\n'); all_of(s).decode()")
+    answer = inside(ask % "Accept: text/html\\r\\n")
     assert answer.startswith("HTTP/1.1 403 ") and "Content-Type: text/plain" in answer
 
 
@@ -233,7 +236,12 @@ def test_the_json_is_right(net):
 
 def test_nothing_refused_nothing_said(net):
     net.rules(*RULES)
-    r = net.python("import http.client\nc = http.client.HTTPConnection('ok.example.com')\nc.request('GET', '/')\nassert c.getresponse().status == 200")
+    r = net.python("""
+import http.client
+c = http.client.HTTPConnection("ok.example.com")
+c.request("GET", "/")
+assert c.getresponse().status == 200
+""")
     assert r.rc == 0 and b"network" not in r.err, r
     r = net.python("pass", options=["--json"])
     assert json.loads(r.err.splitlines()[-1])["network"] == {"reached": [], "refused": []}

@@ -71,7 +71,8 @@ while True:
         p.stdout.close()
 
 
-@pytest.mark.parametrize("words, there", [(["3000"], {3000: 3000}), (["3000:8080"], {8080: 3000}), (["3000", "3001:3002", "3001:3003"], {3000: 3000, 3002: 3001, 3003: 3001})])
+@pytest.mark.parametrize("words, there", [(["3000"], {3000: 3000}), (["3000:8080"], {8080: 3000}),
+                                          (["3000", "3001:3002", "3001:3003"], {3000: 3000, 3002: 3001, 3003: 3001})])
 def test_ports(net, words, there):
     with Inside(net, options=[word for w in words for word in ("--publish", w)]) as inside:
         inside(SERVE + "".join(f"serve({port}, b'this is {port}')\n" for port in set(there.values())))
@@ -98,7 +99,8 @@ def test_only_loopback(net):
         assert answer_of(net, "127.0.0.1", 3000) == "here"
         for address in ("172.31.0.1", "11.255.0.1", "11.255.0.2", "::1", "fd99::1"):
             assert answer_of(net, address, 3000) == "ConnectionRefusedError"
-        r = subprocess.run(["nsenter", f"--net=/proc/{net.world.inet}/ns/net", "--", "bash", "-c", "exec 3<>/dev/tcp/172.31.0.1/3000"], capture_output=True)
+        there = ["nsenter", f"--net=/proc/{net.world.inet}/ns/net", "--", "bash", "-c"]
+        r = subprocess.run([*there, "exec 3<>/dev/tcp/172.31.0.1/3000"], capture_output=True)
         assert r.returncode != 0 and b"refused" in r.stderr
 
 
@@ -203,10 +205,11 @@ def test_the_machine_by_rule_only(net):
         with Inside(net, allow=["rebound.example.com", "*.bawn.internal", "localhost"], options=["--network", "full"]) as inside:
             for name in ("rebound.example.com", "host.bawn.internal", "172.31.0.1", "11.255.0.1", "0.0.0.0"):
                 assert inside(f"dial('{name}', 4000).recv(10).decode()") in ("ConnectionResetError", "gaierror", "", "ConnectionRefusedError"), name
-        assert net.queries() == ["A rebound.example.com", "AAAA rebound.example.com"] * (len(net.queries()) // 2), "the machine's name is never looked up"
+        assert set(net.queries()) == {"A rebound.example.com", "AAAA rebound.example.com"}, "the machine's name is never looked up"
 
 
-@pytest.mark.parametrize("way", ["CONNECT host.bawn.internal:4000 HTTP/1.1\\r\\n\\r\\n", "GET http://host.bawn.internal:4000/ HTTP/1.1\\r\\nHost: host.bawn.internal:4000\\r\\n\\r\\n"])
+@pytest.mark.parametrize("way", ["CONNECT host.bawn.internal:4000 HTTP/1.1\\r\\n\\r\\n",
+                                 "GET http://host.bawn.internal:4000/ HTTP/1.1\\r\\nHost: host.bawn.internal:4000\\r\\n\\r\\n"])
 def test_the_machine_through_the_proxy(net, way):
     with outer_server(net, "127.0.0.1", 4000, "HTTP/1.1 200 OK\\r\\nContent-Length: 7\\r\\n\\r\\nservice", listens=True):
         for allow, seen in ((["host.bawn.internal:4000"], True), (["ok.example.com"], False)):

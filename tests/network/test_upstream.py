@@ -19,7 +19,8 @@ def asked(net):
 @pytest.mark.parametrize("url, target", [("http://ok.example.com/", "ok.example.com:80"), ("https://ok.example.com/", "ok.example.com:443"),
                                          ("http://ok.example.com:8080/", "ok.example.com:8080"), ("http://six.example.com/", "six.example.com:80")])
 def test_everything_goes_through_it(net, how, url, target):
-    env = {"small": VARIABLES, "capitals": {k.upper(): v for k, v in VARIABLES.items()}, "without scheme": {k: v[7:] for k, v in VARIABLES.items()}}[how]
+    env = {"small": VARIABLES, "capitals": {k.upper(): v for k, v in VARIABLES.items()},
+           "without scheme": {k: v[7:] for k, v in VARIABLES.items()}}[how]
     with Inside(net, allow=["ok.example.com", "six.example.com"], env=env) as inside:
         assert inside(f"get('{url}')") == 200
     assert asked(net) == [f"CONNECT {target} HTTP/1.1"]
@@ -90,7 +91,8 @@ look("environ", repr(dict(os.environ)).encode())
 
 @pytest.mark.parametrize("written", [SECRET, SECRET.replace("m", "%6D").replace("-", "%2d")])
 def test_credentials_reach_the_proxy_and_stay_outside(net, written):
-    env = {name: f"http://me:{written}@11.0.0.10:3128/" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")}
+    variables = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    env = {name: f"http://me:{written}@11.0.0.10:3128/" for name in variables}
     with Inside(net, allow=["ok.example.com"], env=env) as inside:
         answer = inside("fetch('http://ok.example.com/')")
         assert answer[0] == 200 and SECRET not in json.dumps(answer) and "x-proxy" not in answer[1]
@@ -101,7 +103,8 @@ def test_credentials_reach_the_proxy_and_stay_outside(net, written):
         assert inside("get('http://evil.example.net/')") == "gaierror"
         assert SECRET not in json.dumps(inside("fetch('http://bawn.internal/why')"))
         status, said = inside.end()
-    assert [dict(h["headers"])["proxy-authorization"] for h in net.hits(kind="proxy")] == ["Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()] * 2
+    basic = "Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()
+    assert [dict(h["headers"])["proxy-authorization"] for h in net.hits(kind="proxy")] == [basic] * 2
     assert [h for h in net.hits(kind="request") if "proxy-authorization" in dict(h["headers"])] == [], "they are the proxy's alone"
     assert SECRET not in said + json.dumps(net.log())
 
