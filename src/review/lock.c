@@ -2,17 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "jail/caps.h"
+#include "jail/cell.h"
 #include "jail/landlock.h"
 #include "jail/seccomp.h"
 #include "os/fd.h"
@@ -23,30 +20,15 @@ enum {
     FILES_MAX = 1024,
 };
 
-/* AddressSanitizer maps terabytes that it never uses. */
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 enum { GIB = 1 << 30 };
 
-static const struct {
-    __rlimit_resource_t what;
-    struct rlimit value;
-} limits[] = {
-    {RLIMIT_AS, {SANITIZED ? RLIM_INFINITY : 4ull * GIB, SANITIZED ? RLIM_INFINITY : 4ull * GIB}},
-    {RLIMIT_CPU, {CPU_SECONDS, CPU_SECONDS + 5}}, /* the first is SIGXCPU, which says what happened; the second SIGKILL */
-    {RLIMIT_FSIZE, {0, 0}},                       /* its output is a pipe */
-    {RLIMIT_NOFILE, {FILES_MAX, FILES_MAX}},
-    {RLIMIT_NPROC, {0, 0}},
-    {RLIMIT_CORE, {0, 0}},
+static const struct cell_limit limits[] = {
+    {RLIMIT_AS, CELL_SANITIZED ? RLIM_INFINITY : 4ull * GIB, CELL_SANITIZED ? RLIM_INFINITY : 4ull * GIB},
+    {RLIMIT_CPU, CPU_SECONDS, CPU_SECONDS + 5}, /* the first is SIGXCPU, which says what happened; the second SIGKILL */
+    {RLIMIT_FSIZE, 0, 0},                       /* its output is a pipe */
+    {RLIMIT_NOFILE, FILES_MAX, FILES_MAX},
+    {RLIMIT_NPROC, 0, 0},
+    {RLIMIT_CORE, 0, 0},
 };
 
 /*
@@ -106,26 +88,10 @@ static const uint32_t needed[] = {
 
 enum { WRITING_FLAGS = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY) };
 
-static int filter_install(struct err *err) {
-    struct sock_filter code[ARRAY_LEN(needed) + 8];
-    size_t n = 0, left = ARRAY_LEN(needed);
-    struct sock_fprog prog = {.filter = code};
-
-    /* The architecture was checked by SECCOMP_BARE, which is in force already: filters add up. */
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 0, 2);
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]));
-    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, WRITING_FLAGS, (uint8_t)left, (uint8_t)(left + 1));
-    for (size_t i = 0; i < ARRAY_LEN(needed); i++, left--)
-        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, needed[i], (uint8_t)left, 0);
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    prog.len = (unsigned short)n;
-    static_assert(ARRAY_LEN(needed) < UINT8_MAX, "a jump has eight bits");
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) < 0)
-        return err_sys(err, -errno, "install the system call filter of bawn-review");
-    return 0;
-}
+/* openat only to read. The architecture was checked by SECCOMP_BARE, which is in force already: filters add up. */
+static const struct sock_filter arguments[] = {
+    CELL_LOAD(nr), CELL_IF_EQ(__NR_openat, 0, 4), CELL_LOAD(args[2]), CELL_IF_ANY(WRITING_FLAGS, 1, 0), CELL_ALLOW, CELL_DENY,
+};
 
 /* Root keeps what it takes to read a tree that belongs to others, and only that. */
 static int caps_reduce(struct err *err) {
@@ -145,20 +111,6 @@ static int caps_reduce(struct err *err) {
     return syscall(SYS_capset, &head, set) < 0 ? err_sys(err, -errno, "drop capabilities") : 0;
 }
 
-static int limits_set(struct err *err) {
-    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-        struct rlimit now, want = limits[i].value;
-
-        if (getrlimit(limits[i].what, &now) < 0)
-            return err_sys(err, -errno, "read a resource limit");
-        want.rlim_max = MIN_OF(want.rlim_max, now.rlim_max);
-        want.rlim_cur = MIN_OF(want.rlim_cur, want.rlim_max);
-        if (setrlimit(limits[i].what, &want) < 0)
-            return err_sys(err, -errno, "set a resource limit");
-    }
-    return 0;
-}
-
 static int fence(const int *roots, size_t n, struct err *err) {
     const struct landlock_opts opts = {.scope_abstract = true, .scope_signals = true, .deny_tcp = true};
     struct landlock_rule rules[ROOTS_MAX];
@@ -173,6 +125,11 @@ static int fence(const int *roots, size_t n, struct err *err) {
 }
 
 int review_lock(const int *roots, size_t n, unsigned first_closed, struct err *err) {
+    const struct cell_filter filter = {.program = "bawn-review",
+                                       .arguments = arguments,
+                                       .n_arguments = ARRAY_LEN(arguments),
+                                       .calls = needed,
+                                       .n_calls = ARRAY_LEN(needed)};
     int r = fd_close_from(first_closed);
 
     if (r < 0)
@@ -181,7 +138,7 @@ int review_lock(const int *roots, size_t n, unsigned first_closed, struct err *e
         return err_sys(err, -errno, "give up privileges");
     r = caps_reduce(err);
     r = r < 0 ? r : fence(roots, n, err);
-    r = r < 0 ? r : limits_set(err);
+    r = r < 0 ? r : cell_limit(limits, ARRAY_LEN(limits), err);
     r = r < 0 ? r : seccomp_install(SECCOMP_BARE, err);
-    return r < 0 ? r : filter_install(err);
+    return r < 0 ? r : cell_install(&filter, err);
 }
