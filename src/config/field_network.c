@@ -161,7 +161,7 @@ static int hook_from_json(const struct field *f, struct reader *rd, json_t *v, s
 }
 
 static bool hook_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return s->ask_hook && than->ask_hook && str_eq(s->ask_hook, than->ask_hook);
+    return !s->ask_hook || (than->ask_hook && str_eq(s->ask_hook, than->ask_hook));
 }
 
 static int hook_merge(const struct field *f, struct settings *into, const struct settings *from) {
