@@ -126,6 +126,10 @@ class Runner:
     def bawn(self, *args, **kw):
         return self.run(self.path, *args, **kw)
 
+    def helper(self, name):
+        """Another of Bawn's programs: beside it in a build, in libexec where it is installed."""
+        return next(p for p in (self.path.parent / name, self.path.parent.parent / "libexec" / "bawn" / name) if p.exists())
+
 
 @pytest.fixture(scope="session")
 def bawn():
@@ -207,20 +211,30 @@ def attack(runner):
 
 # Long files whose tests do not look at each other's doings: spread over the workers. The others stay together (tools/check).
 SPREAD = {"test_hiding_modes.py", "test_protect.py", "test_review_risks.py", "test_modes.py", "test_copy_out.py", "test_worktree_git.py",
-          "test_guard.py"}
+          "test_guard.py", "test_realwork.py"}
+
+
+def other_user_runs(item):
+    """Of the network tests each case runs as one of the two users, chosen by name; BAWN_ALL=1: as both."""
+    who = re.search(r"[-\[](root|user)[-\]]", item.name)
+    if not who or item.path.parent.name != "network" or os.environ.get("BAWN_ALL"):
+        return False
+    case = item.name.replace(who[0], "")
+    return zlib.crc32(case.encode()) % 2 != (who[1] == "root")
 
 
 def is_sampled_out(item):
     """Of the long tables a quarter of the rows runs as root and half as the ordinary user, chosen by name; BAWN_ALL=1: all."""
     if item.path.name not in SPREAD or os.environ.get("BAWN_ALL"):
         return False
-    return zlib.crc32(item.name.encode()) % 4 not in ((0,) if re.search(r"[[-]root( for a user)?[]-]", item.name) else (1, 2))
+    return zlib.crc32(item.name.encode()) % 4 not in ((0,) if re.search(r"[-\[]root( for a user)?[-\]]", item.name) else (1, 2))
 
 
 def pytest_collection_modifyitems(config, items):
     """@pytest.mark.no_sanitizer: what cannot hold in a sanitizer build, e.g. because of its huge address space."""
-    out = [item for item in items if is_sampled_out(item)]
-    items[:] = [item for item in items if not is_sampled_out(item)]
+    out = [item for item in items if is_sampled_out(item) or other_user_runs(item)]
+    left_out = set(out)
+    items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=out)
     for item in items:
         if item.path.name not in SPREAD:

@@ -148,10 +148,16 @@ def pack(type, id=0, value=0):
     return MSG.pack(type, id, value, 0, 0, 0, 0, 0, 0, 0, 0, 0, b"", b"", b"", b"", b"", b"", b"")
 
 
+def find_gate():
+    """Beside bawn in a build, in libexec where it is installed."""
+    top = pathlib.Path(os.environ.get("BAWN", ROOT / "build/bawn")).resolve().parent
+    return str(next(p for p in (top / "bawn-gate", top.parent / "libexec/bawn/bawn-gate") if p.exists()))
+
+
 class Gate:
     def __init__(self, rules=(), mode="list", layers=None, hosts="", resolv="", ask=None, ask_timeout=60000, publish=(), max_flows=0,
                  http_proxy="", https_proxy="", no_proxy="", user=None, path=None, broker=None):
-        self.path = path or os.environ.get("BAWN_GATE") or str(pathlib.Path(os.environ.get("BAWN", ROOT / "build/bawn")).parent / "bawn-gate")
+        self.path = path or find_gate()
         self.settings = dict(mode=mode, hosts=hosts, resolv=resolv, ask_timeout=ask_timeout, max_flows=max_flows, http_proxy=http_proxy,
                              https_proxy=https_proxy, no_proxy=no_proxy, publish=publish)
         self.layers = layers or {"user": {"rules": list(rules)}}

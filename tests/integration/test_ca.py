@@ -29,7 +29,7 @@ REQUEST, ANSWER = "<III256s4096s", "<IiI4096s"
 
 @pytest.fixture
 def broker(runner):
-    return runner.path.parent / "bawn-broker"
+    return runner.helper("bawn-broker")
 
 
 @pytest.fixture

@@ -33,8 +33,7 @@ class Guarded:
     def __init__(self, runner, tools):
         self.runner, self.tools, self.ws = runner, tools, runner.workspace
         self.log_path = runner.home / "guard.log"
-        places = [runner.path.parent / "bawn-init", runner.path.parent.parent / "libexec" / "bawn" / "bawn-init"]
-        self.init = next(p for p in places if p.exists())
+        self.init = runner.helper("bawn-init")
 
     def run(self, *cmd, env=None, **options):
         options.setdefault("log", self.log_path)

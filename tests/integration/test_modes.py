@@ -1048,7 +1048,7 @@ def test_worktree_has_a_branch_that_the_host_sees(who):
     repository(who)
     before = tree(who.workspace, but=[b".git"])
     head = git(who, "rev-parse", "main").strip()
-    run(who, "worktree", COMMIT + "echo 2 > f; git commit -qam two; echo 3 > g; echo n > new; git log --format=%s", "--name", "n")
+    run(who, "worktree", COMMIT + "echo 2 > f; git commit -qam two; echo 33 > g; echo n > new; git log --format=%s", "--name", "n")
     assert tree(who.workspace, but=[b".git"]) == before
     assert git(who, "rev-parse", "main").strip() == head and git(who, "status", "--short") == ""
     assert git(who, "log", "--format=%s %an", "main..bawn/n") == "two agent\n"
@@ -1061,7 +1061,7 @@ def test_worktree_has_a_branch_that_the_host_sees(who):
     assert {c["path"] for c in who.bawn("review", "n", "--json").json()["changes"]} == {"f", "g", "new"}
     git(who, "fsck", "--strict")
     r = run(who, "worktree", "git log --format=%s; cat f g new; git status --short", "--name", "n")
-    assert r.out == b"two\none\n2\n3\nn\n M g\n?? new\n"
+    assert r.out == b"two\none\n2\n33\nn\n M g\n?? new\n"
 
 
 def test_worktree_apply_and_undo(who):

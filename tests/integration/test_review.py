@@ -293,13 +293,6 @@ def test_direct_mode_keeps_and_rolls_back(runner):
     assert (runner.workspace / "a.txt").read_text() == "after\n" and (runner.workspace / "b.txt").read_text() == "before\n"
 
 
-def helper(runner):
-    for place in (runner.path.parent / "bawn-review", runner.path.parent / "../libexec/bawn/bawn-review"):
-        if place.exists():
-            return place
-    pytest.fail("bawn-review is not there")
-
-
 @pytest.mark.parametrize(
     "base, ours, theirs, rc, merged",
     [
@@ -311,12 +304,12 @@ def helper(runner):
 def test_merging(runner, base, ours, theirs, rc, merged):
     for name, content in (("base", base), ("ours", ours), ("theirs", theirs)):
         runner.write(name, content)
-    r = runner.run("sh", "-c", 'exec "$0" merge 3<base 4<ours 5<theirs', helper(runner))
+    r = runner.run("sh", "-c", 'exec "$0" merge 3<base 4<ours 5<theirs', runner.helper("bawn-review"))
     assert (r.rc, r.out, r.err) == (rc, merged, b""), r
 
 
 def test_it_is_no_program_for_people(runner):
-    r = runner.run(helper(runner))
+    r = runner.run(runner.helper("bawn-review"))
     assert r.rc == 64 and b"bawn review" in r.err, r
 
 
@@ -325,7 +318,7 @@ def test_the_jail(runner):
     run(runner, "for i in $(seq 4000); do seq 30 > file$i; done")
     folder = runner.home / ".local/state/bawn/runs/r"
     secret = os.open("/etc/hostname", os.O_RDONLY)
-    words = f"exec {helper(runner)} diff --format=patch --diff --run=r --workspace={runner.workspace} --mode=overlay --begun=1 --ended=2"
+    words = f"exec {runner.helper('bawn-review')} diff --format=patch --diff --run=r --workspace={runner.workspace} --mode=overlay --begun=1 --ended=2"
     proc = runner.popen("sh", "-c", f"{words} 3<{folder} 4<. 5</dev/null", stdout=subprocess.PIPE, pass_fds=[secret])
     try:
         wait_until_blocked(proc)
