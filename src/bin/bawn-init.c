@@ -177,6 +177,18 @@ static int serve(struct init *in) {
     return status;
 }
 
+/* Keys that came before the command had the terminal made signals for us, who were the foreground until then: they are its. */
+static void pass_keys(const struct init *in) {
+    static const int keys[] = {SIGINT, SIGQUIT, SIGTSTP};
+    sigset_t pending;
+
+    if (in->tty < 0 || sigpending(&pending) < 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (sigismember(&pending, keys[i]) == 1)
+            kill(-in->command, keys[i]);
+}
+
 /* Our copies of the command's descriptors would keep its pipes open. */
 static void forget_stdio(void) {
     close(STDIN_FILENO);
@@ -208,6 +220,7 @@ int main(void) {
     }
     for (size_t i = 0; i < in.n_early; i++)
         pass_signal(&in, &in.early[i]);
+    pass_keys(&in);
     send_msg(&in, INIT_MSG_EXITED, serve(&in), 0);
     finish(&in, 0);
 }

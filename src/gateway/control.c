@@ -208,6 +208,14 @@ void control_flush(struct control *c) {
         listeners_resume(c->gate);
 }
 
+void control_drain(struct control *c) {
+    struct pollfd p = {.fd = c->fd, .events = POLLOUT};
+
+    while (c->len && !(p.revents & (POLLERR | POLLHUP)))
+        if (!send_batch(c) && poll(&p, 1, -1) < 0 && errno != EINTR)
+            return;
+}
+
 static void control_before_sleep(uv_prepare_t *prepare) {
     struct control *c = prepare->data;
 

@@ -19,4 +19,6 @@ int control_wait_config(struct control *c, struct gate_config *ret, struct err *
 /* From now on messages are handled by the loop. */
 int control_start(struct control *c);
 void control_flush(struct control *c);
+/* At the end: waits until the supervisor has heard all, or is gone. */
+void control_drain(struct control *c);
 bool control_is_full(const struct control *c);

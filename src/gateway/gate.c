@@ -172,7 +172,8 @@ int gate_init(struct gate *g, struct gate_born *born, struct err *err) {
 
 int gate_serve(struct gate *g) {
     uv_run(&g->loop, UV_RUN_DEFAULT);
-    control_flush(g->control);
+    flows_close_all(g); /* what they have to say is said */
+    control_drain(g->control);
     return g->status;
 }
 

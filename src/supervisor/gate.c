@@ -19,7 +19,7 @@ enum {
     DELAY_FIRST_MS = 100, /* before a gate that ended badly is started again */
     DELAY_MOST_MS = 5000,
     LIVED_MS = 10 * 1000, /* a gate that lived so long is not in a loop of crashes */
-    FINISH_MS = 500,      /* for its last events */
+    FINISH_MS = 5000,     /* for its last events; a gate that works needs few of them */
     MESSAGES_PER_TURN = 256
 };
 
