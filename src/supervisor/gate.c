@@ -119,6 +119,7 @@ static void gate_lost(struct gatekeeper *g, const char *why) {
     end_broker(g);
     gate_rules_unwatch(&g->rules);
     g->n_inside = 0;
+    g->inside_stale = g->inside_asked;
     if (g->opts.asker)
         asker_forget(g->opts.asker);
     if (now - g->started_ms >= LIVED_MS) {
@@ -328,13 +329,18 @@ static bool is_connection(int fd) {
 
 void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
     CLEANUP(closep) int owned = fd;
+    int r = 0;
 
     if (owned >= 0 && !is_connection(owned))
         closep(&owned);
     if (owned < 0 && error <= 0)
         error = EPROTO;
     g->inside_asked -= g->inside_asked > 0;
-    if (g->pid >= 0 && (gate_link_send(&g->link, GATE_MSG_INSIDE, id, error, TAKE_FD(owned)) < 0 || gate_inside_next(g) < 0))
+    if (g->inside_stale)
+        g->inside_stale--;
+    else if (g->pid >= 0)
+        r = gate_link_send(&g->link, GATE_MSG_INSIDE, id, error, TAKE_FD(owned));
+    if (g->pid >= 0 && (r < 0 || gate_inside_next(g) < 0))
         gate_lost(g, "it did not listen");
 }
 

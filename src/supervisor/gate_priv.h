@@ -35,6 +35,7 @@ struct gatekeeper {
         uint32_t id, port;
     } inside[GATE_INSIDE_MAX];
     size_t n_inside, inside_asked;
+    size_t inside_stale; /* of those asked: for a gate that is gone. They come first, and the next gate uses the same ids again */
 
     pid_t broker;        /* -1: none */
     bool broker_refused; /* told */

@@ -520,6 +520,29 @@ static void test_inside(void **state) {
     end(&s);
 }
 
+/* The next gate uses the same ids again: what its predecessor asked for is not its. */
+static void test_inside_of_a_dead_gate(void **state) {
+    struct init_msg msg;
+    struct scene s;
+    int fd, port;
+
+    begin(&s);
+    fd = dial(&s);
+    order(&s, fd, "inside", "done inside");
+    while (recv(s.init[1], &msg, sizeof msg, MSG_PEEK | MSG_DONTWAIT) < 0)
+        turn(&s, 5);
+    order(&s, fd, "crash", NULL);
+    close(fd);
+    fd = dial(&s);
+    order(&s, fd, "fds", "done fds");
+    gatekeeper_inside(s.g, 8, 0, listener(&port));
+    order(&s, fd, "elsewhere", "done elsewhere");
+    order(&s, fd, "hear", "done hear");
+    assert_string_equal(buf_str(&s.heard), "message 4 id 9 value 13 fd 0\ndone hear\n");
+    close(fd);
+    end(&s);
+}
+
 /* No bawn-gate at all: told once, nothing else suffers. */
 static void test_no_program(void **state) {
     struct gate_opts o = {.listeners = {-1, -1, -1, -1}, .sandbox = "test", .program = "/nonexistent", .init_control = -1};
@@ -556,6 +579,7 @@ int main(int argc UNUSED, char **argv) {
         cmocka_unit_test(test_ask),
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_inside_of_a_dead_gate),
         cmocka_unit_test(test_no_program),
     };
     int r;
