@@ -20,7 +20,8 @@ enum {
     DELAY_MOST_MS = 5000,
     LIVED_MS = 10 * 1000, /* a gate that lived so long is not in a loop of crashes */
     FINISH_MS = 5000,     /* for its last events; a gate that works needs few of them */
-    MESSAGES_PER_TURN = 256
+    MESSAGES_PER_TURN = 256,
+    REFUSED_PER_TURN = 4096
 };
 
 static void answered(void *arg, const struct gate_msg *question, const uint32_t *ids, size_t n, enum gate_answer answer);
@@ -190,6 +191,27 @@ static int start_gate(struct gatekeeper *g, struct err *err) {
     return r < 0 ? err_sys(err, r, "talk to bawn-gate") : 0;
 }
 
+static void refuse_waiting(int listener) {
+    for (int i = 0; listener >= 0 && i < REFUSED_PER_TURN; i++) { /* the inside may connect faster than we accept */
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0)
+            return;
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
+        close(fd);
+    }
+}
+
+/* No gate can be had: whoever waits for one is told so by a reset, instead of waiting for ever. */
+static void refuse_all(const struct gatekeeper *g) {
+    refuse_waiting(g->opts.listeners[0]);
+    refuse_waiting(g->opts.listeners[1]);
+    for (size_t i = 0; i < GATE_NAMED_MAX; i++)
+        refuse_waiting(g->opts.named[i]);
+    for (size_t i = 0; i < g->published.n; i++)
+        refuse_waiting(g->published.v[i].fd);
+}
+
 static void begin_gate(struct gatekeeper *g) {
     struct err err = {0};
 
@@ -206,6 +228,7 @@ static void begin_gate(struct gatekeeper *g) {
             log_err(&err);
         g->told = true;
         g->retry_ms = watch_now_ms() + DELAY_MOST_MS;
+        refuse_all(g);
         return;
     }
     gate_rules_watch(&g->rules);

@@ -562,6 +562,8 @@ static void test_no_program(void **state) {
     for (int i = 0; i < 5; i++)
         turn(&s, 5);
     assert_non_null(strstr(buf_str(&seen), "find bawn-gate"));
+    assert_int_equal(recv(fd, &(char){0}, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, ECONNRESET); /* refused, not left to wait */
     assert_true(gatekeeper_timeout(s.g) > 1000);
     close(fd);
     end(&s);
