@@ -12,6 +12,7 @@ import subprocess
 import time
 
 HOST = "host.bawn.internal"
+VALUE = "bench-5f1c9d0e7b6a4832-only-outside"  # of the credential
 PLAIN, TLS, SQUID, MITM = 18080, 18443, 18128, 18129
 NGINX = """
 worker_processes 1; daemon off; pid {d}/nginx.pid; error_log {d}/nginx.err; user {user};
@@ -20,6 +21,8 @@ http {{ access_log off; keepalive_requests 100000000; keepalive_timeout 600; typ
     client_body_temp_path {d}/t1; proxy_temp_path {d}/t2; fastcgi_temp_path {d}/t3; uwsgi_temp_path {d}/t4; scgi_temp_path {d}/t5;
     server {{ listen 127.0.0.1:{plain} backlog=4096; listen 127.0.0.1:{tls} ssl backlog=4096; ssl_certificate {d}/cert.pem; ssl_certificate_key {d}/key.pem;
         location / {{ return 200 "0123456789012345678901234567890123456789012345678901234567890123\\n"; }}
+        location /key {{ if ($http_x_bench_key != "{value}") {{ return 401; }}
+            return 200 "0123456789012345678901234567890123456789012345678901234567890123\\n"; }}
         location /big {{ root {d}; }} }} }}
 """
 SQUID_CONF = """
@@ -69,7 +72,7 @@ class Servers:
         with open(f"{self.d}/big", "wb") as f:
             f.truncate(64 << 20)
         with open(f"{self.d}/nginx.conf", "w") as f:
-            f.write(NGINX.format(d=self.d, plain=PLAIN, tls=TLS, user="root" if os.geteuid() == 0 else "nobody"))
+            f.write(NGINX.format(d=self.d, plain=PLAIN, tls=TLS, value=VALUE, user="root" if os.geteuid() == 0 else "nobody"))
         self.peers = {"nginx": self.start(TLS, "nginx", "-c", f"{self.d}/nginx.conf")}
         self.peers["squid"] = shutil.which("squid") and self.squid()
         self.peers["mitmproxy"] = shutil.which("mitmdump") and self.start(MITM, "mitmdump", "-q", "--ssl-insecure", "--listen-host", "127.0.0.1", "-p", str(MITM),
@@ -121,21 +124,37 @@ def rules(place, directory):
     os.chmod(os.path.join(place.directory, "ca.pem"), 0o644)
 
 
+def credentials(place):
+    """Four of them; the first is for the server. Their values are in the environment outside."""
+    path = os.path.join(place.home, ".config", "bawn", "secrets.json")
+    hosts = {"bench": f"{HOST}:{TLS}", "other-1": "one.example", "other-2": "two.example", "other-3": "three.example"}
+    with open(path, "w") as f:
+        json.dump({"secrets": {name: {"hosts": [host], "header": "x-bench-key", "env": [name.upper().replace("-", "_")], "store": "env", "variable": "BENCH_VALUE"}
+                               for name, host in hosts.items()}}, f)
+    os.chmod(path, 0o600)
+    place.own(path)
+
+
 def prepare(stage, place, servers):
     shutil.copy(stage.load, os.path.join(place.workspace, "load"))
     rules(place, servers.d)
+    credentials(place)
 
 
-def load(stage, place, direct, *options):
-    """One run of the client; direct: on the host, else inside."""
-    host = "127.0.0.1" if direct else HOST
+# How Bawn is called, by contender.
+RUN = {"bawn": ["run", "--no-secrets", "--"], "credential": ["run", "--"]}
+
+
+def load(stage, place, how, *options):
+    """One run of the client: "direct" on the host, else inside."""
+    host = "127.0.0.1" if how == "direct" else HOST
     port = TLS if "-s" in options else PLAIN
-    path = "/big" if "big" in options else "/"
+    path = "/big" if "big" in options else "/key" if how == "credential" else "/"
     command = [os.path.join(place.workspace, "load"), *(o for o in options if o != "big"), host, str(port), path]
-    if not direct:
-        command = [stage.bawn, "run", "--", *command]
+    if how != "direct":
+        command = [stage.bawn, *RUN[how], *command]
     arguments = place.popen_as()
-    arguments["env"] = {**arguments["env"], "SSL_CERT_FILE": os.path.join(place.directory, "ca.pem")}
+    arguments["env"] = {**arguments["env"], "SSL_CERT_FILE": os.path.join(place.directory, "ca.pem"), "BENCH_VALUE": VALUE}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, **arguments)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-300:]}")
@@ -161,7 +180,7 @@ def cases(servers, ms):
     """name, what is measured, contenders: name -> how"""
     plain, fresh, bulk, tls = ("-c", "16", "-t", ms), ("-n", "-t", ms), ("-t", ms, "big"), ("-c", "16", "-t", ms, "-s")
     tls_bulk = ("-t", ms, "-s", "big")
-    both = {"direct": True, "bawn": False}
+    both = {"direct": "direct", "bawn": "bawn"}
     proxies = {name: port for name, port in (("squid", SQUID), ("mitmproxy", MITM)) if servers.peers.get(name)}
     yield "pass-through, requests/s, 16 connections", "requests", both, plain
     yield "pass-through, new connection, us", "new", both, fresh
@@ -169,7 +188,24 @@ def cases(servers, ms):
     yield "looked into (TLS), requests/s, 16 connections", "requests", {**both, **proxies}, tls
     proxies.pop("mitmproxy", None)  # half a minute for what the others do in a tenth of a second
     yield "looked into (TLS), bulk, MB/s", "bulk", {**both, **proxies}, tls_bulk
-    yield "first connection of a sandbox, ms (gate started, name looked up)", "first", {"bawn": False}, ("-1",)
+    yield "first connection of a sandbox, ms (gate started, name looked up)", "first", {"bawn": "bawn"}, ("-1",)
+    yield "a credential is put in (TLS), requests/s, 16 connections", "requests", {"bawn": "bawn", "credential": "credential"}, tls
+
+
+START = "cold start with four credentials, ms"
+
+
+def starts(stage, place, effort):
+    """/bin/true with and without them, interleaved."""
+    found = {name: [] for name in RUN}
+    arguments = place.popen_as()
+    arguments["env"] = {**arguments["env"], "SSL_CERT_FILE": os.path.join(place.directory, "ca.pem"), "BENCH_VALUE": VALUE}
+    for _ in range(effort.rounds // 2):
+        for name, words in RUN.items():
+            begin = time.perf_counter()
+            subprocess.run([stage.bawn, *words, "/bin/true"], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **arguments)
+            found[name].append((time.perf_counter() - begin) * 1e3)
+    return found
 
 
 def measure(stage, place, effort, say):
@@ -190,6 +226,7 @@ def measure_all(stage, place, effort, say):
             found[name] = {c: [] for c in contenders}
             for _ in range(effort.gateway_rounds):
                 for contender, how in contenders.items():
-                    one = load(stage, place, how, *options) if isinstance(how, bool) else through(stage, place, how, *options)
+                    one = load(stage, place, how, *options) if isinstance(how, str) else through(stage, place, how, *options)
                     found[name][contender].append(MEASURES[kind](one))
+        found[START] = starts(stage, place, effort)
     return {name: {c: {"median": statistics.median(v), "samples": v} for c, v in values.items()} for name, values in found.items()}

@@ -2,6 +2,7 @@
 import os
 import sys
 
+import gateway
 import peers
 import trees
 from modes import IGNORE_MODES, REVIEW_MODES
@@ -39,6 +40,7 @@ GATEWAY_BARS = (
     ("looked into (TLS), requests/s, 16 connections", "mitmproxy", ">=", 20),
     ("first connection of a sandbox, ms (gate started, name looked up)", None, "<=", 15),
 )
+CREDENTIAL_CASE, CREDENTIAL_RATIO, CREDENTIAL_START_MS = "a credential is put in (TLS), requests/s, 16 connections", 0.9, 1
 REVIEW_SECONDS = 1
 CHANGES = trees.LARGE_FILES // trees.CHANGE_EVERY
 HIDDEN = trees.LARGE_FILES // trees.HIDE_EVERY
@@ -137,7 +139,7 @@ def review_table(data):
 
 def gateway_table(data):
     columns = {label: c["gateway"] for label, c in data["columns"].items() if "gateway" in c}
-    contenders = ("direct", "bawn", "squid", "mitmproxy")
+    contenders = ("direct", "bawn", "credential", "squid", "mitmproxy")
     head = ["", *(f"{c} {t}" for c in columns for t in contenders)]
     cases = dict.fromkeys(case for column in columns.values() for case in column if case != "failed")
     rows = [[case, *(number(median(column.get(case, {}), c), 1) for column in columns.values() for c in contenders)] for case in cases]
@@ -192,6 +194,10 @@ def gateway_bars(column):
         results = column["gateway"].get(case, {})
         value = ratio(results, BAWN, base) if base else median(results, BAWN)
         yield bar(f"{case}{f', x {base}' if base else ''}", value, limit, True, better)
+    yield bar(f"{CREDENTIAL_CASE}, x without", ratio(column["gateway"].get(CREDENTIAL_CASE, {}), "credential", BAWN), CREDENTIAL_RATIO, True, ">=")
+    starts = column["gateway"].get(gateway.START, {})
+    with_them, without = median(starts, "credential"), median(starts, BAWN)
+    yield bar("start with four credentials, ms over none", with_them - without if with_them and without else None, CREDENTIAL_START_MS, True)
 
 
 def bars(data):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Puts the built-in profiles into the program: tools/embed.py OUT.c PROFILE.json...  (see src/config/builtin.h)"""
+"""Puts JSON files into the program: tools/embed.py OUT.c NAME FILE.json...  makes builtin_NAME (see src/config/builtin.h)"""
 
 import json
 import pathlib
@@ -12,14 +12,14 @@ def c_string(data):
     return "\n".join('     "' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in line) + '"' for line in lines)
 
 
-def main(out, *files):
+def main(out, name, *files):
     rows = []
     for file in map(pathlib.Path, files):
         data = file.read_bytes()
         json.loads(data)
         rows.append(f'    {{"{file.stem}",\n{c_string(data)},\n     {len(data)}}},\n')
-    text = '#include "config/builtin.h"\n\nconst struct builtin_profile builtin_profiles[] = {\n' + "".join(rows) + "};\n"
-    pathlib.Path(out).write_text(text + f"const size_t n_builtin_profiles = {len(rows)};\n")
+    text = f'#include "config/builtin.h"\n\nconst struct builtin_file builtin_{name}[] = {{\n' + "".join(rows) + "};\n"
+    pathlib.Path(out).write_text(text + f"const size_t n_builtin_{name} = {len(rows)};\n")
 
 
 if __name__ == "__main__":

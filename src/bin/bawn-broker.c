@@ -1,13 +1,14 @@
 /*
  * bawn-broker --make DIR      makes a certificate authority and the trust stores that hold it (broker/folder.h)
- * bawn-broker --serve         3: socket (proto/brokermsg.h), 4: the folder of a CA; signs until the socket is closed
+ * bawn-broker --serve         3: socket to a gate, 4: the folder of a CA, 5: socket to the supervisor (proto/brokermsg.h)
  *
- * A program of its own because it holds a key that the gate, which reads hostile bytes, must not have. Exit status: 0, or 125 with one
- * line on stderr.
+ * A program of its own because it holds a key and the user's credentials, which the gate, which reads hostile bytes, must not have. It
+ * ends when one of its sockets is closed. Exit status: 0, or 125 with one line on stderr.
  */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@
 #include "broker/serve.h"
 #include "os/fd.h"
 
-enum { FD_SOCKET = 3, FD_FOLDER = 4, FIRST_CLOSED = 5 };
+enum { FIRST_CLOSED = BROKER_FD_SUPERVISOR + 1 };
 
 static int make(const char *path, struct err *err) {
     struct trust_source from;
@@ -29,16 +30,43 @@ static int make(const char *path, struct err *err) {
     return folder_make(path, &from, err);
 }
 
+/* Where there is no CA, /dev/null stands in its place. */
+static int read_authority(struct ca *ret, struct err *err) {
+    struct stat st;
+    int r = 0;
+
+    if (fstat(BROKER_FD_CA, &st) < 0)
+        return err_sys(err, -errno, "read the certificate authority");
+    if (S_ISDIR(st.st_mode))
+        r = ca_read(BROKER_FD_CA, ret, err);
+    else if (!S_ISCHR(st.st_mode))
+        r = err_set(err, -ENOTDIR, "the certificate authority is not a folder");
+    close(BROKER_FD_CA);
+    return r;
+}
+
+/* One that hangs must not keep values waiting in here. */
+static int limit_sending(int sock, struct err *err) {
+    const struct timeval t = {.tv_sec = BROKER_SEND_S};
+
+    return setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) < 0 ? err_sys(err, -errno, "set up a socket") : 0;
+}
+
 static int serve(struct err *err) {
+    CLEANUP(broker_done) struct broker b = {.gate = -1, .supervisor = -1};
     CLEANUP(ca_done) struct ca ca = {0};
     int r = fd_close_from(FIRST_CLOSED);
 
     if (r < 0)
         return err_sys(err, r, "close inherited descriptors");
-    r = ca_read(FD_FOLDER, &ca, err);
-    close(FD_FOLDER);
+    r = read_authority(&ca, err);
+    r = r < 0 ? r : limit_sending(BROKER_FD_GATE, err);
+    r = r < 0 ? r : limit_sending(BROKER_FD_SUPERVISOR, err);
     r = r < 0 ? r : broker_lock(err);
-    return r < 0 ? r : serve_loop(&ca, FD_SOCKET, err);
+    if (r < 0)
+        return r;
+    r = broker_init(&b, &ca, BROKER_FD_GATE, BROKER_FD_SUPERVISOR);
+    return r < 0 ? err_sys(err, r, "start bawn-broker") : serve_loop(&b, err);
 }
 
 static int run(int argc, char **argv, struct err *err) {

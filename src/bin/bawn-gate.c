@@ -30,6 +30,8 @@ static void find_born(struct gate_born *born) {
         born->publish[i] = born_socket(GATE_FD_PUBLISH + i);
     for (int i = 0; i < GATE_NAMED_MAX; i++)
         born->named[i] = born_socket(GATE_FD_NAMED + i);
+    born->ssh = born_socket(GATE_FD_SSH);
+    born->credential = born_socket(GATE_FD_CREDENTIAL);
     for (size_t i = 0; i < GATE_TRUST_MAX; i++)
         born->trust[i] = -1;
 }

@@ -7,13 +7,20 @@
 #include "base/err.h"
 #include "jail/cell.h"
 
-/* One socket, memory, time, random numbers; and one line of complaint on stderr. */
+/*
+ * Sockets that it has or is given, memory (mlock: values stay out of the swap), time, random numbers, the size and bytes of a memfd;
+ * and one line of complaint on stderr. Nothing opens, connects or starts.
+ */
 static const uint32_t allowed[] = {
-    __NR_recvmsg,       __NR_sendmsg,      __NR_write,        __NR_close,        __NR_munmap,
-    __NR_mremap,        __NR_madvise,      __NR_brk,          __NR_futex,        __NR_getrandom,
-    __NR_clock_gettime, __NR_gettimeofday, __NR_rt_sigreturn, __NR_rt_sigaction, __NR_rt_sigprocmask,
-    __NR_sigaltstack,   __NR_getpid,       __NR_gettid,       __NR_sched_yield,  __NR_restart_syscall,
-    __NR_exit,          __NR_exit_group,
+    __NR_recvmsg,      __NR_sendmsg,      __NR_recvfrom,        __NR_sendto,        __NR_read,
+    __NR_write,        __NR_close,        __NR_lseek,           __NR_pread64,       __NR_ppoll,
+    __NR_munmap,       __NR_mremap,       __NR_madvise,         __NR_mlock,         __NR_munlock,
+    __NR_brk,          __NR_futex,        __NR_getrandom,       __NR_clock_gettime, __NR_gettimeofday,
+    __NR_rt_sigreturn, __NR_rt_sigaction, __NR_rt_sigprocmask,  __NR_sigaltstack,   __NR_getpid,
+    __NR_gettid,       __NR_sched_yield,  __NR_restart_syscall, __NR_exit,          __NR_exit_group,
+#ifdef __NR_poll
+    __NR_poll,
+#endif
 #ifdef __NR_time
     __NR_time,
 #endif

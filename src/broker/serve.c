@@ -1,57 +1,149 @@
 #include "broker/serve.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/err.h"
+#include "base/log.h"
+#include "broker/values.h"
+#include "os/fd.h"
 #include "os/sock.h"
 
-static int answer_leaf(const struct ca *ca, const struct broker_request *req, struct broker_answer *a) {
-    struct host host;
-    size_t len;
-    int r = host_parse(req->host, strnlen(req->host, sizeof req->host), &host, NULL);
+enum { LEAF_MAX = 4096 };
 
-    r = r < 0 ? r : ca_leaf(ca, &host, req->data, req->len, a->data, sizeof a->data, &len);
-    if (r == 0)
-        a->len = (uint32_t)len;
-    return r;
+/* What poll() waits for: two sockets, an ssh-agent, and a bawn-vault for each grant. */
+enum { POLL_GATE, POLL_SUPERVISOR, POLL_SSH, POLL_VALUES, POLL_MAX = POLL_VALUES + GRANTS_MAX };
+
+static void leaf_request(struct broker *b, const struct broker_request *req, const uint8_t *data) {
+    uint8_t leaf[LEAF_MAX];
+    struct host host;
+    size_t len = 0;
+    int r = b->ca.key ? judge_leaf(b, req->host, &host) : -ENOENT;
+
+    r = r < 0 ? r : ca_leaf(&b->ca, &host, data, req->len, leaf, sizeof leaf, &len);
+    broker_answer_send(b, req->id, r, leaf, r < 0 ? 0 : len);
 }
 
 /* Whatever is not here does not exist. */
-static const struct {
-    uint32_t type;
-    int (*answer)(const struct ca *ca, const struct broker_request *req, struct broker_answer *a);
-} requests[] = {{BROKER_LEAF, answer_leaf}};
+static broker_request_fn *const requests[BROKER_REQUESTS] = {
+    [BROKER_LEAF] = leaf_request,     [BROKER_VALUE] = value_request, [BROKER_SIGV4] = value_request,
+    [BROKER_TOKENS] = tokens_request, [BROKER_SSH_KEYS] = ssh_keys,   [BROKER_SSH_SIGN] = ssh_sign,
+};
 
-int serve_answer(const struct ca *ca, const struct broker_request *req, size_t len, struct broker_answer *ret) {
-    struct broker_answer a = {0};
+static int dispatch(struct broker *b, const void *bytes, size_t len) {
+    struct broker_request req;
+    const uint8_t *data = (const uint8_t *)bytes + sizeof req;
 
-    if (len != sizeof *req || req->len > sizeof req->data || strnlen(req->host, sizeof req->host) > BROKER_HOST_MAX)
+    if (len < sizeof req)
         return -EBADMSG;
-    for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
-        if (requests[i].type != req->type)
-            continue;
-        a.id = req->id;
-        a.status = requests[i].answer(ca, req, &a);
-        *ret = a;
-        return 0;
-    }
-    return -EBADMSG;
+    memcpy(&req, bytes, sizeof req);
+    if (req.len > BROKER_DATA_MAX || len != sizeof req + req.len || req.type >= BROKER_REQUESTS || !requests[req.type])
+        return -EBADMSG;
+    if (strnlen(req.host, sizeof req.host) > BROKER_HOST_MAX || strnlen(req.method, sizeof req.method) > BROKER_METHOD_MAX)
+        return -EBADMSG;
+    requests[req.type](b, &req, data);
+    return 0;
 }
 
-int serve_loop(const struct ca *ca, int sock, struct err *err) {
-    struct broker_request req;
-    struct broker_answer answer;
+int serve_request(struct broker *b, void *bytes, size_t len) {
+    int r = dispatch(b, bytes, len);
 
-    for (;;) {
-        long n = sock_recv(sock, &req, sizeof req, NULL, NULL);
-        int r = n <= 0 ? (int)n : serve_answer(ca, &req, (size_t)n, &answer);
+    explicit_bzero(bytes, len);
+    return r;
+}
 
-        if (n == 0 || n == -ECONNRESET)
-            return 0;
-        r = r < 0 ? r : sock_send(sock, &answer, sizeof answer, NULL, 0);
-        if (r == -EPIPE || r == -ECONNRESET)
-            return 0;
-        if (r < 0)
-            return err_sys(err, r, "answer the gate");
+/* A sandbox without policy is one where nothing may be had; one whose new policy cannot be read keeps its old one. */
+static int take_config(struct broker *b, const struct broker_msg *m UNUSED, int fd, struct err *err) {
+    CLEANUP(closep) int memfd = fd;
+    int r = memfd < 0 ? err_set(err, -EBADMSG, "a configuration came without its file") : broker_configure(b, memfd, err);
+
+    if (r < 0 && b->configured) {
+        log_err(err);
+        return 0;
     }
+    return r;
+}
+
+static int take_vault(struct broker *b, const struct broker_msg *m, int fd, struct err *err UNUSED) {
+    values_vault(b, m, fd);
+    return 0;
+}
+
+static int take_agent(struct broker *b, const struct broker_msg *m, int fd, struct err *err UNUSED) {
+    ssh_agent_fd(b, fd >= 0 ? fd : m->value > 0 ? -m->value : -ENOENT);
+    return 0;
+}
+
+static int (*const takers[BROKER_MSG_TYPES])(struct broker *b, const struct broker_msg *m, int fd, struct err *err) = {
+    [BROKER_MSG_CONFIG] = take_config, [BROKER_MSG_VAULT] = take_vault, [BROKER_MSG_AGENT] = take_agent};
+
+int serve_message(struct broker *b, const struct broker_msg *m, size_t len, int fd, struct err *err) {
+    if (len == sizeof *m && m->type < BROKER_MSG_TYPES && takers[m->type] && (b->configured || m->type == BROKER_MSG_CONFIG))
+        return takers[m->type](b, m, fd, err);
+    closep(&fd);
+    return err_set(err, -EBADMSG, "the supervisor said something that nobody understands");
+}
+
+static int read_supervisor(struct broker *b, struct err *err) {
+    struct broker_msg m;
+    size_t n_fds = 1;
+    int fd = -1;
+    long n = sock_recv(b->supervisor, &m, sizeof m, &fd, &n_fds);
+
+    if (n == 0 || n == -ECONNRESET) {
+        b->over = true;
+        return 0;
+    }
+    return n < 0 ? err_sys(err, (int)n, "read what the supervisor says") : serve_message(b, &m, (size_t)n, fd, err);
+}
+
+static int read_gate(struct broker *b, struct err *err) {
+    long n = sock_recv(b->gate, b->in.p, sizeof(struct broker_request) + BROKER_DATA_MAX, NULL, NULL);
+    int r;
+
+    if (n == 0 || n == -ECONNRESET) {
+        b->over = true;
+        return 0;
+    }
+    r = n < 0 ? (int)n : serve_request(b, b->in.p, (size_t)n);
+    return r < 0 ? err_sys(err, r, "answer the gate") : 0;
+}
+
+static int sooner(int a, int b) {
+    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
+}
+
+/* Until there is a policy the gate has to wait; that it is gone is noticed nevertheless. */
+int serve_round(struct broker *b, struct err *err) {
+    struct pollfd fds[POLL_MAX] = {
+        [POLL_GATE] = {.fd = b->gate, .events = b->configured ? POLLIN : 0},
+        [POLL_SUPERVISOR] = {.fd = b->supervisor, .events = POLLIN},
+    };
+    int n, r = 0;
+
+    ssh_poll_fill(b, &fds[POLL_SSH]);
+    values_poll_fill(b, &fds[POLL_VALUES]);
+    n = poll(fds, ARRAY_LEN(fds), sooner(ssh_timeout_ms(b), values_timeout_ms(b)));
+    if (n < 0)
+        return errno == EINTR ? 0 : err_sys(err, -errno, "wait");
+    if (fds[POLL_SUPERVISOR].revents)
+        r = read_supervisor(b, err);
+    if (r < 0 || b->over)
+        return r;
+    ssh_poll_done(b, fds[POLL_SSH].revents);
+    values_poll_done(b, &fds[POLL_VALUES]);
+    if (!fds[POLL_GATE].revents || b->over)
+        return 0;
+    if (fds[POLL_GATE].events || !(fds[POLL_GATE].revents & POLLHUP))
+        return read_gate(b, err);
+    b->over = true;
+    return 0;
+}
+
+int serve_loop(struct broker *b, struct err *err) {
+    int r = 0;
+
+    while (r == 0 && !b->over)
+        r = serve_round(b, err);
+    return r;
 }

@@ -1,13 +1,18 @@
 /*
- * Answering requests (proto/brokermsg.h) until the other side closes. Everything in a request is hostile: bawn-gate may have been taken
- * over. What it can get here is a certificate for its own sandbox, which trusts this CA alone with it; never the key.
+ * Answering requests (proto/brokermsg.h) until the gate or the supervisor closes. Everything in a request is hostile: bawn-gate may have
+ * been taken over. What it can get here is a certificate for its own sandbox, and values for hosts that policy allows; never the key.
  */
 #pragma once
 
-#include "broker/ca.h"
-#include "proto/brokermsg.h"
+#include "broker/broker.h"
 
-/* One request of len bytes. 0: *ret is the answer, which may say no. -EBADMSG: not a request; close the socket. */
-int serve_answer(const struct ca *ca, const struct broker_request *req, size_t len, struct broker_answer *ret);
+struct err;
+
+/* One request of len bytes, which is zeroed. 0: it is answered or will be. -EBADMSG: not a request; close the socket. */
+int serve_request(struct broker *b, void *bytes, size_t len);
+/* One message of the supervisor. Takes fd, which is -1 if none came. -EBADMSG, or a first configuration that cannot be used. */
+int serve_message(struct broker *b, const struct broker_msg *m, size_t len, int fd, struct err *err);
+/* Waits for what comes next and deals with it. 0, or -errno; b->over when somebody is gone. */
+int serve_round(struct broker *b, struct err *err);
 /* 0 when the other side is gone. */
-int serve_loop(const struct ca *ca, int sock, struct err *err);
+int serve_loop(struct broker *b, struct err *err);

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/agent_run.h"
 #include "cli/run_options.h"
 #include "cli/verb.h"
 #include "os/fd.h"
@@ -18,7 +19,10 @@ static const char description[] =
     "terminal and exit status are as if it ran directly.\n\n"
     "Without a profile the limits are those of 'dev', and package registries, model services and git hosts can be reached; other "
     "hosts are asked about on a terminal and denied without one (see 'bawn policy'). A limit that was reached is named at the "
-    "end.";
+    "end.\n\n"
+    "With --agent NAME of a preset ('bawn agents') the command is the agent, and what follows are its arguments: its program is found or "
+    "installed, its model can be reached, its configuration is kept for this project, and its key stays outside (see 'bawn secret').\n\n"
+    "    bawn run --agent claude -- -p 'fix the tests'";
 
 /* Asks on the terminal; anything but yes is no. */
 static int confirm(struct err *err) {
@@ -101,6 +105,7 @@ static int run_sandboxed(const struct run_args *a, const struct host_facts *fact
 static int run_parsed(const struct verb *self, struct run_args *a, const bool closed[3], struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(strv_done) struct strv owned = {0};
+    CLEANUP(agent_run_done) struct agent_run agent = {0};
     struct host_facts facts;
     int r;
 
@@ -108,12 +113,15 @@ static int run_parsed(const struct verb *self, struct run_args *a, const bool cl
         verb_help(self);
         return 0;
     }
-    if (a->argc == 0)
+    if (a->argc == 0 && !a->agent)
         return err_usage(err, "which command? e.g. bawn run -- npm test");
     a->record = !a->dry_run;
     r = run_args_load(a, &facts, &owned, &s, err);
+    r = r < 0 || !a->agent || s.mode == MODE_OFF ? r : agent_run_prepare(&agent, a, &facts, &s, err);
     if (r < 0)
         return r;
+    if (a->argc == 0)
+        return err_usage(err, "'%s' is no agent with a preset (see 'bawn agents'), so which command?", a->agent);
     for (size_t i = 0; i < s.notes.len; i++)
         log_line("%s", s.notes.v[i]);
     if (a->dry_run)

@@ -8,6 +8,8 @@ static const struct completion_hint hints[] = {
     {"@command", "_bawn_commands", "_command_names -e", "-x -a '(__fish_complete_command)'"},
     {"@profile", "_bawn_words \"$(_bawn_profiles)\"", "_bawn_profiles", "-x -a '(__bawn_profiles)'"},
     {"@run", "_bawn_words \"$(_bawn_runs)\"", "_bawn_runs", "-x -a '(__bawn_runs)'"},
+    {"@secret", "_bawn_words \"$(_bawn_secrets)\"", "_bawn_secrets", "-x -a '(__bawn_secrets)'"},
+    {"@agent", "_bawn_words \"$(_bawn_agents)\"", "_bawn_agents", "-x -a '(__bawn_agents)'"},
     {"@engine", "_bawn_words 'auto native none'", "(auto native none)", "-x -a 'auto native none'"},
     {"@group", "_bawn_words '@registries @models @git'", "(@registries @models @git)", "-x -a '@registries @models @git'"},
     {"@verb", "_bawn_words \"$(_bawn_group '')\"", "_bawn_first_words", "-x -a '(__bawn_first_words)'"},
@@ -24,7 +26,8 @@ const char *completion_operand(const struct verb *v) {
     static const struct {
         const char *in_synopsis, *values;
     } operands[] = {
-        {"COMMAND", "@command"}, {"PROFILE", "@profile"}, {"FILE", "@file"}, {"DIR", "@dir"}, {"VERB", "@verb"}, {"RUN", "@run"},
+        {"COMMAND", "@command"}, {"PROFILE", "@profile"}, {"FILE", "@file"},     {"DIR", "@dir"},
+        {"VERB", "@verb"},       {"RUN", "@run"},         {"SECRET", "@secret"},
     };
     const char *last;
 

@@ -1,6 +1,6 @@
 /*
  * Completion scripts for shells, made from the verb tables. A script knows verbs, options and fixed values by itself and
- * asks `bawn profile ls` for the names of profiles.
+ * asks `bawn profile ls` for the names of profiles, `bawn secret ls` for those of secrets.
  */
 #pragma once
 

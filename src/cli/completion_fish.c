@@ -29,6 +29,12 @@ static void functions(const struct manual *m, struct buf *b) {
                 "function __bawn_runs\n"
                 "    bawn review --list 2>/dev/null | awk '$2 ~ /^(direct|overlay|sync|worktree|ro)$/ { print $1 }'\n"
                 "end\n"
+                "function __bawn_secrets\n"
+                "    bawn secret ls 2>/dev/null | awk 'NR > 1 { print $1 }'\n"
+                "end\n"
+                "function __bawn_agents\n"
+                "    bawn agents 2>/dev/null | awk '{ print $1 }'\n"
+                "end\n"
                 "function __bawn_first_words\n    printf '%s\\n'");
     for (size_t i = 0; i < m->n; i++)
         if (completion_opens_group(m, i))

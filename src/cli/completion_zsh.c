@@ -13,6 +13,16 @@ static const char head[] =
     "    local -a names\n"
     "    names=(${(f)\"$(bawn review --list 2>/dev/null | awk '$2 ~ /^(direct|overlay|sync|worktree|ro)$/ { print $1 }')\"})\n"
     "    compadd -a names\n"
+    "}\n"
+    "_bawn_secrets() {\n"
+    "    local -a names\n"
+    "    names=(${(f)\"$(bawn secret ls 2>/dev/null | awk 'NR > 1 { print $1 }')\"})\n"
+    "    compadd -a names\n"
+    "}\n"
+    "_bawn_agents() {\n"
+    "    local -a names\n"
+    "    names=(${(f)\"$(bawn agents 2>/dev/null | awk '{ print $1 }')\"})\n"
+    "    compadd -a names\n"
     "}\n";
 
 static const char tail[] = "if [[ $funcstack[1] == _bawn ]]; then\n"

@@ -14,7 +14,7 @@
 #include "config/paths.h"
 #include "config/project.h"
 #include "config/trust.h"
-#include "gateway/config.h"
+#include "policy/gateconf.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 

@@ -18,7 +18,8 @@ const struct opt run_opts[N_RUN_OPTS] = {
     {RUN_OPT_HELP, 'h', "help", NULL, "show this help", NULL},
     {RUN_OPT_DIR, 'C', "directory", "DIR", "the workspace (default: the current directory)", "@dir"},
     {RUN_OPT_PROFILE, 'p', "profile", "NAME", "limits and policy from this profile (see 'bawn profile ls')", "@profile"},
-    {RUN_OPT_AGENT, 0, "agent", "NAME", "settings of agent.NAME in the configuration", "@agent"},
+    {RUN_OPT_AGENT, 0, "agent", "NAME",
+     "run this agent (see 'bawn agents'), with the settings of agent.NAME in the configuration", "@agent"},
     {RUN_OPT_ENGINE, 'e', "engine", "NAME", "auto, native or none", "@engine"},
     {RUN_OPT_IMAGE, 0, "image", "REF", "image for container engines", NULL},
     {RUN_OPT_CPUS, 0, "cpus", "N", "CPUs it may use, e.g. 1.5", NULL},
@@ -35,6 +36,12 @@ const struct opt run_opts[N_RUN_OPTS] = {
     {RUN_OPT_ASK, 0, "ask", "MODE", "about hosts in no rule: auto (on a terminal), never, or wait (for 'bawn policy approve')",
      "auto|never|wait"},
     {RUN_OPT_ASK_TIMEOUT, 0, "ask-timeout", "TIME", "how long a question waits before it counts as no (default: 60s)", NULL},
+    {RUN_OPT_SECRET, 0, "secret", "NAME",
+     "only this of your secrets goes with its requests (may be repeated; see 'bawn secret ls')", "@secret"},
+    {RUN_OPT_NO_SECRETS, 0, "no-secrets", NULL, "none of your secrets does", NULL},
+    {RUN_OPT_SSH_AGENT, 0, "ssh-agent", "MODE",
+     "let it sign with keys of your ssh-agent, for hosts that you know: auto (default), on or off", "auto|on|off"},
+    {RUN_OPT_SSH_KEY, 0, "ssh-key", "KEY", "only with this key: its SHA256 fingerprint or comment (may be repeated)", NULL},
     {RUN_OPT_ENV, 0, "env", "NAME[=VALUE]", "set a variable, or pass the one of this name on", NULL},
     {RUN_OPT_MOUNT, 0, "mount", "FROM[:TO][:ro|rw]", "show another file or folder inside, read-only unless rw", "@dir"},
     {RUN_OPT_WORKSPACE, 'w', "workspace", "MODE", "direct (default), overlay, sync, worktree or ro",
@@ -57,14 +64,23 @@ static const char **text_slot(struct run_args *a, int id) {
         enum run_opt id;
         const char **slot;
     } slots[] = {
-        {RUN_OPT_DIR, &a->dir},         {RUN_OPT_PROFILE, &f->profile},
-        {RUN_OPT_AGENT, &a->agent},     {RUN_OPT_NAME, &a->name},
-        {RUN_OPT_ENGINE, &f->engine},   {RUN_OPT_IMAGE, &f->image},
-        {RUN_OPT_CPUS, &f->cpus},       {RUN_OPT_MEMORY, &f->memory},
-        {RUN_OPT_SWAP, &f->swap},       {RUN_OPT_PIDS, &f->pids},
-        {RUN_OPT_DISK, &f->disk},       {RUN_OPT_TIMEOUT, &f->timeout},
-        {RUN_OPT_NETWORK, &f->network}, {RUN_OPT_WORKSPACE, &f->workspace_mode},
-        {RUN_OPT_ASK, &f->ask},         {RUN_OPT_ASK_TIMEOUT, &f->ask_timeout},
+        {RUN_OPT_DIR, &a->dir},
+        {RUN_OPT_PROFILE, &f->profile},
+        {RUN_OPT_AGENT, &a->agent},
+        {RUN_OPT_NAME, &a->name},
+        {RUN_OPT_ENGINE, &f->engine},
+        {RUN_OPT_IMAGE, &f->image},
+        {RUN_OPT_CPUS, &f->cpus},
+        {RUN_OPT_MEMORY, &f->memory},
+        {RUN_OPT_SWAP, &f->swap},
+        {RUN_OPT_PIDS, &f->pids},
+        {RUN_OPT_DISK, &f->disk},
+        {RUN_OPT_TIMEOUT, &f->timeout},
+        {RUN_OPT_NETWORK, &f->network},
+        {RUN_OPT_WORKSPACE, &f->workspace_mode},
+        {RUN_OPT_ASK, &f->ask},
+        {RUN_OPT_ASK_TIMEOUT, &f->ask_timeout},
+        {RUN_OPT_SSH_AGENT, &f->ssh_agent},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(slots); i++)
@@ -77,6 +93,8 @@ static bool *switch_slot(struct run_args *a, int id) {
     switch (id) {
     case RUN_OPT_HELP:
         return &a->help;
+    case RUN_OPT_NO_SECRETS:
+        return &a->flags.no_secrets;
     case RUN_OPT_YES:
         return &a->yes_unsandboxed;
     case RUN_OPT_TTY:
@@ -99,6 +117,10 @@ static struct strv *list_slot(struct run_args *a, int id) {
         return &a->flags.deny;
     case RUN_OPT_PUBLISH:
         return &a->flags.publish;
+    case RUN_OPT_SECRET:
+        return &a->flags.secrets;
+    case RUN_OPT_SSH_KEY:
+        return &a->flags.ssh_keys;
     case RUN_OPT_ENV:
         return &a->flags.env;
     case RUN_OPT_MOUNT:
@@ -152,6 +174,8 @@ void run_args_done(struct run_args *a) {
     strv_done(&a->flags.allow);
     strv_done(&a->flags.deny);
     strv_done(&a->flags.publish);
+    strv_done(&a->flags.secrets);
+    strv_done(&a->flags.ssh_keys);
     strv_done(&a->flags.env);
     strv_done(&a->flags.mounts);
     strv_done(&a->hidden);

@@ -7,14 +7,18 @@
 extern const struct verb verb_run, verb_review, verb_diff, verb_apply, verb_discard, verb_rollback, verb_explain, verb_doctor,
     verb_init, verb_profile_ls, verb_profile_show, verb_profile_new, verb_profile_check, verb_config_show, verb_trust,
     verb_policy_ls, verb_policy_allow, verb_policy_deny, verb_policy_rm, verb_policy_explain, verb_policy_test, verb_policy_log,
-    verb_policy_pending, verb_policy_approve, verb_policy_reject, cmd_completion, cmd_help, verb_version;
+    verb_policy_pending, verb_policy_approve, verb_policy_reject, verb_secret_set, verb_secret_ls, verb_secret_rm,
+    verb_secret_test, verb_secret_unlock, verb_secret_lock, verb_secret_login, verb_agents, verb_exec, cmd_completion, cmd_help,
+    verb_version;
 
 const struct verb *const verbs[] = {
     &verb_run,           &verb_review,         &verb_diff,        &verb_apply,      &verb_discard,        &verb_rollback,
     &verb_explain,       &verb_doctor,         &verb_init,        &verb_profile_ls, &verb_profile_show,   &verb_profile_new,
     &verb_profile_check, &verb_config_show,    &verb_trust,       &verb_policy_ls,  &verb_policy_allow,   &verb_policy_deny,
     &verb_policy_rm,     &verb_policy_explain, &verb_policy_test, &verb_policy_log, &verb_policy_pending, &verb_policy_approve,
-    &verb_policy_reject, &cmd_completion,      &cmd_help,         &verb_version,
+    &verb_policy_reject, &verb_secret_set,     &verb_secret_ls,   &verb_secret_rm,  &verb_secret_test,    &verb_secret_unlock,
+    &verb_secret_lock,   &verb_secret_login,   &verb_agents,      &verb_exec,       &cmd_completion,      &cmd_help,
+    &verb_version,
 };
 const size_t n_verbs = ARRAY_LEN(verbs);
 

@@ -1,13 +1,13 @@
-/* profiles/<name>.json, put into the program by tools/embed.py at build time. */
+/* profiles/<name>.json and profiles/agents/<name>.json, put into the program by tools/embed.py at build time. */
 #pragma once
 
 #include "base/macros.h"
 
-struct builtin_profile {
+struct builtin_file {
     const char *name;
     const char *text;
     size_t len;
 };
 
-extern const struct builtin_profile builtin_profiles[];
-extern const size_t n_builtin_profiles;
+extern const struct builtin_file builtin_profiles[], builtin_agents[];
+extern const size_t n_builtin_profiles, n_builtin_agents;

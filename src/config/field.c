@@ -25,6 +25,8 @@
     X(ASK_HOOK, "askHook", ask_hook, type_ask_hook, IN_SANDBOX | IN_FLOOR)                                   \
     X(ASK_TIMEOUT, "askTimeout", ask_timeout_ms, type_ask_timeout, EVERYWHERE)                               \
     X(SSH_AGENT, "sshAgent", ssh_agent, type_ssh_agent, EVERYWHERE)                                          \
+    X(SSH_KEYS, "sshKeys", ssh_keys, type_ssh_keys, EVERYWHERE)                                              \
+    X(SECRETS, "secrets", secrets, type_secrets, EVERYWHERE)                                                 \
     X(MOUNTS, "mounts.extra", mounts, type_mounts, IN_SANDBOX | IN_FLOOR)                                    \
     X(ENV, "env", env, type_env, IN_SANDBOX | IN_PROFILE)                                                    \
     X(WORKSPACE_WRITABLE, "mounts.workspace_writable", workspace_writable, type_bool, IN_SANDBOX | IN_FLOOR) \

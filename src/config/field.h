@@ -23,8 +23,9 @@ struct field_type {
     /* Cuts s down to the floor, or fails when the wish contradicts it. NULL: merge. */
     int (*clamp)(const struct field *f, struct settings *s, const struct settings *floor, struct err *err);
     void (*add_json)(const struct field *f, const struct settings *s, struct buf *b);
-    const char *none; /* what people read where the JSON says null */
-    bool adds_up;     /* several levels contribute */
+    const char *none;      /* what people read where the JSON says null */
+    bool adds_up;          /* several levels contribute */
+    bool not_from_project; /* a project, trusted or not, can only take away */
 };
 
 struct field {
@@ -54,7 +55,7 @@ bool field_is_group(const char *key, unsigned where);
 extern const struct field_type type_mode, type_enabled, type_engine, type_engines, type_profile, type_image, type_cpus, type_size,
     type_swap, type_pids, type_duration, type_network, type_ssh_agent, type_bool, type_mounts, type_env, type_tools,
     type_workspace_mode, type_protect, type_volumes, type_substitutes, type_network_allow, type_network_deny, type_publish,
-    type_ask, type_ask_hook, type_ask_timeout;
+    type_ask, type_ask_hook, type_ask_timeout, type_secrets, type_ssh_keys;
 
 enum {
     NETWORK_HOSTS_MAX = 256,
@@ -63,7 +64,9 @@ enum {
     ENV_MAX = 1024,
     TOOLS_MAX = 256,
     WORKSPACE_LIST_MAX = 256,
-    WORKSPACE_PATH_MAX = 4096
+    WORKSPACE_PATH_MAX = 4096,
+    CHOICE_MAX = 64,
+    CHOICE_LEN_MAX = 256
 };
 
 /* "FROM[:TO][:ro|rw]" and "NAME[=VALUE]", as in flags. */
@@ -72,6 +75,8 @@ int env_add_text(struct settings *s, const char *text, struct err *err);
 /* "HOST[:PORT]" or "@group"; only what cannot be one is refused here. */
 int network_host_add_text(struct strv *list, const char *text, struct err *err);
 int publish_add_text(struct settings *s, const char *text, struct err *err); /* "3000", "3000:8080", "0.0.0.0:3000:8080" */
+int secrets_add_text(struct settings *s, const char *text, struct err *err);
+int ssh_keys_add_text(struct settings *s, const char *text, struct err *err);
 void mounts_done(struct settings *s);
 void env_done(struct settings *s);
 void substitutes_done(struct settings *s);

@@ -115,6 +115,30 @@ static int network_flags(const struct settings_flags *flags, struct layer *l, st
     return 0;
 }
 
+static int choice_flags(const struct settings_flags *flags, struct layer *l, struct err *err) {
+    static int (*const add[])(struct settings * s, const char *text, struct err *err) = {secrets_add_text, ssh_keys_add_text};
+    static const char *const origins[] = {"flag --secret", "flag --ssh-key"};
+    const enum setting ids[] = {SETTING_SECRETS, SETTING_SSH_KEYS};
+    const struct strv *const given[] = {&flags->secrets, &flags->ssh_keys};
+
+    for (size_t i = 0; i < ARRAY_LEN(given); i++)
+        for (size_t k = 0; k < given[i]->len; k++) {
+            int r = add[i](&l->values, given[i]->v[k], err);
+
+            if (r < 0)
+                return err_ctx(err, r, "%s", origins[i] + strlen("flag "));
+            layer_mark(l, ids[i]);
+            l->origin_of[ids[i]] = origins[i];
+        }
+    if (!flags->no_secrets)
+        return 0;
+    if (flags->secrets.len)
+        return err_usage(err, "--secret and --no-secrets exclude each other");
+    layer_mark(l, SETTING_SECRETS);
+    l->origin_of[SETTING_SECRETS] = "flag --no-secrets";
+    return 0;
+}
+
 static int list_flags(const struct settings_flags *flags, const char *home, struct layer *l, struct err *err) {
     int r;
 
@@ -160,6 +184,7 @@ int given_flags(const struct settings_flags *flags, const char *home, struct lay
     }
     r = list_flags(flags, home, l, err);
     r = r < 0 ? r : network_flags(flags, l, err);
+    r = r < 0 ? r : choice_flags(flags, l, err);
     if (r == 0 && flags->workspace_mode)
         r = workspace_flag(flags->workspace_mode, l, err);
     if (r < 0)

@@ -73,7 +73,9 @@ static int note_refusal(const struct layer *l, const struct field *f, struct set
 
     buf_addf(&b, "%s:%u:%u: %s ", l->file, l->at[f->id].line, l->at[f->id].column, f->key);
     add_shown(&l->values, f->id, &b);
-    buf_addf(&b, "%s not applied: the project is not trusted (see 'bawn trust')", l->via ? l->via : "");
+    buf_addf(&b, "%s not applied: %s", l->via ? l->via : "",
+             f->type->not_from_project ? "a project may leave out some of these, not add any"
+                                       : "the project is not trusted (see 'bawn trust')");
     return buf_ok(&b) ? strv_add(&s->notes, buf_str(&b)) : -ENOMEM;
 }
 
@@ -86,9 +88,11 @@ static void keep_ceiling(const struct layer *l, struct settings *s) {
 }
 
 static int apply_one(const struct layer *l, const struct field *f, struct settings *s) {
+    bool narrow = l->narrow_only || (l->project && f->type->not_from_project);
+
     if (f->id == SETTING_ENABLED && l->enable_only && s->mode == MODE_REQUIRE)
         return 0;
-    if (!l->narrow_only || f->type->within(f, &l->values, s)) {
+    if (!narrow || f->type->within(f, &l->values, s)) {
         if (f->id == SETTING_NETWORK)
             keep_ceiling(l, s);
         return set_one(l, f, s);

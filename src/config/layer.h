@@ -15,6 +15,7 @@ struct layer {
     char *file;                           /* for notes */
     char *via;                            /* for notes: " of profile 'dev'"; may be NULL */
     struct position at[SETTING_COUNT];
+    bool project;     /* comes with the workspace */
     bool narrow_only; /* an untrusted project: may take away, not give */
     bool enable_only; /* "enabled": true: asks for a sandbox, not against mode require */
 };

@@ -21,7 +21,7 @@ void profile_place_done(struct profile_place *p) {
     *p = (struct profile_place){0};
 }
 
-const struct builtin_profile *profile_builtin(const char *name) {
+const struct builtin_file *profile_builtin(const char *name) {
     for (size_t i = 0; i < n_builtin_profiles; i++)
         if (str_eq(builtin_profiles[i].name, name))
             return &builtin_profiles[i];
@@ -35,7 +35,7 @@ int profile_install(const struct profile_place *p, struct err *err) {
         return err_set(err, -ENOENT, "there is no home folder to keep profiles in");
     r = paths_make_dirs(p->folder, err);
     for (size_t i = 0; i < n_builtin_profiles && r == 0; i++) {
-        const struct builtin_profile *b = &builtin_profiles[i];
+        const struct builtin_file *b = &builtin_profiles[i];
         char file[80];
 
         snprintf(file, sizeof file, "%s.json", b->name);
@@ -121,7 +121,7 @@ static int find_by_path(const struct profile_place *p, const char *path, struct 
 }
 
 /* The copy in the program, put into the folder if that can be done: a read-only home is no reason to refuse. */
-static int find_builtin(const struct profile_place *p, const struct builtin_profile *b, char *file, struct doc *ret,
+static int find_builtin(const struct profile_place *p, const struct builtin_file *b, char *file, struct doc *ret,
                         char **ret_source, struct err *err) {
     bool kept = file && !p->look_only && profile_install(p, NULL) == 0 && access(file, R_OK) == 0;
     CLEANUP(freep) char *source = strdup(kept ? file : "built-in");
@@ -133,7 +133,7 @@ static int find_builtin(const struct profile_place *p, const struct builtin_prof
 }
 
 int profile_find(const struct profile_place *p, const char *name, struct doc *ret, char **ret_source, struct err *err) {
-    const struct builtin_profile *b = profile_builtin(name);
+    const struct builtin_file *b = profile_builtin(name);
     CLEANUP(freep) char *file = NULL;
     int r = 0;
 

@@ -27,6 +27,8 @@ void settings_done(struct settings *s) {
     strv_done(&s->network_allow);
     strv_done(&s->network_deny);
     strv_done(&s->publish);
+    strv_done(&s->secrets.names);
+    strv_done(&s->ssh_keys.names);
     free(s->ask_hook);
     strv_done(&s->protect);
     strv_done(&s->volumes);
@@ -54,7 +56,9 @@ static int set_built_in(struct settings *s, struct err *err) {
         .network_ceiling = NETWORK_FULL,
         .ask = ASK_AUTO,
         .ask_timeout_ms = 60 * 1000,
-        .ssh_agent = SSH_AGENT_OFF,
+        .ssh_agent = SSH_AGENT_AUTO,
+        .ssh_keys = {.all = true},
+        .secrets = {.all = true},
         .workspace_writable = true,
         .persist_caches = true,
         .workspace_mode = WORKSPACE_DIRECT,
@@ -100,6 +104,7 @@ static int read_user(const struct settings_sources *src, struct stack *st, struc
 
 static int read_project(const struct settings_sources *src, const struct project *p, bool trusted, struct stack *st,
                         struct err *err) {
+    st->rank[RANK_PROJECT].project = st->rank[RANK_PROJECT_AGENT].project = true;
     st->rank[RANK_PROJECT].narrow_only = st->rank[RANK_PROJECT_AGENT].narrow_only = !trusted;
     return file_read_config(&p->doc, "project", src->home, src->agent, &st->rank[RANK_PROJECT], &st->rank[RANK_PROJECT_AGENT],
                             err);
@@ -113,9 +118,10 @@ static int read_profile(const struct profile_place *place, const struct layer *n
 
     if (r < 0)
         return named->file && r == -EINVAL ? err_ctx(err, r, "%s:%u:%u: profile", named->file, at.line, at.column) : r;
-    if (!named->narrow_only)
+    ret->project = named->project;
+    if (!named->project)
         return 0;
-    ret->narrow_only = true;
+    ret->narrow_only = named->narrow_only;
     free(ret->file);
     ret->file = strdup(named->file);
     for (size_t i = 0; i < SETTING_COUNT; i++)

@@ -36,6 +36,8 @@ enum setting {
     SETTING_ASK_HOOK,
     SETTING_ASK_TIMEOUT,
     SETTING_SSH_AGENT,
+    SETTING_SSH_KEYS,
+    SETTING_SECRETS,
     SETTING_MOUNTS,
     SETTING_ENV,
     SETTING_WORKSPACE_WRITABLE,
@@ -83,6 +85,13 @@ enum ask_mode {
 };
 enum ssh_agent { SSH_AGENT_OFF, SSH_AGENT_AUTO, SSH_AGENT_ON };
 
+/* Some of the user's own things, by name. */
+struct setting_choice {
+    bool all;
+    struct strv names; /* unless all */
+};
+bool choice_has(const struct setting_choice *c, const char *name);
+
 struct mount_spec {
     char *from; /* absolute host path, ~ expanded */
     char *to;   /* absolute path inside; equals from if the file named none */
@@ -113,6 +122,8 @@ struct settings {
     char *ask_hook;          /* absolute path of a program; NULL: none */
     uint64_t ask_timeout_ms; /* then the answer is no */
     enum ssh_agent ssh_agent;
+    struct setting_choice ssh_keys; /* of the agent: fingerprints (SHA256:...) or comments */
+    struct setting_choice secrets;  /* of secrets.json (policy/credential.h) */
     struct mount_spec *mounts;
     size_t n_mounts;
     struct env_spec *env;
@@ -137,8 +148,11 @@ struct settings_flags {
     const char *mode; /* "require", "off", "auto" */
     const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *timeout, *network, *ssh_agent;
     const char *ask, *ask_timeout;
-    struct strv allow, deny;    /* "HOST[:PORT]" or "@group" */
-    struct strv publish;        /* "[ADDRESS:]INSIDE[:OUTSIDE]" */
+    struct strv allow, deny; /* "HOST[:PORT]" or "@group" */
+    struct strv publish;     /* "[ADDRESS:]INSIDE[:OUTSIDE]" */
+    struct strv secrets;     /* names; with no_secrets: there are none */
+    bool no_secrets;
+    struct strv ssh_keys;       /* fingerprints or comments */
     struct strv mounts;         /* "FROM[:TO][:ro|rw]" */
     struct strv env;            /* "NAME=VALUE" or "NAME" */
     const char *workspace_mode; /* "direct", "overlay", ... */
@@ -159,6 +173,11 @@ void settings_done(struct settings *s);
 
 /* The mode that counts: workspace_writable false means read-only whatever the mode says. */
 enum workspace_mode settings_workspace_mode(const struct settings *s);
+
+/* For presets (config/agent.h): weaker than what was named. "NAME=VALUE" unless there is one of this name; a path of the host's that is
+ * shown in the same place, read-only, unless something else is there. */
+int settings_add_env(struct settings *s, const char *text, struct err *err);
+int settings_add_mount(struct settings *s, const char *path, struct err *err);
 
 extern const char *const setting_names[SETTING_COUNT]; /* "resources.memory", "network", ... as written in files */
 

@@ -9,12 +9,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "gateway/ask.h"
+#include "gateway/brokerlink.h"
 #include "gateway/flow.h"
-#include "gateway/tls.h"
 #include "gateway/watch.h"
 #include "gateway/why.h"
 #include "os/fd.h"
 #include "os/sock.h"
+#include "policy/confload.h"
 
 enum { SEND_BATCH = 64 };
 
@@ -72,28 +73,6 @@ void control_free(struct control *c) {
     free(c);
 }
 
-static int read_config(int fd, struct gate_config *ret, struct err *err) {
-    CLEANUP(freep) char *bytes = NULL;
-    off_t size = lseek(fd, 0, SEEK_END); /* fstat(3) is a call with a path in it, which the jail has not */
-    size_t len = 0;
-
-    if (size < 0 || size > GATE_CONFIG_MAX)
-        return err_set(err, -EBADMSG, "the gate's configuration has no size that can be");
-    bytes = malloc((size_t)size + 1);
-    if (!bytes)
-        return err_oom(err);
-    while (len < (size_t)size) {
-        ssize_t n = pread(fd, bytes + len, (size_t)size - len, (off_t)len);
-
-        if (n <= 0)
-            return err_sys(err, n < 0 ? -errno : -EBADMSG, "read the gate's configuration");
-        len += (size_t)n;
-    }
-    if (gate_config_decode(bytes, len, ret) < 0)
-        return err_set(err, -EBADMSG, "the gate does not understand its configuration");
-    return 0;
-}
-
 int control_wait_config(struct control *c, struct gate_config *ret, struct err *err) {
     CLEANUP(closep) int fd = -1;
     struct gate_msg m;
@@ -104,14 +83,14 @@ int control_wait_config(struct control *c, struct gate_config *ret, struct err *
         return err_sys(err, n < 0 ? (int)n : -ECONNRESET, "wait for the gate's configuration");
     if (n != sizeof m || m.type != GATE_MSG_CONFIG || fd < 0)
         return err_set(err, -EBADMSG, "the gate was told something else before its configuration");
-    return read_config(fd, ret, err);
+    return confload_read(fd, ret, err);
 }
 
 static void take_config(struct control *c, const struct gate_msg *m UNUSED, int fd) {
     struct gate_msg answer = {.type = GATE_MSG_READY};
     struct gate_config config = {0};
     struct err err = {0};
-    int r = read_config(fd, &config, &err);
+    int r = confload_read(fd, &config, &err);
 
     answer.id = config.generation;
     r = r < 0 ? r : gate_reload(c->gate, &config, &err);
@@ -128,11 +107,17 @@ static void take_answer(struct control *c, const struct gate_msg *m, int fd) {
 }
 
 static void take_broker(struct control *c, const struct gate_msg *m UNUSED, int fd) {
-    tls_broker(c->gate->tls, fd);
+    brokerlink_socket(c->gate->broker, fd);
 }
 
 static void take_inside(struct control *c, const struct gate_msg *m, int fd) {
     flow_inside(c->gate, m->id, m->value, fd);
+}
+
+static void take_publish(struct control *c, const struct gate_msg *m, int fd) {
+    if (fd >= 0 && m->port > 0 && m->port <= UINT16_MAX)
+        listener_publish(c->gate, (uint16_t)m->port, TAKE_FD(fd));
+    closep(&fd);
 }
 
 static void take_stop(struct control *c, const struct gate_msg *m UNUSED, int fd) {
@@ -142,7 +127,7 @@ static void take_stop(struct control *c, const struct gate_msg *m UNUSED, int fd
 
 static void (*const takers[GATE_MSG_TYPES])(struct control *c, const struct gate_msg *m, int fd) = {
     [GATE_MSG_CONFIG] = take_config, [GATE_MSG_ANSWER] = take_answer, [GATE_MSG_BROKER] = take_broker,
-    [GATE_MSG_INSIDE] = take_inside, [GATE_MSG_STOP] = take_stop,
+    [GATE_MSG_INSIDE] = take_inside, [GATE_MSG_STOP] = take_stop,     [GATE_MSG_PUBLISH] = take_publish,
 };
 
 static void control_read(struct control *c) {

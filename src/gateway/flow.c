@@ -12,13 +12,14 @@
 #include "gateway/flow_priv.h"
 #include "os/fd.h"
 
-enum { ACCEPT_MAX = 16, FEW_FLOWS = 8, ACCEPT_PAUSE_MS = 100, PORT_DNS = 53, PORT_HTTP = 80 };
+enum { ACCEPT_MAX = 16, FEW_FLOWS = 8, ACCEPT_PAUSE_MS = 100, PUBLISH_MS = 10 * 60 * 1000, PORT_DNS = 53, PORT_HTTP = 80 };
 
 struct listener {
     struct gate *gate;
-    int fd, publish;
+    int fd;
+    uint16_t inside; /* --publish: port of the inside; 0: a listener of the sandbox */
     struct watch watch;
-    struct deadline pause;
+    struct deadline pause, end;
 };
 
 static uint64_t now_us(void) {
@@ -181,7 +182,7 @@ static void listener_take(struct listener *l, int fd) {
     struct flow *f;
     uint16_t port;
 
-    if (l->publish < 0) {
+    if (!l->inside) {
         if (getsockname(fd, (struct sockaddr *)&name, &len) < 0 || !sockaddr_read(&name, &dest, &port))
             closep(&fd);
         else
@@ -190,7 +191,7 @@ static void listener_take(struct listener *l, int fd) {
     }
     f = flow_new(g, fd);
     if (f)
-        flow_publish(f, g->config.publish[l->publish].inside);
+        flow_publish(f, l->inside);
     else
         closep(&fd);
 }
@@ -233,7 +234,7 @@ void listeners_resume(struct gate *g) {
         watch_set(g->hub, &g->listeners[i]->watch, events);
 }
 
-int listener_add(struct gate *g, int fd, int publish, struct err *err) {
+int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err) {
     struct listener *l = g->n_listeners < GATE_LISTENERS_MAX ? calloc(1, sizeof *l) : NULL;
     int on = 1, r;
 
@@ -241,7 +242,7 @@ int listener_add(struct gate *g, int fd, int publish, struct err *err) {
         closep(&fd);
         return err_oom(err);
     }
-    *l = (struct listener){.gate = g, .fd = fd, .publish = publish, .watch = WATCH_INIT};
+    *l = (struct listener){.gate = g, .fd = fd, .inside = inside, .watch = WATCH_INIT};
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* what is accepted inherits it */
     r = watch_start(g->hub, &l->watch, fd, EPOLLIN, listener_ready, l);
@@ -254,15 +255,39 @@ int listener_add(struct gate *g, int fd, int publish, struct err *err) {
     return 0;
 }
 
-void listeners_free(struct gate *g) {
-    while (g->n_listeners) {
-        struct listener *l = g->listeners[--g->n_listeners];
+static void listener_free(struct listener *l) {
+    watch_stop(l->gate->hub, &l->watch);
+    deadline_done(&l->pause);
+    deadline_done(&l->end);
+    closep(&l->fd);
+    free(l);
+}
 
-        watch_stop(g->hub, &l->watch);
-        deadline_done(&l->pause);
-        closep(&l->fd);
-        free(l);
-    }
+static void listener_over(void *arg) {
+    struct listener *l = arg;
+    struct gate *g = l->gate;
+
+    for (size_t i = 0; i < g->n_listeners; i++)
+        if (g->listeners[i] == l) {
+            g->listeners[i] = g->listeners[--g->n_listeners];
+            break;
+        }
+    listener_free(l);
+}
+
+void listener_publish(struct gate *g, uint16_t inside, int fd) {
+    struct listener *l;
+
+    if (listener_add(g, fd, inside, NULL) < 0)
+        return;
+    l = g->listeners[g->n_listeners - 1];
+    if (deadline_set(&g->loop, &l->end, PUBLISH_MS, listener_over, l) < 0)
+        listener_over(l);
+}
+
+void listeners_free(struct gate *g) {
+    while (g->n_listeners)
+        listener_free(g->listeners[--g->n_listeners]);
 }
 
 static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
@@ -271,8 +296,8 @@ static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
 
     gate_judge(f->gate, &req, v);
     if (f->state == FLOW_INSPECT)
-        return v->action != RULE_DENY && flow_http_judge_again(f);
-    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->approved)) && v->look == LOOK_NO;
+        return v->action != RULE_DENY && (f->guarded || !f->gate->config.n_grants) && flow_http_judge_again(f);
+    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->approved)) && !flow_must_look(f, v) && !flow_is_opaque(f, v);
 }
 
 void flows_judge_again(struct gate *g) {

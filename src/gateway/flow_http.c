@@ -1,18 +1,6 @@
-#include "gateway/flow_priv.h"
+#include "gateway/flow_http.h"
 #include "gateway/refuse.h"
 #include "gateway/why.h"
-
-/* A request that was judged, until it is over. Once its answer is known it is logged: there is one line for both. */
-struct flow_request {
-    struct flow *flow;
-    struct flow_request *next;
-    uint32_t id;
-    struct ask *ask;
-    uint64_t max_body;
-    bool logged;
-    char *path; /* whole; msg's is cut */
-    struct gate_msg msg;
-};
 
 static void request_fill(struct flow *f, const char *method, const char *path, const struct policy_verdict *v,
                          struct gate_msg *m) {
@@ -24,14 +12,25 @@ static void request_fill(struct flow *f, const char *method, const char *path, c
     snprintf(m->path, sizeof m->path, "%.*s", (int)strcspn(path ? path : "", "?"), path ? path : "");
 }
 
-static void report_denied(struct flow *f, const char *method, const char *path, const struct policy_verdict *v, int status) {
+/* secret: whose placeholder it was, or "". */
+static void report_denied(struct flow *f, const char *method, const char *path, const struct policy_verdict *v, int status,
+                          const char *secret) {
     struct gate_msg m;
 
     request_fill(f, method, path, v, &m);
+    snprintf(m.secret, sizeof m.secret, "%s", secret);
     m.action = RULE_DENY;
     m.status = (uint32_t)status;
     gate_send(f->gate, &m);
     why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, v);
+}
+
+struct flow_request *flow_request_find(struct flow *f, uint32_t id) {
+    struct flow_request *q = f->requests;
+
+    while (q && q->id != id)
+        q = q->next;
+    return q;
 }
 
 static struct flow_request *request_take(struct flow *f, uint32_t id) {
@@ -50,6 +49,7 @@ static void request_free(struct flow_request *q) {
         return;
     if (q->ask)
         gate_ask_cancel(q->ask);
+    flow_secret_done(q->secret);
     free(q->path);
     free(q);
 }
@@ -70,34 +70,48 @@ static struct flow_request *request_add(struct flow *f, const struct httpx_reque
     return q;
 }
 
+void flow_request_refuse(struct flow_request *q, const struct policy_verdict *v) {
+    struct flow *f = q->flow;
+    uint32_t id = q->id;
+
+    report_denied(f, q->msg.method, q->path, v, refuse_status(v), q->msg.secret);
+    request_free(request_take(f, id));
+    inspect_decide(f->inspect, id, v);
+}
+
+void flow_request_stopped(struct flow_request *q, const struct policy_verdict *v) {
+    q->logged = true;
+    report_denied(q->flow, q->msg.method, q->path, v, refuse_status(v), q->msg.secret);
+}
+
+void flow_request_go(struct flow_request *q) {
+    const struct policy_verdict v = {.action = RULE_ALLOW, .code = POLICY_ALLOWED, .max_body = q->max_body, .layer = "session"};
+
+    if (q->ask || (q->secret && (flow_secret_is_collecting(q) || !flow_secret_go(q))))
+        return;
+    inspect_decide(q->flow->inspect, q->id, &v);
+}
+
 static void request_answered(void *arg, enum gate_answer answer) {
     struct flow_request *q = arg;
-    struct flow *f = q->flow;
-    struct policy_verdict v = {.action = RULE_ALLOW, .code = POLICY_ALLOWED, .max_body = q->max_body, .layer = "session"};
-    uint32_t id = q->id;
+    struct policy_verdict v;
 
     q->ask = NULL;
     if (answer == GATE_DENY) {
-        policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "the user was asked, and said no or did not answer in time", &v);
-        report_denied(f, q->msg.method, q->msg.path, &v, refuse_status(&v));
-        request_free(request_take(f, id));
-    } else {
-        q->msg.action = RULE_ALLOW;
+        policy_refuse(POLICY_DENIED_UNANSWERED, q->flow->host.text, "the user was asked, and said no or did not answer in time",
+                      &v);
+        flow_request_refuse(q, &v);
+        return;
     }
-    inspect_decide(f->inspect, id, &v);
+    q->msg.action = RULE_ALLOW;
+    flow_request_go(q);
 }
 
-static enum httpx_answer request_ask(struct flow *f, const struct httpx_request *req, struct policy_verdict *v) {
-    struct flow_request *q = request_add(f, req, v);
-
-    if (q)
-        q->ask = gate_ask(f->gate, &q->msg, request_answered, q);
-    if (q && q->ask)
-        return HTTPX_WAIT;
-    request_free(q ? request_take(f, req->id) : NULL);
-    policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "too many questions wait for an answer", v);
-    report_denied(f, req->method, req->path.text, v, refuse_status(v));
-    return HTTPX_DENY;
+static bool request_ask(struct flow_request *q, struct policy_verdict *ret) {
+    q->ask = gate_ask(q->flow->gate, &q->msg, request_answered, q);
+    if (!q->ask)
+        policy_refuse(POLICY_DENIED_UNANSWERED, q->flow->host.text, "too many questions wait for an answer", ret);
+    return q->ask != NULL;
 }
 
 /* Some servers let these stand for the method: a rule about methods would judge the wrong one. */
@@ -106,6 +120,22 @@ static void drop_other_methods(struct http_head *head) {
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         http_head_remove(head, names[i]);
+}
+
+/* First what the request is like, then what a human says, then the values. */
+static enum httpx_answer request_begin(struct flow_request *q, struct httpx_request *req, struct policy_verdict *ret) {
+    enum httpx_answer answer = q->flow->guarded ? flow_secret_begin(q, req, ret) : HTTPX_ALLOW;
+
+    if (answer == HTTPX_DENY)
+        return HTTPX_DENY;
+    if (q->msg.action == RULE_ASK) {
+        if (!request_ask(q, ret))
+            return HTTPX_DENY;
+        return answer == HTTPX_COLLECT ? HTTPX_COLLECT : HTTPX_WAIT;
+    }
+    if (answer == HTTPX_WAIT && !flow_secret_fetch(q, ret))
+        return HTTPX_DENY;
+    return answer;
 }
 
 static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
@@ -118,38 +148,42 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
         .path = &req->path,
         .address = f->address.len ? &f->address : NULL,
     };
+    enum httpx_answer answer = HTTPX_DENY;
+    struct flow_request *q = NULL;
 
     gate_judge(f->gate, &question, ret);
     if (f->look)
         drop_other_methods(req->head);
-    if (ret->action == RULE_ASK && !f->approved)
-        return request_ask(f, req, ret);
-    if (ret->action == RULE_DENY) {
-        report_denied(f, req->method, req->path.text, ret, refuse_status(ret));
-        return HTTPX_DENY;
+    if (ret->action == RULE_ASK && f->approved)
+        ret->action = RULE_ALLOW;
+    if (ret->action != RULE_DENY) {
+        q = request_add(f, req, ret);
+        if (q)
+            answer = request_begin(q, req, ret);
+        else /* what cannot be logged does not happen */
+            policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "the gate has no memory", ret);
     }
-    ret->action = RULE_ALLOW;
-    if (request_add(f, req, ret))
-        return HTTPX_ALLOW;
-    policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "the gate has no memory",
-                  ret); /* what cannot be logged does not happen */
-    return HTTPX_DENY;
+    if (answer == HTTPX_DENY) {
+        report_denied(f, req->method, req->path.text, ret, refuse_status(ret), q ? q->msg.secret : "");
+        request_free(q ? request_take(f, q->id) : NULL);
+    }
+    return answer;
 }
 
 static void http_refused(void *arg, uint32_t id, const char *method, const char *path, const struct policy_verdict *why,
                          int status) {
     struct flow *f = arg;
+    struct flow_request *q = request_take(f, id); /* one line for each: the last word counts */
 
-    request_free(request_take(f, id)); /* one line for each: the last word counts */
-    report_denied(f, method, path, why, status);
+    if (!q || !q->logged)
+        report_denied(f, method, path, why, status, "");
+    request_free(q);
 }
 
 static void http_answered(void *arg, uint32_t id, int status) {
     struct flow *f = arg;
-    struct flow_request *q = f->requests;
+    struct flow_request *q = flow_request_find(f, id);
 
-    while (q && q->id != id)
-        q = q->next;
     if (!q || q->logged)
         return;
     q->msg.status = (uint32_t)status;
@@ -157,8 +191,14 @@ static void http_answered(void *arg, uint32_t id, int status) {
     gate_send(f->gate, &q->msg);
 }
 
+static void request_over(struct flow_request *q) {
+    if (q && !q->logged)
+        gate_send(q->flow->gate, &q->msg); /* it was judged, whatever came of it */
+    request_free(q);
+}
+
 static void http_ended(void *arg, uint32_t id) {
-    request_free(request_take(arg, id));
+    request_over(request_take(arg, id));
 }
 
 static bool is_allowed_still(struct flow *f, const struct flow_request *q) {
@@ -177,7 +217,7 @@ static bool is_allowed_still(struct flow *f, const struct flow_request *q) {
     if (judged)
         gate_judge(f->gate, &question, &v);
     if (judged && v.action == RULE_DENY)
-        report_denied(f, q->msg.method, q->path, &v, 0);
+        report_denied(f, q->msg.method, q->path, &v, 0, "");
     free(path);
     return v.action != RULE_DENY;
 }
@@ -191,16 +231,19 @@ bool flow_http_judge_again(struct flow *f) {
 
 struct httpx_hooks flow_http_hooks(struct flow *f) {
     return (struct httpx_hooks){
-        .arg = f, .judge = http_judge, .refused = http_refused, .answered = http_answered, .ended = http_ended};
+        .arg = f,
+        .judge = http_judge,
+        .refused = http_refused,
+        .answered = http_answered,
+        .collected = f->guarded ? flow_secret_collected : NULL,
+        .sending = f->guarded ? flow_secret_sending : NULL,
+        .answer_head = f->guarded ? flow_secret_answer_head : NULL,
+        .receiving = f->guarded ? flow_secret_receiving : NULL,
+        .ended = http_ended,
+    };
 }
 
 void flow_http_done(struct flow *f) {
-    while (f->requests) {
-        struct flow_request *q = f->requests;
-
-        f->requests = q->next;
-        if (!q->logged)
-            gate_send(f->gate, &q->msg); /* it was judged, whatever came of it */
-        request_free(q);
-    }
+    while (f->requests)
+        request_over(request_take(f, f->requests->id));
 }

@@ -121,7 +121,11 @@ static void inspect_over(void *arg, enum inspect_end how, uint64_t sent, uint64_
 }
 
 static void flow_inspect(struct flow *f) {
-    struct inspect_opts opts = {
+    struct inspect_opts opts;
+    struct err err = {0};
+
+    f->guarded = f->gate->config.n_grants > 0;
+    opts = (struct inspect_opts){
         .host = &f->host,
         .port = f->port,
         .tls = f->is_tls,
@@ -134,8 +138,6 @@ static void flow_inspect(struct flow *f) {
         .arg = f,
         .end = inspect_over,
     };
-    struct err err = {0};
-
     f->state = FLOW_INSPECT;
     opts.client = TAKE_FD(f->client);
     opts.server = TAKE_FD(f->server);
@@ -158,7 +160,12 @@ bool flow_judge_anew(struct flow *f) {
         flow_refuse(f, &v);
         return false;
     }
-    f->look = v.look != LOOK_NO;
+    if (flow_is_opaque(f, &v)) {
+        closep(&f->server);
+        flow_refuse_code(f, POLICY_CANNOT_LOOK, FLOW_OPAQUE);
+        return false;
+    }
+    f->look = flow_must_look(f, &v);
     return true;
 }
 

@@ -1,5 +1,6 @@
 #include <sys/socket.h>
 
+#include "gateway/credential.h"
 #include "gateway/flow_priv.h"
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
@@ -72,12 +73,32 @@ void flow_ask(struct flow *f, const struct policy_verdict *v) {
         flow_abort(f);
 }
 
+static bool may_not_look(const struct policy_verdict *v) {
+    return v->look == LOOK_NO && v->rule && v->rule->inspect == INSPECT_NO;
+}
+
+static bool has_credential(const struct flow *f) {
+    const struct gate_config *c = &f->gate->config;
+
+    return cred_any_for(c->grants, c->n_grants, f->host.text, f->port);
+}
+
+bool flow_must_look(const struct flow *f, const struct policy_verdict *v) {
+    if (v->look != LOOK_NO)
+        return true;
+    return f->gate->config.n_grants && !may_not_look(v) && (f->port == PORT_TLS || has_credential(f));
+}
+
+bool flow_is_opaque(const struct flow *f, const struct policy_verdict *v) {
+    return may_not_look(v) && has_credential(f);
+}
+
 static bool must_see_first(const struct flow *f, const struct policy_verdict *v) {
     if (f->entry == ENTRY_URI)
         return false;
     if (f->port == PORT_HTTP)
-        return !(v->rule && v->rule->inspect == INSPECT_NO) || v->look != LOOK_NO;
-    return f->port == PORT_TLS || v->look != LOOK_NO;
+        return !may_not_look(v);
+    return f->port == PORT_TLS || flow_must_look(f, v);
 }
 
 void flow_judge(struct flow *f) {
@@ -87,10 +108,12 @@ void flow_judge(struct flow *f) {
     gate_judge(f->gate, &req, &v);
     f->generation = f->gate->config.generation;
     f->wants_first = must_see_first(f, &v);
-    f->look = v.look != LOOK_NO;
+    f->look = flow_must_look(f, &v);
     keep_cause(f, &v);
     if (v.action == RULE_DENY)
         flow_refuse(f, &v);
+    else if (flow_is_opaque(f, &v))
+        flow_refuse_code(f, POLICY_CANNOT_LOOK, FLOW_OPAQUE);
     else if (f->entry == ENTRY_URI && f->port == PORT_TLS)
         flow_refuse_code(f, POLICY_NOT_TLS, NULL);
     else if (v.action == RULE_ASK && !(v.needs & NEEDS_HTTP) && !f->approved)

@@ -69,6 +69,7 @@ struct flow {
 
     uint32_t generation; /* of the policy that `look` and `wants_first` come from */
     bool look;           /* into HTTP */
+    bool guarded;        /* its requests are searched for placeholders: there were credentials when it was looked into */
     bool wants_first;    /* the client's first bytes have to be seen before any of them goes on */
     bool has_first, is_tls;
     bool approved;  /* a human said yes */
@@ -105,6 +106,11 @@ const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SI
 void flow_begin(struct flow *f); /* destination known */
 void flow_judge(struct flow *f); /* host and port known */
 void flow_ask(struct flow *f, const struct policy_verdict *v);
+/* A rule needs it, or the sandbox has credentials: then no placeholder may pass unseen, and no value be left out. */
+bool flow_must_look(const struct flow *f, const struct policy_verdict *v);
+/* The host has a credential, and its rule says that nobody may look inside: neither can be done without breaking the other. */
+bool flow_is_opaque(const struct flow *f, const struct policy_verdict *v);
+#define FLOW_OPAQUE "A credential is for this host, and the rule for it says that nobody looks inside (inspect: no)"
 void flow_judge_asked(struct flow *f);    /* the rules have changed: nobody needs to be asked if they decide now */
 void flow_report_allowed(struct flow *f); /* one event per flow */
 

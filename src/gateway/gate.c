@@ -3,16 +3,22 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "gateway/agentd.h"
 #include "gateway/ask.h"
+#include "gateway/brokerlink.h"
 #include "gateway/control.h"
+#include "gateway/credd.h"
+#include "gateway/credential.h"
 #include "gateway/dnsd.h"
 #include "gateway/flow.h"
+#include "gateway/inlet.h"
 #include "gateway/relay.h"
 #include "gateway/resolve.h"
 #include "gateway/tls.h"
 #include "gateway/watch.h"
 #include "gateway/why.h"
 #include "os/fd.h"
+#include "policy/confload.h"
 
 enum { FILES_RESERVED = 2 * RELAY_PIPES_MAX + 128, FILES_PER_FLOW = 3, FLOWS_MIN = 64 };
 
@@ -28,53 +34,55 @@ static uint32_t flows_max(const struct gate *g, uint32_t wanted) {
     return (uint32_t)MAX_OF(most, (size_t)FLOWS_MIN);
 }
 
-static int policy_make(const struct gate_config *c, struct policy *ret, struct err *err) {
-    struct policy p;
+/* What is made of a configuration. */
+struct made {
+    struct policy policy;
+    struct placeholders *placeholders;
+};
+
+static int made_init(struct made *m, const struct gate_config *config, struct err *err) {
     int r;
 
-    if (c->mode >= NET_MODES)
-        return err_set(err, -EBADMSG, "there is no network mode %u", c->mode);
-    r = policy_init(&p, (enum net_mode)c->mode, c->can_ask, err);
-    for (size_t i = 0; r == 0 && i < c->n_layers; i++) {
-        const struct gate_layer *l = &c->layers[i];
-        CLEANUP(rules_done) struct rules rules = {0};
-
-        r = l->kind < LAYERS ? rules_read(l->name, l->text, strlen(l->text), &rules, err)
-                             : err_set(err, -EBADMSG, "there is no layer %u", l->kind);
-        if (r == 0)
-            policy_set_layer(&p, (enum policy_layer_kind)l->kind, &rules, l->narrow_only);
-        else
-            policy_done(&p);
-    }
-    if (r == 0)
-        *ret = p;
+    *m = (struct made){0};
+    if (config->n_grants && placeholders_new(config->grants, config->n_grants, &m->placeholders) < 0)
+        return err_oom(err);
+    r = confload_policy(config, &m->policy, err);
+    if (r < 0)
+        placeholders_unref(TAKE_PTR(m->placeholders));
     return r;
 }
 
+static void made_done(struct made *m) {
+    policy_done(&m->policy);
+    placeholders_unref(m->placeholders);
+}
+
 /* Whatever points into the old rules has to let go of them first. */
-static void policy_replace(struct gate *g, struct policy *p, struct gate_config *config) {
+static void policy_replace(struct gate *g, struct made *m, struct gate_config *config) {
     flows_forget_rules(g);
     policy_done(&g->policy);
-    g->policy = *p;
+    g->policy = m->policy;
+    placeholders_unref(g->placeholders);
+    g->placeholders = m->placeholders;
     gate_config_done(&g->config);
     g->config = TAKE(*config, (struct gate_config){0});
     g->config.max_flows = flows_max(g, g->config.max_flows);
 }
 
 int gate_reload(struct gate *g, struct gate_config *config, struct err *err) {
-    struct policy p;
-    int r = policy_make(config, &p, err);
+    struct made m;
+    int r = made_init(&m, config, err);
 
     if (r == 0) {
         r = resolver_set(g->resolver, config->resolv_conf, config->hosts, err);
         if (r < 0)
-            policy_done(&p);
+            made_done(&m);
     }
     if (r < 0) {
         gate_config_done(config);
         return r;
     }
-    policy_replace(g, &p, config);
+    policy_replace(g, &m, config);
     flows_judge_again(g);
     listeners_resume(g);
     return 0;
@@ -82,19 +90,19 @@ int gate_reload(struct gate *g, struct gate_config *config, struct err *err) {
 
 static int first_config(struct gate *g, struct err *err) {
     struct gate_config config = {0};
-    struct policy p;
+    struct made m;
     int r = control_wait_config(g->control, &config, err);
 
     if (r < 0)
         return r;
-    r = policy_make(&config, &p, err);
+    r = made_init(&m, &config, err);
     if (r < 0) {
         gate_send(g, &(struct gate_msg){.type = GATE_MSG_READY, .value = r});
         control_flush(g->control);
         gate_config_done(&config);
         return r;
     }
-    policy_replace(g, &p, &config);
+    policy_replace(g, &m, &config);
     return 0;
 }
 
@@ -111,6 +119,8 @@ static int make_parts(struct gate *g, struct gate_born *born, struct err *err) {
     r = r < 0 ? r : dnsd_new(g, TAKE_FD(born->udp[0]), TAKE_FD(born->udp[1]), &g->dnsd, err);
     while (n_trust < GATE_TRUST_MAX && born->trust[n_trust] >= 0)
         n_trust++;
+    if (r == 0 && brokerlink_new(g, &g->broker) < 0)
+        r = err_oom(err);
     if (r < 0)
         return r;
     r = tls_new(g, born->trust, n_trust, &g->tls, err);
@@ -124,13 +134,17 @@ static int add_listeners(struct gate *g, struct gate_born *born, struct err *err
 
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(born->tcp); i++)
         if (born->tcp[i] >= 0)
-            r = listener_add(g, TAKE_FD(born->tcp[i]), -1, err);
+            r = listener_add(g, TAKE_FD(born->tcp[i]), 0, err);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(born->named); i++)
         if (born->named[i] >= 0)
-            r = listener_add(g, TAKE_FD(born->named[i]), -1, err);
+            r = listener_add(g, TAKE_FD(born->named[i]), 0, err);
     for (size_t i = 0; r == 0 && i < g->config.n_publish; i++)
         if (born->publish[i] >= 0)
-            r = listener_add(g, TAKE_FD(born->publish[i]), (int)i, err);
+            r = listener_add(g, TAKE_FD(born->publish[i]), g->config.publish[i].inside, err);
+    if (r == 0 && born->ssh >= 0)
+        r = agentd_new(g, TAKE_FD(born->ssh), &g->ssh, err);
+    if (r == 0 && born->credential >= 0)
+        r = credd_new(g, TAKE_FD(born->credential), &g->credd, err);
     return r;
 }
 
@@ -144,6 +158,8 @@ static void born_close(struct gate_born *born) {
         closep(&born->publish[i]);
     for (size_t i = 0; i < ARRAY_LEN(born->named); i++)
         closep(&born->named[i]);
+    closep(&born->ssh);
+    closep(&born->credential);
     for (size_t i = 0; i < ARRAY_LEN(born->trust); i++)
         closep(&born->trust[i]);
 }
@@ -184,10 +200,13 @@ void gate_stop(struct gate *g, int status) {
 
 void gate_done(struct gate *g) {
     flows_close_all(g);
+    inlet_free(TAKE_PTR(g->ssh));
+    credd_free(TAKE_PTR(g->credd));
     listeners_free(g);
     ask_drop_all(g);
     dnsd_free(g->dnsd);
     tls_free(g->tls);
+    brokerlink_free(TAKE_PTR(g->broker)); /* after all who may have asked it */
     resolver_free(g->resolver);
     control_flush(g->control);
     control_free(TAKE_PTR(g->control));
@@ -198,5 +217,6 @@ void gate_done(struct gate *g) {
     uv_loop_close(&g->loop);
     pipes_free(g->pipes);
     policy_done(&g->policy);
+    placeholders_unref(g->placeholders);
     gate_config_done(&g->config);
 }

@@ -18,13 +18,15 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "gateway/config.h"
 #include "gateway/names.h"
+#include "policy/gateconf.h"
 #include "policy/verdict.h"
 
 struct resolver;
 struct dnsd;
 struct tls;
+struct brokerlink;
+struct placeholders;
 struct flow;
 struct control;
 struct hub;
@@ -32,6 +34,8 @@ struct pipes;
 struct why;
 struct listener;
 struct ask;
+struct inlet;
+struct credd;
 
 /* Whether an address is this machine's own, as it was a moment ago. */
 struct own_addr {
@@ -55,8 +59,10 @@ struct gate {
     struct resolver *resolver;
     struct dnsd *dnsd;
     struct tls *tls;
-    struct control *control; /* NULL: nobody listens (unit tests of single parts) */
-    struct flow *flows;      /* list */
+    struct brokerlink *broker;
+    struct placeholders *placeholders; /* of config.grants; NULL: there are none */
+    struct control *control;           /* NULL: nobody listens (unit tests of single parts) */
+    struct flow *flows;                /* list */
     size_t n_flows;
     uint64_t next_flow;
     struct hub *hub;                                /* watch.h */
@@ -64,7 +70,9 @@ struct gate {
     struct why *why;                                /* the last refusals; may be NULL as control may */
     struct listener *listeners[GATE_LISTENERS_MAX]; /* flow.h */
     size_t n_listeners;
-    struct ask *asks; /* list; ask.h */
+    struct inlet *ssh;   /* agentd.h; NULL: this sandbox has no ssh-agent */
+    struct credd *credd; /* NULL: nor this */
+    struct ask *asks;    /* list; ask.h */
     size_t n_asks;
     uint32_t next_ask;
     struct own_addr own[GATE_OWN_CACHE]; /* dial_own.c */
@@ -77,6 +85,7 @@ struct gate_born {
     int control, tcp[2], udp[2];
     int publish[GATE_PUBLISH_MAX];
     int named[GATE_NAMED_MAX];
+    int ssh, credential;
     int trust[GATE_TRUST_MAX];
     size_t files; /* how many descriptors it may have */
 };

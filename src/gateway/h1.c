@@ -28,16 +28,9 @@ void h1_exchange_done(struct h1 *h) {
         h1_head_clear(&server->head);
         client->state = H1_HEAD;
         server->state = H1_IDLE;
+        h->judged = false;
         httpx_note_end(&h->x, h->id);
     }
-}
-
-static void take_tunnel(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t *ret_used) {
-    size_t full = http_queue_len(&h->x.out[way]);
-    size_t room = full < HTTPX_BUFFER ? HTTPX_BUFFER - full : 0;
-
-    *ret_used = MIN_OF(n, room);
-    http_queue_add(&h->x.out[way], p, *ret_used);
 }
 
 /* Takes some of the bytes, or none if their time has not come. */
@@ -52,13 +45,14 @@ static int step(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_
             return 0; /* every head may bring an answer of ours */
         return way == HTTPX_TO_SERVER ? h1_take_request_head(h, p, n, ret_used) : h1_take_response_head(h, p, n, ret_used);
     case H1_BODY:
+    case H1_COLLECT:
     case H1_DROP:
         return h1_take_body(h, way, p, n, ret_used);
     case H1_WAIT:
     case H1_DONE:
         return 0;
     case H1_TUNNEL:
-        take_tunnel(h, way, p, n, ret_used);
+        h1_take_tunnel(h, way, p, n, ret_used);
         return 0;
     case H1_END:
         *ret_used = n;
@@ -81,6 +75,12 @@ static int run(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t
     return r;
 }
 
+static bool is_undecided(const struct h1 *h) {
+    enum h1_state s = h->side[HTTPX_TO_SERVER].state;
+
+    return s == H1_WAIT || s == H1_COLLECT;
+}
+
 /* The source of these bytes will send no more, and all that it sent was used. */
 static void act_on_eof(struct h1 *h, enum httpx_way way) {
     struct h1_side *s = &h->side[way];
@@ -88,7 +88,7 @@ static void act_on_eof(struct h1 *h, enum httpx_way way) {
 
     switch (s->state) {
     case H1_IDLE:
-        if (h->side[HTTPX_TO_SERVER].state != H1_WAIT) /* who waits for the user's answer gets one */
+        if (!is_undecided(h)) /* who waits for the user's answer gets one */
             h1_end(h);
         return;
     case H1_HEAD:
@@ -104,6 +104,7 @@ static void act_on_eof(struct h1 *h, enum httpx_way way) {
         else
             h1_end(h); /* cut off: the other side sees that the end is missing */
         return;
+    case H1_COLLECT:
     case H1_DROP:
         h1_end(h);
         return;
@@ -116,7 +117,7 @@ static void act_on_eof(struct h1 *h, enum httpx_way way) {
         h->keep = false;
         return;
     case H1_TUNNEL:
-        h->x.finished[way] = true;
+        h1_tunnel_end(h, way);
         return;
     case H1_END:
         return;
@@ -124,7 +125,7 @@ static void act_on_eof(struct h1 *h, enum httpx_way way) {
 }
 
 /* What waited may have its time now. */
-static int advance(struct h1 *h) {
+static int advance_all(struct h1 *h) {
     size_t used;
     bool again = true;
 
@@ -148,6 +149,17 @@ static int advance(struct h1 *h) {
     return 0;
 }
 
+static int advance(struct h1 *h) {
+    int r;
+
+    if (h->running)
+        return 0;
+    h->running = true;
+    r = advance_all(h);
+    h->running = false;
+    return r;
+}
+
 static int h1_data(struct httpx *x, enum httpx_way way, const uint8_t *data, size_t len) {
     struct h1 *h = h1_of(x);
     struct http_queue *q = &h->side[way].waiting;
@@ -155,7 +167,9 @@ static int h1_data(struct httpx *x, enum httpx_way way, const uint8_t *data, siz
     int r;
 
     if (http_queue_len(q) == 0) {
+        h->running = true;
         r = run(h, way, (const char *)data, len, &used);
+        h->running = false;
         if (r < 0)
             return r;
     }
@@ -185,7 +199,7 @@ static void h1_wrote(struct httpx *x, enum httpx_way way) {
 static void h1_decide(struct httpx *x, uint32_t id, const struct policy_verdict *v) {
     struct h1 *h = h1_of(x);
 
-    if (h->side[HTTPX_TO_SERVER].state != H1_WAIT || id != h->id)
+    if (!is_undecided(h) || id != h->id)
         return;
     if (v->action == RULE_ALLOW) {
         h->verdict = *v;
@@ -196,10 +210,40 @@ static void h1_decide(struct httpx *x, uint32_t id, const struct policy_verdict 
     advance(h);
 }
 
+static struct http_head *h1_fields(struct httpx *x, uint32_t id) {
+    struct h1 *h = h1_of(x);
+
+    return is_undecided(h) && id == h->id ? &h->side[HTTPX_TO_SERVER].head.fields : NULL;
+}
+
+static int h1_set_query(struct httpx *x, uint32_t id, const char *query) {
+    struct http_head *fields = h1_fields(x, id);
+    char *kept;
+
+    if (!fields)
+        return -ENOENT;
+    if (x->req.path.text[0] != '/')
+        return -EINVAL;
+    kept = http_head_keep_secret(fields, query, strlen(query), "", 0);
+    if (!kept)
+        return -ENOMEM;
+    x->req.query = kept;
+    return 0;
+}
+
+static void h1_answer(struct httpx *x, uint32_t id, const struct httpx_reply *reply) {
+    struct h1 *h = h1_of(x);
+
+    if (!is_undecided(h) || id != h->id)
+        return;
+    h1_reply(h, reply);
+    advance(h);
+}
+
 static bool h1_busy(const struct httpx *x) {
     enum h1_state s = ((const struct h1 *)x)->side[HTTPX_TO_SERVER].state;
 
-    return s == H1_WAIT || s == H1_BODY || s == H1_DONE || s == H1_TUNNEL;
+    return s == H1_WAIT || s == H1_COLLECT || s == H1_BODY || s == H1_DONE || s == H1_TUNNEL;
 }
 
 static void h1_free(struct httpx *x) {
@@ -210,6 +254,8 @@ static void h1_free(struct httpx *x) {
         h1_head_done(&h->side[i].head);
         h1_head_done(&h->side[i].trailers);
     }
+    buf_done(&h->collected);
+    buf_done(&h->piece);
     httpx_done(x);
     free(h);
 }
@@ -220,6 +266,9 @@ static const struct httpx_ops h1_ops = {
     .wants = h1_wants,
     .wrote = h1_wrote,
     .decide = h1_decide,
+    .head = h1_fields,
+    .set_query = h1_set_query,
+    .answer = h1_answer,
     .busy = h1_busy,
     .free = h1_free,
 };
@@ -230,6 +279,8 @@ struct httpx *h1_new(const struct httpx_opts *opts) {
     if (!h)
         return NULL;
     httpx_init(&h->x, &h1_ops, opts);
+    h->collected = (struct buf)BUF_INIT(HTTPX_COLLECT_MAX);
+    h->piece = (struct buf)BUF_INIT(HTTPX_QUEUE_MAX);
     for (size_t i = 0; i < 2; i++) {
         http_queue_init(&h->side[i].waiting);
         h1_head_init(&h->side[i].head);

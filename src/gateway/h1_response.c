@@ -3,31 +3,17 @@
 
 #include "gateway/h1_priv.h"
 
-int h1_bad_response(struct h1 *h, const char *why) {
-    struct policy_verdict v;
-    enum h1_state s = h->side[HTTPX_TO_CLIENT].state;
-
-    h->keep = false;
-    if (s == H1_HEAD || s == H1_IDLE) {
-        policy_refuse(POLICY_NOT_HTTP, h->x.host.text, NULL, &v);
-        snprintf(v.reason, sizeof v.reason, "%s: The server gave no answer that can be passed on. %s.", h->x.host.text, why);
-        snprintf(v.hint, sizeof v.hint, "The request was allowed; the fault is the server's. Try again later.");
-        h1_refuse(h, &v, 502);
-    }
-    h1_end(h);
-    return -EPROTO;
-}
-
+/* A server that was told a secret may say it in any place, also in words that no hook sees. */
 static void write_start(struct h1 *h, const struct h1_head *head, struct buf *b) {
     buf_addf(b, "HTTP/1.1 %d ", head->status);
-    buf_adds(b, head->reason);
+    buf_adds(b, h->told ? h1_words_of(head->status) : head->reason);
     buf_adds(b, "\r\n");
     http_head_write(&head->fields, b);
 }
 
 /* 100, 102, 103: the answer itself comes later. HTTP/1.0 does not know them. */
 static void pass_interim(struct h1 *h, struct h1_head *head) {
-    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT]);
+    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0);
 
     if (!h->old_client) {
         write_start(h, head, b);
@@ -36,17 +22,14 @@ static void pass_interim(struct h1 *h, struct h1_head *head) {
     h1_head_clear(head);
 }
 
-static int pass_upgrade(struct h1 *h, struct h1_head *head) {
-    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT]);
+static void pass_upgrade(struct h1 *h, struct h1_head *head) {
+    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0);
 
-    if (!h->upgrade || !head->websocket || head->chunked || head->length)
-        return h1_bad_response(h, "It switched to a protocol that was not asked for");
-    http_head_strip(&head->fields);
     write_start(h, head, b);
     buf_adds(b, "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
     httpx_note_answer(&h->x, h->id, 101);
     h->side[0].state = h->side[1].state = H1_TUNNEL;
-    return 0;
+    h->side[HTTPX_TO_CLIENT].counted = false;
 }
 
 static enum h1_body body_kind(const struct h1 *h, const struct h1_head *head) {
@@ -57,16 +40,18 @@ static enum h1_body body_kind(const struct h1 *h, const struct h1_head *head) {
     return head->has_length ? H1_LENGTH : H1_UNTIL_EOF;
 }
 
-static void pass_answer(struct h1 *h, struct h1_head *head) {
+/* rewrite: the length will be another; only the end of the body, or of the connection, says it then. */
+static void pass_answer(struct h1 *h, struct h1_head *head, bool rewrite) {
     struct h1_side *s = &h->side[HTTPX_TO_CLIENT];
-    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT]);
+    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0);
     enum h1_body kind = body_kind(h, head);
+    bool say_length = head->has_length && head->status != 204 && !(rewrite && head->length);
 
     if (head->close || (head->minor == 0 && !head->keep_alive) || kind == H1_UNTIL_EOF)
         h->keep = false;
-    s->write_chunked = !h->old_client && (kind == H1_CHUNKED || kind == H1_UNTIL_EOF);
+    s->write_chunked = !h->old_client && kind != H1_NO_BODY && !say_length;
     write_start(h, head, b);
-    if (head->has_length && head->status != 204)
+    if (say_length)
         buf_addf(b, "Content-Length: %llu\r\n", (unsigned long long)head->length);
     if (s->write_chunked)
         buf_adds(b, "Transfer-Encoding: chunked\r\n");
@@ -75,8 +60,25 @@ static void pass_answer(struct h1 *h, struct h1_head *head) {
     buf_adds(b, "\r\n");
     httpx_note_answer(&h->x, h->id, head->status);
     h1_start_body(s, kind, head->length);
+    s->counted = say_length;
+    s->owed = head->length;
     s->state = kind == H1_NO_BODY || (kind == H1_LENGTH && head->length == 0) ? H1_DONE : H1_BODY;
     h1_exchange_done(h);
+}
+
+static int pass(struct h1 *h, struct h1_head *head) {
+    bool rewrite = false;
+
+    http_head_strip(&head->fields);
+    if (!httpx_answer_head(&h->x, h->id, head->status, &head->fields, &rewrite))
+        return h1_stop_answer(h, &h->x.why);
+    if (head->status == 101)
+        pass_upgrade(h, head);
+    else if (head->status < 200)
+        pass_interim(h, head);
+    else
+        pass_answer(h, head, rewrite);
+    return 0;
 }
 
 int h1_take_response_head(struct h1 *h, const char *p, size_t n, size_t *ret_used) {
@@ -88,12 +90,7 @@ int h1_take_response_head(struct h1 *h, const char *p, size_t n, size_t *ret_use
         return 0;
     if (r < 0 || !h1_head_parse_response(head, &why))
         return h1_bad_response(h, why.why);
-    if (head->status == 101)
-        return pass_upgrade(h, head);
-    http_head_strip(&head->fields);
-    if (head->status < 200)
-        pass_interim(h, head);
-    else
-        pass_answer(h, head);
-    return 0;
+    if (head->status == 101 && (!h->upgrade || !head->websocket || head->chunked || head->length))
+        return h1_bad_response(h, "It switched to a protocol that was not asked for");
+    return pass(h, head);
 }

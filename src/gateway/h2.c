@@ -69,26 +69,81 @@ static bool h2_wants(const struct httpx *x, enum httpx_way way) {
     return x->finished[from] || nghttp2_session_want_read(((const struct h2 *)x)->session[from]);
 }
 
+/*
+ * Where a head with a secret goes out: nghttp2 wrote it into a buffer that it keeps for the next frames, and does not look at
+ * again once the bytes were given to us.
+ */
+static void add_secret(struct http_queue *q, const uint8_t *p, size_t n) {
+    buf_add(http_queue_secret_buf(q, n), p, n);
+    http_queue_secret_end(q);
+    explicit_bzero((uint8_t *)p, n);
+}
+
 static void h2_fill(struct httpx *x, enum httpx_way way) {
     struct h2 *h = h2_of(x);
-    const uint8_t *p;
     ssize_t n = 1;
 
     if (way == HTTPX_TO_SERVER && h->server_gone)
         return;
-    while (http_queue_len(&x->out[way]) < H2_FILL && (n = nghttp2_session_mem_send(h->session[way], &p)) > 0)
-        http_queue_add(&x->out[way], p, (size_t)n);
+    while (n > 0 && http_queue_len(&x->out[way]) < H2_FILL) {
+        bool secret = h->telling && way == HTTPX_TO_SERVER; /* before: when a head is given to us, it counts as sent */
+        const uint8_t *p;
+
+        n = nghttp2_session_mem_send(h->session[way], &p);
+        if (n > 0 && secret)
+            add_secret(&x->out[way], p, (size_t)n);
+        else if (n > 0)
+            http_queue_add(&x->out[way], p, (size_t)n);
+    }
     if (n < 0 || h->failed)
         x->finished[0] = x->finished[1] = true;
     settle(h);
 }
 
-static void h2_decide(struct httpx *x, uint32_t id, const struct policy_verdict *v) {
-    struct h2 *h = h2_of(x);
+/* The stream of a request that waits; NULL if it is gone. */
+static struct h2_stream *find_waiting(struct h2 *h, uint32_t id) {
     struct h2_stream *s = nghttp2_session_get_stream_user_data(h->session[HTTPX_TO_CLIENT], (int32_t)id);
 
-    if (s && s->state == H2_WAIT)
+    return s && s->state == H2_WAIT && !s->closed[HTTPX_TO_CLIENT] ? s : NULL;
+}
+
+static void h2_decide(struct httpx *x, uint32_t id, const struct policy_verdict *v) {
+    struct h2 *h = h2_of(x);
+    struct h2_stream *s = find_waiting(h, id);
+
+    if (s)
         h2_request_decide(h, s, v);
+}
+
+static struct http_head *h2_fields_of(struct httpx *x, uint32_t id) {
+    struct h2_stream *s = find_waiting(h2_of(x), id);
+
+    return s ? &s->pipe[HTTPX_TO_SERVER].head : NULL;
+}
+
+static int h2_set_query(struct httpx *x, uint32_t id, const char *query) {
+    struct h2_stream *s = find_waiting(h2_of(x), id);
+    struct h2_pipe *up = s ? &s->pipe[HTTPX_TO_SERVER] : NULL;
+    size_t path, len = strlen(query);
+    char *kept;
+
+    if (!s)
+        return -ENOENT;
+    if (up->pseudo[H2_PATH][0] != '/')
+        return -EINVAL;
+    path = strcspn(up->pseudo[H2_PATH], "?");
+    kept = http_head_keep_secret(&up->head, up->pseudo[H2_PATH], path, query, len);
+    if (!kept)
+        return -ENOMEM;
+    s->target = kept;
+    return 0;
+}
+
+static void h2_answer(struct httpx *x, uint32_t id, const struct httpx_reply *reply) {
+    struct h2_stream *s = find_waiting(h2_of(x), id);
+
+    if (s)
+        h2_reply(h2_of(x), s, reply);
 }
 
 static bool h2_busy(const struct httpx *x) {
@@ -112,6 +167,9 @@ static const struct httpx_ops h2_ops = {
     .wants = h2_wants,
     .fill = h2_fill,
     .decide = h2_decide,
+    .head = h2_fields_of,
+    .set_query = h2_set_query,
+    .answer = h2_answer,
     .busy = h2_busy,
     .free = h2_free,
 };

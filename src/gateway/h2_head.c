@@ -43,14 +43,21 @@ void h2_head_add(struct h2_pipe *p, const uint8_t *name, size_t name_len, const 
         p->too_large = true;
 }
 
-static void add(struct h2_fields *f, char *name, size_t name_len, char *value, size_t value_len) {
+/* A secret is never in a table that both ends keep for the connection, nor copied: h2_request_forget() has the only one. */
+enum { SECRET = NGHTTP2_NV_FLAG_NO_INDEX | NGHTTP2_NV_FLAG_NO_COPY_VALUE };
+
+static void add(struct h2_fields *f, char *name, size_t name_len, char *value, size_t value_len, uint8_t flags) {
     if (f->len == ARRAY_LEN(f->v))
         BUG("more fields than a head can have");
-    f->v[f->len++] = (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, name_len, value_len, NGHTTP2_NV_FLAG_NONE};
+    f->v[f->len++] = (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, name_len, value_len, flags};
 }
 
 void h2_fields_add(struct h2_fields *f, const char *name, const char *value) {
-    add(f, (char *)name, strlen(name), (char *)value, strlen(value));
+    add(f, (char *)name, strlen(name), (char *)value, strlen(value), NGHTTP2_NV_FLAG_NONE);
+}
+
+void h2_fields_add_secret(struct h2_fields *f, const char *name, const char *value) {
+    add(f, (char *)name, strlen(name), (char *)value, strlen(value), SECRET);
 }
 
 static bool goes_on(const struct http_header *f) {
@@ -77,7 +84,10 @@ static bool goes_on(const struct http_header *f) {
 }
 
 void h2_fields_add_head(struct h2_fields *f, const struct http_head *head) {
-    for (size_t i = 0; i < head->len && f->len < ARRAY_LEN(f->v); i++)
-        if (goes_on(&head->v[i]))
-            add(f, head->v[i].name, head->v[i].name_len, head->v[i].value, head->v[i].value_len);
+    for (size_t i = 0; i < head->len && f->len < ARRAY_LEN(f->v); i++) {
+        const struct http_header *v = &head->v[i];
+
+        if (goes_on(v))
+            add(f, v->name, v->name_len, v->value, v->value_len, v->secret ? SECRET : NGHTTP2_NV_FLAG_NONE);
+    }
 }

@@ -4,7 +4,8 @@
  * Theory of operation. Two nghttp2 sessions: one is a server to the client, one a client to the server. A stream of the first
  * has at most one stream of the second (struct h2_stream), made when the request is allowed. Each way of a stream is a pipe:
  * bytes of DATA wait in it until the other session has room for them, and only then the sender's window opens again, so what
- * waits never is more than H2_WINDOW for a connection, and a slow reader slows its sender, not the gate.
+ * waits never is more than H2_WINDOW for a connection, and a slow reader slows its sender, not the gate. Bytes that a hook keeps
+ * back, or that are collected, count as passed on.
  *
  * nghttp2 checks frames and messages (pseudo-headers, connection headers, Content-Length against DATA); SETTINGS and PING
  * stay between neighbours; there is no push and no extended CONNECT. A stream's memory goes when both sessions have closed
@@ -22,6 +23,7 @@ enum {
     H2_STREAMS_KEPT = 4 * HTTPX_STREAMS_MAX, /* also those that were reset and wait in a queue */
     H2_RESETS_MAX = 200,                     /* more than answers: CVE-2023-44487 */
     H2_LEFTOVER_MAX = 16 * 1024 * 1024,      /* see h2_leftover() */
+    H2_COLLECT_MAX = 4 * HTTPX_COLLECT_MAX,  /* bodies that are collected at once, all together */
     H2_FILL = 64 * 1024
 };
 
@@ -35,6 +37,7 @@ struct h2_pipe {
     char *pseudo[H2_PSEUDOS]; /* in the memory of head */
     bool in_trailers, has_trailers, too_large;
     struct http_queue body;
+    size_t credit; /* of the bytes in body, so many hold the sender's window */
     bool eof;      /* nothing more will come into body */
     bool started;  /* the other session has the head */
     bool deferred; /* and asked for DATA when there was none */
@@ -52,6 +55,11 @@ struct h2_stream {
     struct httpx_refusal why;
     struct policy_verdict *verdict; /* of a rule with a limit; else NULL */
     uint64_t sent;                  /* bytes of the request's body */
+    uint64_t length;                /* of the request's body, as declared; UINT64_MAX: not at all */
+    uint64_t passed;                /* bytes of it that went on */
+    bool collecting;                /* HTTPX_COLLECT, and not decided */
+    bool telling;                   /* the head with a secret is not written yet */
+    char *target;                   /* :path with a secret query, in the memory of the head; NULL: pseudo[H2_PATH] is it */
     uint32_t reset;                 /* by the server; for the client when the answer is through */
     size_t leftover;                /* bytes of the request that came behind the answer */
 };
@@ -62,6 +70,9 @@ struct h2 {
     struct h2_stream *streams;
     size_t n_streams;
     int resets_left;
+    size_t collected; /* bytes of all bodies that are being collected */
+    size_t
+        telling; /* streams whose head with a secret is not written yet: what the session writes meanwhile is zeroed behind it */
     bool server_gone; /* its session is not used any more */
     bool failed;
 };
@@ -85,6 +96,8 @@ void h2_stream_closed(struct h2 *h, struct h2_stream *s, enum httpx_way session,
 void h2_pipe_resume(struct h2 *h, struct h2_stream *s, enum httpx_way way);
 /* Throws away what is in the pipe, now and later. */
 void h2_pipe_kill(struct h2 *h, struct h2_stream *s, enum httpx_way way);
+/* Bytes that the hook made of len bytes were put into the pipe, or none were. */
+void h2_pipe_filled(struct h2 *h, struct h2_stream *s, enum httpx_way way, size_t len);
 ssize_t h2_pipe_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t len, uint32_t *flags, nghttp2_data_source *source,
                      void *arg);
 /*
@@ -103,12 +116,26 @@ struct h2_fields {
     size_t len;
 };
 void h2_fields_add(struct h2_fields *f, const char *name, const char *value);
+/* The value is not copied: it stays until the head was written. */
+void h2_fields_add_secret(struct h2_fields *f, const char *name, const char *value);
 void h2_fields_add_head(struct h2_fields *f, const struct http_head *head);
+
+/* h2_answer.c: an answer of our own. status 0: that of the verdict. */
+void h2_reply(struct h2 *h, struct h2_stream *s, const struct httpx_reply *reply);
+void h2_refuse(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v, int status);
+void h2_refuse_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *why);
+/* The same for a request that is under way. */
+void h2_stop(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v, int status);
+void h2_stop_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *why);
+void h2_note_answer(struct h2 *h, struct h2_stream *s, int status);
 
 /* h2_request.c, h2_response.c: a head is whole; end: there is no body. */
 void h2_request(struct h2 *h, struct h2_stream *s, bool end);
 void h2_request_decide(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v);
 void h2_request_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len);
-void h2_refuse(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v, int status);
-void h2_note_answer(struct h2 *h, struct h2_stream *s, int status);
+void h2_request_end(struct h2 *h, struct h2_stream *s);
+/* Secrets that were put into the request: the server has them, or never will. */
+void h2_request_forget(struct h2 *h, struct h2_stream *s);
 void h2_response(struct h2 *h, struct h2_stream *s, bool end);
+void h2_response_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len);
+void h2_response_end(struct h2 *h, struct h2_stream *s);

@@ -2,9 +2,6 @@
 
 #include "base/str.h"
 #include "gateway/h2_priv.h"
-#include "gateway/refuse.h"
-
-enum { REFUSAL_MAX = 64 * 1024 };
 
 /* The request's own head, which hooks may have changed: names have small letters here. */
 static void lower_names(struct http_head *head) {
@@ -12,58 +9,6 @@ static void lower_names(struct http_head *head) {
         for (char *c = head->v[i].name; *c; c++)
             if (*c >= 'A' && *c <= 'Z')
                 *c |= 0x20;
-}
-
-void h2_refuse(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v, int status) {
-    CLEANUP(buf_done) struct buf body = BUF_INIT(REFUSAL_MAX);
-    bool json = httpx_wants_json(&s->pipe[HTTPX_TO_SERVER].head);
-    struct h2_pipe *down = &s->pipe[HTTPX_TO_CLIENT];
-    const char *method = s->pipe[HTTPX_TO_SERVER].pseudo[H2_METHOD];
-    bool head_only = method && str_eq(method, "HEAD");
-    nghttp2_data_provider provider = {.source.ptr = s, .read_callback = h2_pipe_read};
-    struct h2_fields f = {.len = 0};
-    char code[8], length[24];
-
-    status = status ? status : refuse_status(v);
-    s->state = H2_REFUSED;
-    h2_pipe_kill(h, s, HTTPX_TO_SERVER);
-    refuse_body(v, h->x.host.text, h->x.opts.port, json, &body);
-    snprintf(code, sizeof code, "%d", status);
-    snprintf(length, sizeof length, "%zu", body.len);
-    h2_fields_add(&f, ":status", code);
-    h2_fields_add(&f, "content-type", json ? "application/json" : "text/plain; charset=utf-8");
-    h2_fields_add(&f, "content-length", length);
-    h2_fields_add(&f, "cache-control", "no-store");
-    h2_fields_add(&f, "bawn-code", policy_codes[v->code].name);
-    http_queue_add(&down->body, buf_str(&body), body.len);
-    down->eof = down->started = true;
-    if (nghttp2_submit_response(h->session[HTTPX_TO_CLIENT], s->id[HTTPX_TO_CLIENT], f.v, f.len, head_only ? NULL : &provider) <
-        0)
-        h2_reset(h, s, HTTPX_TO_CLIENT, NGHTTP2_INTERNAL_ERROR);
-    h2_note_answer(h, s, status);
-}
-
-static void refuse_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *why) {
-    const char *const *pseudo = (const char *const *)s->pipe[HTTPX_TO_SERVER].pseudo;
-    struct policy_verdict v;
-    int status = httpx_note_refusal(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], pseudo[H2_METHOD] ? pseudo[H2_METHOD] : "",
-                                    pseudo[H2_PATH] ? h->x.req.path.text : "", why, &v);
-
-    h2_refuse(h, s, &v, status);
-}
-
-static void refuse_body_size(struct h2 *h, struct h2_stream *s) {
-    struct httpx_refusal why = {0};
-
-    httpx_refuse(&why, 413, POLICY_BODY_TOO_LARGE, "The rule for this request limits its body");
-    h->x.req.path.text[0] = 0; /* may be that of another stream */
-    h2_reset(h, s, HTTPX_TO_SERVER, NGHTTP2_CANCEL);
-    if (s->pipe[HTTPX_TO_CLIENT].started) {
-        h2_pipe_kill(h, s, HTTPX_TO_SERVER);
-        h2_reset(h, s, HTTPX_TO_CLIENT, NGHTTP2_CANCEL);
-    } else {
-        refuse_for(h, s, &why);
-    }
 }
 
 static bool check_request(struct h2 *h, struct h2_stream *s, struct httpx_refusal *why) {
@@ -108,6 +53,13 @@ static int keep_target(struct h2 *h, struct h2_pipe *up) {
     return 0;
 }
 
+void h2_request_forget(struct h2 *h, struct h2_stream *s) {
+    h->telling -= s->telling;
+    s->telling = false;
+    s->target = NULL;
+    http_head_wipe(&s->pipe[HTTPX_TO_SERVER].head);
+}
+
 static void open_request(struct h2 *h, struct h2_stream *s) {
     struct h2_pipe *up = &s->pipe[HTTPX_TO_SERVER];
     nghttp2_data_provider provider = {.source.ptr = s, .read_callback = h2_pipe_read};
@@ -119,15 +71,22 @@ static void open_request(struct h2 *h, struct h2_stream *s) {
     h2_fields_add(&f, ":method", up->pseudo[H2_METHOD]);
     h2_fields_add(&f, ":scheme", up->pseudo[H2_SCHEME]);
     h2_fields_add(&f, ":authority", h->x.authority);
-    h2_fields_add(&f, ":path", up->pseudo[H2_PATH]);
+    if (s->target)
+        h2_fields_add_secret(&f, ":path", s->target);
+    else
+        h2_fields_add(&f, ":path", up->pseudo[H2_PATH]);
     h2_fields_add_head(&f, &up->head);
     id = h->server_gone ? -1 : nghttp2_submit_request(h->session[HTTPX_TO_SERVER], NULL, f.v, f.len, empty ? NULL : &provider, s);
     if (id < 0) { /* the server said GOAWAY, or its numbers are used up: the client may try again on a new connection */
+        s->state = H2_REFUSED;
+        h2_request_forget(h, s);
         h2_pipe_kill(h, s, HTTPX_TO_SERVER);
         h2_reset(h, s, HTTPX_TO_CLIENT, NGHTTP2_REFUSED_STREAM);
         return;
     }
     s->state = H2_OPEN;
+    s->telling = up->head.secrets;
+    h->telling += s->telling;
     s->id[HTTPX_TO_SERVER] = id;
     s->closed[HTTPX_TO_SERVER] = false;
     up->started = true;
@@ -142,9 +101,16 @@ static uint64_t declared_length(const struct http_head *head, bool end) {
     return f ? strtoull(f->value, NULL, 10) : UINT64_MAX; /* nghttp2 has checked it */
 }
 
+static void refuse_body_size(struct h2 *h, struct h2_stream *s) {
+    struct httpx_refusal why = {0};
+
+    httpx_refuse(&why, 413, POLICY_BODY_TOO_LARGE, "The rule for this request limits its body");
+    h2_stop_for(h, s, &why);
+}
+
 static void allow(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v) {
     struct h2_pipe *up = &s->pipe[HTTPX_TO_SERVER];
-    uint64_t length = declared_length(&up->head, up->eof);
+    uint64_t length = s->length == UINT64_MAX ? 0 : s->length;
 
     if (v->max_body) {
         s->verdict = malloc(sizeof *s->verdict);
@@ -154,7 +120,7 @@ static void allow(struct h2 *h, struct h2_stream *s, const struct policy_verdict
         }
         *s->verdict = *v;
         s->sent = http_queue_len(&up->body);
-        if (httpx_too_large(v, s->sent) || (length != UINT64_MAX && httpx_too_large(v, length))) {
+        if (httpx_too_large(v, MAX_OF(s->sent, length))) {
             refuse_body_size(h, s);
             return;
         }
@@ -162,34 +128,64 @@ static void allow(struct h2 *h, struct h2_stream *s, const struct policy_verdict
     open_request(h, s);
 }
 
+static void stop_collecting(struct h2 *h, struct h2_stream *s) {
+    if (s->collecting)
+        h->collected -= http_queue_len(&s->pipe[HTTPX_TO_SERVER].body);
+    s->collecting = false;
+}
+
 void h2_request_decide(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v) {
+    stop_collecting(h, s);
     if (v->action == RULE_ALLOW)
         allow(h, s, v);
     else
         h2_refuse(h, s, v, 0);
 }
 
-void h2_request(struct h2 *h, struct h2_stream *s, bool end) {
+static void collected(struct h2 *h, struct h2_stream *s) {
+    const struct httpx_hooks *hooks = &h->x.opts.hooks;
+    const struct http_queue *body = &s->pipe[HTTPX_TO_SERVER].body;
+
+    if (!hooks->collected)
+        BUG("a body that nobody wants to see");
+    hooks->collected(hooks->arg, (uint32_t)s->id[HTTPX_TO_CLIENT], http_queue_bytes(body), http_queue_len(body));
+}
+
+/* The server does not know of the request yet, so it is ours to say that the body may come. */
+static void collect(struct h2 *h, struct h2_stream *s, bool end) {
+    struct http_head *head = &s->pipe[HTTPX_TO_SERVER].head;
+    struct httpx_refusal why = {0};
+    struct h2_fields f = {.len = 0};
+
+    s->state = H2_WAIT;
+    if (end) {
+        collected(h, s);
+        return;
+    }
+    if (s->length != UINT64_MAX && !httpx_check_collect(s->length, &why)) {
+        h2_stop_for(h, s, &why);
+        return;
+    }
+    s->collecting = true;
+    if (!httpx_waits_for_100(head))
+        return;
+    http_head_remove(head, "expect");
+    h2_fields_add(&f, ":status", "100");
+    if (nghttp2_submit_headers(h->session[HTTPX_TO_CLIENT], NGHTTP2_FLAG_NONE, s->id[HTTPX_TO_CLIENT], NULL, f.v, f.len, NULL) <
+        0)
+        h->failed = true;
+}
+
+static void judge(struct h2 *h, struct h2_stream *s, bool end) {
     struct h2_pipe *up = &s->pipe[HTTPX_TO_SERVER];
     struct httpx_request *req = &h->x.req;
     struct policy_verdict v = {0};
-    struct httpx_refusal why = {0};
 
-    up->eof = end;
-    req->path.text[0] = 0;
-    if (!check_request(h, s, &why)) {
-        refuse_for(h, s, &why);
-        return;
-    }
-    if (keep_target(h, up) < 0) {
-        h->failed = true;
-        return;
-    }
     req->id = (uint32_t)s->id[HTTPX_TO_CLIENT];
     req->method = up->pseudo[H2_METHOD];
     req->head = &up->head;
     req->has_body = !end;
-    req->body_len = declared_length(&up->head, end);
+    req->body_len = s->length = declared_length(&up->head, end);
     req->upgrade = false;
     s->judged = true;
     switch (h->x.opts.hooks.judge(h->x.opts.hooks.arg, req, &v)) {
@@ -202,17 +198,67 @@ void h2_request(struct h2 *h, struct h2_stream *s, bool end) {
     case HTTPX_WAIT:
         s->state = H2_WAIT;
         return;
+    case HTTPX_COLLECT:
+        collect(h, s, end);
+        return;
     }
     BUG("an answer that is none");
 }
 
+void h2_request(struct h2 *h, struct h2_stream *s, bool end) {
+    struct h2_pipe *up = &s->pipe[HTTPX_TO_SERVER];
+    struct httpx_refusal why = {0};
+
+    up->eof = end;
+    h->x.req.path.text[0] = 0;
+    if (!check_request(h, s, &why))
+        h2_refuse_for(h, s, &why);
+    else if (keep_target(h, up) < 0)
+        h->failed = true;
+    else
+        judge(h, s, end);
+}
+
+/* Of a body that is collected: is there room for it? */
+static bool check_collect(struct h2 *h, struct h2_stream *s, struct httpx_refusal *why) {
+    if (h->collected > H2_COLLECT_MAX)
+        return httpx_refuse(why, 413, POLICY_BODY_TOO_LARGE, "Too many bodies of this connection have to be seen whole at once");
+    return httpx_check_collect(http_queue_len(&s->pipe[HTTPX_TO_SERVER].body), why);
+}
+
 void h2_request_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len) {
     struct h2_pipe *up = &s->pipe[HTTPX_TO_SERVER];
+    struct httpx_refusal why = {0};
 
+    if (!httpx_sending(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], data, len, false)) {
+        h2_pipe_filled(h, s, HTTPX_TO_SERVER, len);
+        h2_stop(h, s, &h->x.why, 0);
+        return;
+    }
     s->sent += s->verdict ? len : 0;
     http_queue_add(&up->body, data, len);
-    if (s->verdict && httpx_too_large(s->verdict, s->sent))
+    h2_pipe_filled(h, s, HTTPX_TO_SERVER, len);
+    h->collected += s->collecting ? len : 0;
+    if (s->collecting && !check_collect(h, s, &why))
+        h2_stop_for(h, s, &why);
+    else if (s->verdict && httpx_too_large(s->verdict, s->sent))
         refuse_body_size(h, s);
+    else
+        h2_pipe_resume(h, s, HTTPX_TO_SERVER);
+}
+
+void h2_request_end(struct h2 *h, struct h2_stream *s) {
+    struct h2_pipe *up = &s->pipe[HTTPX_TO_SERVER];
+
+    if (up->eof)
+        return;
+    if (!up->dead && !httpx_sending_end(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], &up->trailers)) {
+        h2_stop(h, s, &h->x.why, 0);
+        return;
+    }
+    up->eof = true;
+    if (s->collecting)
+        collected(h, s);
     else
         h2_pipe_resume(h, s, HTTPX_TO_SERVER);
 }

@@ -52,7 +52,7 @@ static void got_trailers(struct h2 *h, struct h2_stream *s, enum httpx_way way) 
     struct h2_pipe *p = &s->pipe[way];
 
     http_head_strip_trailers(&p->trailers);
-    p->has_trailers = p->trailers.len > 0 && !p->dead;
+    p->has_trailers = p->trailers.len > 0 && !p->dead && s->state != H2_REFUSED;
     if (!p->too_large)
         return;
     h2_pipe_kill(h, s, way);
@@ -73,8 +73,10 @@ static void got_head(struct h2 *h, struct h2_stream *s, enum httpx_way way, bool
 }
 
 static void got_end(struct h2 *h, struct h2_stream *s, enum httpx_way way) {
-    s->pipe[way].eof = true;
-    h2_pipe_resume(h, s, way);
+    if (way == HTTPX_TO_SERVER)
+        h2_request_end(h, s);
+    else
+        h2_response_end(h, s);
 }
 
 static void got_reset(struct h2 *h) {
@@ -111,26 +113,29 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 
     if (s && s->pipe[way].dead && way == HTTPX_TO_SERVER)
         h2_leftover(h, s, len);
-    if (!s || s->pipe[way].dead)
+    if (!s || s->pipe[way].dead || s->state == H2_REFUSED)
         return nghttp2_session_consume(session, id, len) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-    if (way == HTTPX_TO_SERVER) {
+    if (way == HTTPX_TO_SERVER)
         h2_request_bytes(h, s, data, len);
-    } else {
-        http_queue_add(&s->pipe[way].body, data, len);
-        h2_pipe_resume(h, s, way);
-    }
+    else
+        h2_response_bytes(h, s, data, len);
     return h->failed || !buf_ok(&s->pipe[way].body.b) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg) {
     struct h2 *h = arg;
+    enum httpx_way way = h2_other(way_in(h, session));
     struct h2_stream *s;
 
-    if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
     s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-    if (s)
-        h2_pipe_ended(h, s, h2_other(way_in(h, session)));
+    if (!s)
+        return 0;
+    if (s->telling && way == HTTPX_TO_SERVER)
+        h2_request_forget(h, s);
+    if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+        h2_pipe_ended(h, s, way);
     return 0;
 }
 

@@ -31,6 +31,7 @@ void h2_stream_free(struct h2 *h, struct h2_stream *s) {
     if (s->next)
         s->next->prev = s->prev;
     h->n_streams--;
+    h->telling -= s->telling;
     pipe_done(&s->pipe[0]);
     pipe_done(&s->pipe[1]);
     free(s->verdict);
@@ -54,21 +55,43 @@ void h2_pipe_resume(struct h2 *h, struct h2_stream *s, enum httpx_way way) {
 /* The sender's window opens for bytes that are gone, wherever they went. */
 static void consume(struct h2 *h, struct h2_stream *s, enum httpx_way way, size_t n) {
     enum httpx_way source = h2_other(way);
+    struct h2_pipe *p = &s->pipe[way];
 
-    if (way == HTTPX_TO_CLIENT && s->state == H2_REFUSED)
-        return; /* our own words */
-    if (nghttp2_session_consume(h->session[source], s->id[source], n) < 0)
+    n = MIN_OF(n, p->credit); /* not for our own words, nor for what a hook made of bytes that came before */
+    p->credit -= n;
+    if (n && nghttp2_session_consume(h->session[source], s->id[source], n) < 0)
         h->failed = true;
+}
+
+void h2_pipe_filled(struct h2 *h, struct h2_stream *s, enum httpx_way way, size_t len) {
+    struct h2_pipe *p = &s->pipe[way];
+    size_t held = s->collecting && way == HTTPX_TO_SERVER ? 0 : http_queue_len(&p->body);
+
+    p->credit += len;
+    if (p->credit > held)
+        consume(h, s, way, p->credit - held);
 }
 
 void h2_pipe_kill(struct h2 *h, struct h2_stream *s, enum httpx_way way) {
     struct h2_pipe *p = &s->pipe[way];
-    size_t n = http_queue_len(&p->body);
 
     p->dead = true;
-    http_queue_drop(&p->body, n);
-    if (n)
-        consume(h, s, way, n);
+    if (s->collecting && way == HTTPX_TO_SERVER) {
+        h->collected -= http_queue_len(&p->body);
+        s->collecting = false;
+    }
+    http_queue_drop(&p->body, http_queue_len(&p->body));
+    consume(h, s, way, p->credit);
+}
+
+/* Length alone may end a request for its server: the last byte of one waits until the hook has seen the end. */
+static size_t readable(const struct h2 *h, const struct h2_stream *s, enum httpx_way way) {
+    const struct h2_pipe *p = &s->pipe[way];
+    size_t n = http_queue_len(&p->body);
+
+    if (way != HTTPX_TO_SERVER || p->eof || !n || !h->x.opts.hooks.sending || s->passed + n < s->length)
+        return n;
+    return n - 1;
 }
 
 static int send_trailers(struct h2 *h, struct h2_stream *s, enum httpx_way way) {
@@ -84,7 +107,7 @@ ssize_t h2_pipe_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t l
     struct h2_stream *s = source->ptr;
     enum httpx_way way = session == h->session[HTTPX_TO_CLIENT] ? HTTPX_TO_CLIENT : HTTPX_TO_SERVER;
     struct h2_pipe *p = &s->pipe[way];
-    size_t n = MIN_OF(len, http_queue_len(&p->body));
+    size_t n = MIN_OF(len, readable(h, s, way));
 
     if (n == 0 && !p->eof) {
         p->deferred = true;
@@ -94,6 +117,7 @@ ssize_t h2_pipe_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t l
         memcpy(to, http_queue_bytes(&p->body), n);
         http_queue_drop(&p->body, n);
         consume(h, s, way, n);
+        s->passed += way == HTTPX_TO_SERVER ? n : 0;
     }
     if (!p->eof || http_queue_len(&p->body))
         return (ssize_t)n;
@@ -154,6 +178,8 @@ static void server_closed(struct h2 *h, struct h2_stream *s, uint32_t code) {
 
 void h2_stream_closed(struct h2 *h, struct h2_stream *s, enum httpx_way session, uint32_t code) {
     s->closed[session] = true;
+    if (s->telling && session == HTTPX_TO_SERVER)
+        h2_request_forget(h, s);
     if (session == HTTPX_TO_CLIENT)
         client_closed(h, s, code);
     else

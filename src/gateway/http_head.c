@@ -85,13 +85,29 @@ static void free_blocks(struct http_block *b) {
     }
 }
 
+void http_head_wipe(struct http_head *h) {
+    size_t out = 0;
+
+    if (!h->secrets)
+        return;
+    for (struct http_block *b = h->secrets; b; b = b->next)
+        explicit_bzero(b->bytes, b->used);
+    free_blocks(TAKE_PTR(h->secrets));
+    for (size_t i = 0; i < h->len; i++)
+        if (!h->v[i].secret)
+            h->v[out++] = h->v[i];
+    h->len = out;
+}
+
 void http_head_done(struct http_head *h) {
+    http_head_wipe(h);
     free_blocks(h->blocks);
     free(h->v);
     *h = (struct http_head){0};
 }
 
 void http_head_clear(struct http_head *h) {
+    http_head_wipe(h);
     h->len = 0;
     if (!h->blocks)
         return;
@@ -99,30 +115,41 @@ void http_head_clear(struct http_head *h) {
     h->blocks->used = 0;
 }
 
-static char *block_take(struct http_head *h, size_t len) {
-    struct http_block *b = h->blocks;
+static char *block_take(struct http_block **list, size_t len, size_t least) {
+    struct http_block *b = *list;
 
     if (!b || b->cap - b->used < len) {
-        size_t cap = MAX_OF(len, (size_t)BLOCK_MIN);
+        size_t cap = MAX_OF(len, least);
 
         b = malloc(sizeof *b + cap);
         if (!b)
             return NULL;
-        *b = (struct http_block){.next = h->blocks, .cap = cap};
-        h->blocks = b;
+        *b = (struct http_block){.next = *list, .cap = cap};
+        *list = b;
     }
     b->used += len;
     return b->bytes + b->used - len;
 }
 
 static char *copy(struct http_head *h, const char *s, size_t len) {
-    char *to = len > HTTPX_HEAD_MAX ? NULL : block_take(h, len + 1);
+    char *to = len > HTTPX_HEAD_MAX ? NULL : block_take(&h->blocks, len + 1, BLOCK_MIN);
 
     if (!to)
         return NULL;
     if (len)
         memcpy(to, s, len);
     to[len] = 0;
+    return to;
+}
+
+char *http_head_keep_secret(struct http_head *h, const char *a, size_t a_len, const char *b, size_t b_len) {
+    char *to = a_len > HTTPX_HEAD_MAX || b_len > HTTPX_HEAD_MAX ? NULL : block_take(&h->secrets, a_len + b_len + 1, 0);
+
+    if (!to)
+        return NULL;
+    memcpy(to, a, a_len);
+    memcpy(to + a_len, b, b_len);
+    to[a_len + b_len] = 0;
     return to;
 }
 
@@ -188,18 +215,27 @@ void http_head_remove(struct http_head *h, const char *name) {
     h->len = out;
 }
 
-int http_head_set(struct http_head *h, const char *name, const char *value, size_t len) {
+static int set(struct http_head *h, const char *name, const char *value, size_t len, bool secret) {
     size_t name_len = strlen(name);
-    struct http_header f = {.name_len = name_len, .value_len = len, .known = (uint8_t)find_name(name, name_len)};
+    struct http_header f = {
+        .name_len = name_len, .value_len = len, .known = (uint8_t)find_name(name, name_len), .secret = secret};
 
     if (!http_is_token(name, name_len) || !http_is_value(value, len))
         return -EINVAL;
     f.name = copy(h, name, name_len);
-    f.value = f.name ? copy(h, value, len) : NULL;
+    f.value = !f.name ? NULL : secret ? http_head_keep_secret(h, value, len, "", 0) : copy(h, value, len);
     if (!f.value)
         return -ENOMEM;
     http_head_remove(h, name);
-    return append(h, &f);
+    return h->len < HTTPX_HEADERS_MAX + HTTP_HEAD_EXTRA ? append(h, &f) : -E2BIG;
+}
+
+int http_head_set(struct http_head *h, const char *name, const char *value, size_t len) {
+    return set(h, name, value, len, false);
+}
+
+int http_head_set_secret(struct http_head *h, const char *name, const char *value, size_t len) {
+    return set(h, name, value, len, true);
 }
 
 bool http_list_has(const char *list, const char *word) {
@@ -262,4 +298,12 @@ void http_head_write(const struct http_head *h, struct buf *b) {
         buf_add(b, f->value, f->value_len);
         buf_add(b, "\r\n", 2);
     }
+}
+
+size_t http_head_size(const struct http_head *h) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->len; i++)
+        n += h->v[i].name_len + h->v[i].value_len + 4;
+    return n;
 }

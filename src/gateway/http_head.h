@@ -26,6 +26,8 @@ enum http_name {
     HTTP_NAMES
 };
 
+enum { HTTP_HEAD_EXTRA = 16 }; /* fields that hooks may add to HTTPX_HEADERS_MAX */
+
 void http_head_done(struct http_head *h);
 void http_head_clear(struct http_head *h); /* keeps some memory for the next message */
 
@@ -46,6 +48,13 @@ void http_head_strip(struct http_head *h);
 void http_head_strip_trailers(struct http_head *h);
 /* "name: value\r\n" of every field. */
 void http_head_write(const struct http_head *h, struct buf *b);
+size_t http_head_size(const struct http_head *h); /* bytes that http_head_write() adds, at most */
+
+/* A copy of both, in one, that is zeroed when http_head_wipe(), http_head_clear() or http_head_done() is called. NULL: no
+ * memory. */
+char *http_head_keep_secret(struct http_head *h, const char *a, size_t a_len, const char *b, size_t b_len);
+/* For a head that was written, or never will be: zeroes what is secret, and takes those fields out. */
+void http_head_wipe(struct http_head *h);
 
 /* Is word one of the comma-separated tokens of list? Case does not count. */
 bool http_list_has(const char *list, const char *word);

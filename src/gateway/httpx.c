@@ -10,28 +10,82 @@ void http_queue_init(struct http_queue *q) {
     *q = (struct http_queue){.b = BUF_INIT(HTTPX_QUEUE_MAX)};
 }
 
+static void zero_secret(struct http_queue *q, size_t to) {
+    if (q->secret > q->off)
+        explicit_bzero(q->b.data + q->off, MIN_OF(to, q->secret) - q->off);
+    if (q->secret <= to)
+        q->secret = 0;
+}
+
 void http_queue_done(struct http_queue *q) {
+    if (q->secret)
+        zero_secret(q, q->b.len);
     buf_done(&q->b);
     q->off = 0;
 }
 
-struct buf *http_queue_buf(struct http_queue *q) {
-    if (q->off >= QUEUE_SLACK) {
-        q->b.len -= q->off;
-        memmove(q->b.data, q->b.data + q->off, q->b.len);
-        q->off = 0;
+/* As realloc(), which would leave a copy of the old bytes behind. */
+static void grow(struct http_queue *q, size_t more) {
+    struct buf *b = &q->b;
+    size_t cap = MAX_OF(b->cap * 2, b->len + more + 1);
+    char *grown;
+
+    if (b->failed || more > b->ceiling || b->len > b->ceiling - more)
+        return; /* the first buf_add() fails then */
+    grown = malloc(cap);
+    if (!grown) {
+        b->failed = true;
+        return;
     }
+    if (b->data) {
+        memcpy(grown, b->data, b->len + 1);
+        explicit_bzero(b->data, b->len);
+        free(b->data);
+    }
+    b->data = grown;
+    b->cap = cap;
+}
+
+static void close_up(struct http_queue *q) {
+    size_t len = q->b.len;
+
+    q->b.len -= q->off;
+    memmove(q->b.data, q->b.data + q->off, q->b.len);
+    if (q->secret) {
+        explicit_bzero(q->b.data + q->b.len, len - q->b.len);
+        q->secret -= q->off;
+    }
+    q->off = 0;
+}
+
+struct buf *http_queue_secret_buf(struct http_queue *q, size_t more) {
+    if (q->off >= QUEUE_SLACK)
+        close_up(q);
+    if (q->b.len + more + 1 > q->b.cap)
+        grow(q, more);
+    return &q->b;
+}
+
+struct buf *http_queue_buf(struct http_queue *q, size_t more) {
+    if (q->secret)
+        return http_queue_secret_buf(q, more);
+    if (q->off >= QUEUE_SLACK)
+        close_up(q);
     return &q->b;
 }
 
 void http_queue_add(struct http_queue *q, const void *data, size_t len) {
     if (len)
-        buf_add(http_queue_buf(q), data, len);
+        buf_add(http_queue_buf(q, len), data, len);
 }
 
 /* A large buffer is not kept for a connection that may be idle for hours. */
 void http_queue_drop(struct http_queue *q, size_t n) {
-    q->off += MIN_OF(n, http_queue_len(q));
+    size_t to = q->off + MIN_OF(n, http_queue_len(q));
+
+    if (q->secret)
+        zero_secret(q, to);
+    q->off = to;
     if (q->off < q->b.len)
         return;
     q->off = 0;
@@ -107,6 +161,20 @@ void httpx_wrote(struct httpx *x, enum httpx_way way, size_t n) {
 
 void httpx_decide(struct httpx *x, uint32_t id, const struct policy_verdict *v) {
     x->ops->decide(x, id, v);
+}
+
+struct http_head *httpx_head(struct httpx *x, uint32_t id) {
+    return x->ops->head(x, id);
+}
+
+int httpx_set_query(struct httpx *x, uint32_t id, const char *query) {
+    if (!httpx_check_query(query, strlen(query)) || (query[0] && query[0] != '?'))
+        return -EINVAL;
+    return x->ops->set_query(x, id, query);
+}
+
+void httpx_answer(struct httpx *x, uint32_t id, int status, const char *content_type, const void *body, size_t len) {
+    x->ops->answer(x, id, &(struct httpx_reply){.status = status, .type = content_type, .body = body, .len = len});
 }
 
 bool httpx_finished(const struct httpx *x, enum httpx_way way) {

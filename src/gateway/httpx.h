@@ -24,21 +24,24 @@ enum {
     HTTPX_HEAD_MAX = 64 * 1024, /* all header bytes of one message */
     HTTPX_HEADERS_MAX = 200,
     HTTPX_URI_MAX = 16 * 1024,
-    HTTPX_BUFFER = 256 * 1024, /* bytes waiting in one direction; more input is not wanted then */
-    HTTPX_STREAMS_MAX = 128    /* HTTP/2: requests at once */
+    HTTPX_BUFFER = 256 * 1024,          /* bytes waiting in one direction; more input is not wanted then */
+    HTTPX_STREAMS_MAX = 128,            /* HTTP/2: requests at once */
+    HTTPX_COLLECT_MAX = 4 * 1024 * 1024 /* the body of a request that has to be seen whole before it goes on */
 };
 
 enum httpx_kind { HTTPX_H1, HTTPX_H2 };
 enum httpx_way { HTTPX_TO_CLIENT, HTTPX_TO_SERVER };
-enum httpx_answer { HTTPX_ALLOW, HTTPX_DENY, HTTPX_WAIT };
+/* COLLECT: as WAIT, but the body is taken in meanwhile, and hooks.collected() is told when it is whole. */
+enum httpx_answer { HTTPX_ALLOW, HTTPX_DENY, HTTPX_WAIT, HTTPX_COLLECT };
 
 struct http_header {
     char *name, *value; /* name in small letters for HTTP/2, as it came for HTTP/1 */
     size_t name_len, value_len;
     uint8_t known; /* enum http_name (http_head.h) */
+    bool secret;   /* http_head_set_secret() */
 };
 
-/* What a hook sees. It may change, add and remove headers (http_head_*): that is how credentials will be put in. */
+/* What a hook sees. It may change, add and remove headers (http_head_*): that is how credentials are put in. */
 struct httpx_request {
     uint32_t id; /* of this connection: 1, 2, ... (HTTP/2: the stream) */
     const char *method;
@@ -53,11 +56,15 @@ struct httpx_request {
 struct http_head {
     struct http_header *v;
     size_t len, cap;
-    struct http_block *blocks; /* bytes of names and values, but for those that stand in the caller's memory */
+    struct http_block *blocks;  /* bytes of names and values, but for those that stand in the caller's memory */
+    struct http_block *secrets; /* values that are zeroed when they go */
 };
 const char *http_head_get(const struct http_head *h, const char *name); /* the first; NULL */
-/* Replaces all of this name. -EINVAL: bytes that no header may have (a line break in a credential: CWE-113). -ENOMEM */
+/* Replaces all of this name. -EINVAL: bytes that no header may have (a line break in a credential: CWE-113). -E2BIG, -ENOMEM */
 int http_head_set(struct http_head *h, const char *name, const char *value, size_t len);
+/* The same for a value that is secret: HTTP/2 never keeps it in a table, and its bytes are zeroed as soon as the head was
+ * written. */
+int http_head_set_secret(struct http_head *h, const char *name, const char *value, size_t len);
 void http_head_remove(struct http_head *h, const char *name);
 
 /* Called from within the functions below; none of them may call httpx_free(). */
@@ -67,9 +74,29 @@ struct httpx_hooks {
     enum httpx_answer (*judge)(void *arg, struct httpx_request *req, struct policy_verdict *ret);
     /* A refusal that was found here (bad request, 421, TRACE, too large): for the log. May be NULL. */
     void (*refused)(void *arg, uint32_t id, const char *method, const char *path, const struct policy_verdict *why, int status);
-    /* The answer's head came from the server, or was made by us; 0: there is none (HTTP/2: the stream was reset). May be NULL. */
+    /* The answer's head came from the server, or was made by us; 0: there is none (HTTP/2: the stream was reset). May be
+     * NULL. */
     void (*answered)(void *arg, uint32_t id, int status);
-    /* A request that was judged, and its answer, are through; not called for those that are open when the connection ends. May be NULL. */
+    /* HTTPX_COLLECT: the body of the request is here, all of it (a larger one than HTTPX_COLLECT_MAX was refused with 413).
+     * httpx_decide() or httpx_answer() follows, from within or later; the bytes go on then. */
+    void (*collected)(void *arg, uint32_t id, const uint8_t *body, size_t len);
+    /* Bytes of a request's body as they come, also of one that waits or is collected, and of the tunnel after 101; end:
+     * there are no more (len may be 0; not called for requests without a body). Also trailers, as "name: value\r\n", with
+     * the end. false: *ret says why the request is refused, and refused() is not called; what went on so far never becomes a
+     * whole request. May be NULL. */
+    bool (*sending)(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct policy_verdict *ret);
+    /* The head of the server's answer (also of 1xx), or its trailers (status 0, behind the last receiving()), before it goes
+     * on: fields may be changed. *ret_rewrite: the body will have another length than the server said. false: the client
+     * gets a 502 with *ret, or where an answer has begun already, no end of it; refused() is not called. May be NULL. */
+    bool (*answer_head)(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
+                        struct policy_verdict *ret);
+    /* Bytes of an answer's body (or, after 101, of the tunnel to the client): puts into out what goes on. It may keep some
+     * back until more come; at the end all. As many bytes go out as came in, unless *ret_rewrite said otherwise. Not called
+     * for answers of our own, nor for those without a body. If it fails it marks out as failed: the connection ends. May be
+     * NULL: everything goes on as it is. */
+    void (*receiving)(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out);
+    /* A request that was judged, and its answer, are through; not called for those that are open when the connection ends.
+     * May be NULL. */
     void (*ended)(void *arg, uint32_t id);
 };
 
@@ -83,6 +110,7 @@ struct httpx_opts {
 };
 
 struct httpx;
+struct buf;
 
 int httpx_new(const struct httpx_opts *opts, struct httpx **ret);
 void httpx_free(struct httpx *x);
@@ -98,6 +126,12 @@ size_t httpx_out(struct httpx *x, enum httpx_way way, const uint8_t **ret);
 void httpx_wrote(struct httpx *x, enum httpx_way way, size_t n);
 /* The decision about a request that waits. */
 void httpx_decide(struct httpx *x, uint32_t id, const struct policy_verdict *v);
+/* For requests that wait, until httpx_decide(): the fields, to be changed; NULL: the request is gone. */
+struct http_head *httpx_head(struct httpx *x, uint32_t id);
+/* The query with its '?', or "". It is secret: as http_head_set_secret(). -ENOENT, -EINVAL, -ENOMEM */
+int httpx_set_query(struct httpx *x, uint32_t id, const char *query);
+/* An answer of our own to a request that waits, in place of httpx_decide(). */
+void httpx_answer(struct httpx *x, uint32_t id, int status, const char *content_type, const void *body, size_t len);
 /* Nothing more will be written that way: shut it down when httpx_out() is empty. */
 bool httpx_finished(const struct httpx *x, enum httpx_way way);
 /* True while requests are open (for idle timeouts). */

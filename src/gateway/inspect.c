@@ -140,6 +140,21 @@ void inspect_decide(struct inspect *i, uint32_t id, const struct policy_verdict 
     inspect_run(i);
 }
 
+struct http_head *inspect_head(struct inspect *i, uint32_t id) {
+    return i->state == STATE_OPEN ? httpx_head(i->http, id) : NULL;
+}
+
+int inspect_set_query(struct inspect *i, uint32_t id, const char *query) {
+    return i->state == STATE_OPEN ? httpx_set_query(i->http, id, query) : -ENOENT;
+}
+
+void inspect_answer(struct inspect *i, uint32_t id, int status, const char *content_type, const void *body, size_t len) {
+    if (i->state != STATE_OPEN)
+        return;
+    httpx_answer(i->http, id, status, content_type, body, len);
+    inspect_run(i);
+}
+
 void inspect_enter(struct inspect *i, enum inspect_state state) {
     i->state = state;
     i->since = i->moved = uv_now(&i->gate->loop);

@@ -35,6 +35,10 @@ struct inspect_opts {
 int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect **ret, struct err *err);
 const char *inspect_why(const struct inspect *i);
 void inspect_decide(struct inspect *i, uint32_t id, const struct policy_verdict *v);
+/* As httpx_head(), httpx_set_query() and httpx_answer(). */
+struct http_head *inspect_head(struct inspect *i, uint32_t id);
+int inspect_set_query(struct inspect *i, uint32_t id, const char *query);
+void inspect_answer(struct inspect *i, uint32_t id, int status, const char *content_type, const void *body, size_t len);
 /* So far. */
 void inspect_bytes(const struct inspect *i, uint64_t *ret_sent, uint64_t *ret_received);
 /* When it is freed, the peers see a reset, so that nobody takes it for an end. */

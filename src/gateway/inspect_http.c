@@ -39,14 +39,56 @@ static void on_answered(void *arg, uint32_t id, int status) {
         hooks->answered(hooks->arg, id, status);
 }
 
+static void on_collected(void *arg, uint32_t id, const uint8_t *body, size_t len) {
+    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
+
+    hooks->collected(hooks->arg, id, body, len);
+}
+
+static bool on_sending(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct policy_verdict *ret) {
+    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
+
+    return hooks->sending(hooks->arg, id, data, len, end, ret);
+}
+
+static bool on_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
+                           struct policy_verdict *ret) {
+    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
+
+    return hooks->answer_head(hooks->arg, id, status, head, ret_rewrite, ret);
+}
+
+static void on_receiving(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out) {
+    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
+
+    hooks->receiving(hooks->arg, id, data, len, end, out);
+}
+
+static void on_ended(void *arg, uint32_t id) {
+    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
+
+    hooks->ended(hooks->arg, id);
+}
+
 int inspect_open(struct inspect *i, enum httpx_kind kind) {
+    const struct httpx_hooks *theirs = &i->opts.http.hooks;
     struct httpx_opts o = i->opts.http;
 
     i->opts.http.kind = o.kind = kind;
     o.host = &i->host;
     o.port = i->opts.port;
     o.tls = i->opts.tls;
-    o.hooks = (struct httpx_hooks){.arg = i, .judge = on_judge, .refused = on_refused, .answered = on_answered};
+    o.hooks = (struct httpx_hooks){
+        .arg = i,
+        .judge = on_judge,
+        .refused = on_refused,
+        .answered = on_answered,
+        .collected = theirs->collected ? on_collected : NULL,
+        .sending = theirs->sending ? on_sending : NULL,
+        .answer_head = theirs->answer_head ? on_answer_head : NULL,
+        .receiving = theirs->receiving ? on_receiving : NULL,
+        .ended = theirs->ended ? on_ended : NULL,
+    };
     return httpx_new(&o, &i->http);
 }
 

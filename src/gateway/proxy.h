@@ -1,7 +1,7 @@
 /* The host's own proxy (N10). Its credentials stay in the gate. */
 #pragma once
 
-#include "gateway/config.h"
+#include "policy/gateconf.h"
 
 enum { PROXY_AUTH_MAX = 512, PROXY_ANSWER_MAX = 16 * 1024 };
 

@@ -25,6 +25,8 @@ static const int statuses[POLICY_CODES] = {
     [POLICY_UNREACHABLE] = 502,
     [POLICY_NOT_TRUSTED] = 502,
     [POLICY_CANNOT_LOOK] = 502,
+    [POLICY_SECRET_MISPLACED] = 403,
+    [POLICY_SECRET_UNAVAILABLE] = 502,
 };
 
 static const struct {

@@ -33,6 +33,3 @@ void tls_leaf_cancel(struct tls_leaf *q);
 SSL_CTX *tls_server_context(X509 *cert, EVP_PKEY *key);
 /* A server's side that chooses the protocol alpn (a constant; NULL: none) if the client offers it. NULL: no memory. */
 SSL *tls_server(SSL_CTX *ctx, const char *alpn);
-
-/* The supervisor answered WANT_BROKER: takes the descriptor; -1: there is no broker. */
-void tls_broker(struct tls *t, int fd);

@@ -115,7 +115,7 @@ static int bind_host(struct launch *l, const struct step *s) {
 }
 
 static int do_dir(struct launch *l, const struct step *s) {
-    return make_dirs(l->root_fd, rel(s), 0755);
+    return make_dirs(l->root_fd, rel(s), s->mode ? s->mode : 0755);
 }
 
 static int do_symlink(struct launch *l, const struct step *s) {

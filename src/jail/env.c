@@ -89,7 +89,11 @@ static int add_path(const struct host_facts *h, struct plan *p, struct err *err)
     }
     if (!buf_ok(&b))
         return err_usage(err, "PATH is longer than %d bytes", PATH_VALUE_MAX);
-    return strv_addf(&p->env, "PATH=%s", b.len ? buf_str(&b) : path_default) < 0 ? err_oom(err) : 0;
+    if (!b.len)
+        buf_adds(&b, path_default);
+    if (p->network && h->inside_program) /* last: it only stands in for what is missing */
+        buf_adds(&b, ":" PLAN_INSIDE_BIN);
+    return strv_addf(&p->env, "PATH=%s", buf_str(&b)) < 0 ? err_oom(err) : 0;
 }
 
 static int add_passed(const struct host_facts *h, struct plan *p, struct err *err) {
@@ -173,6 +177,21 @@ static int add_network(const struct settings *s, const struct host_facts *h, str
     return r < 0 ? r : set_each(s, p, bundle_variables, ARRAY_LEN(bundle_variables), "/etc/ssl/certs/ca-certificates.crt", err);
 }
 
+/* Placeholders and sockets: whoever names one of these variables in the settings means the real thing, which must not get in. */
+static int add_credentials(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && p->network && h->grants_env && i < h->grants_env->len; i++) {
+        const char *item = h->grants_env->v[i], *equals = strchr(item, '=');
+        CLEANUP(freep) char *name = equals ? strndup(item, (size_t)(equals - item)) : NULL;
+
+        r = name ? set_var(p, name, equals + 1, err) : err_oom(err);
+    }
+    if (r == 0 && p->network && h->inside_program && !is_named(s, "BROWSER"))
+        r = set_var(p, "BROWSER", PLAN_INSIDE_BIN "/xdg-open", err);
+    return r;
+}
+
 int plan_make_env(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
     const char *shell = host_value(h, "SHELL");
     int r = add_passed(h, p, err);
@@ -186,5 +205,6 @@ int plan_make_env(const struct settings *s, const struct host_facts *h, struct p
     r = r < 0 ? r : set_var(p, "TMPDIR", p->tmp, err);
     r = r < 0 ? r : set_var(p, "BAWN", rung_names[p->rung], err);
     r = r < 0 ? r : add_network(s, h, p, err);
-    return r < 0 ? r : add_named(s, h, p, err);
+    r = r < 0 ? r : add_named(s, h, p, err);
+    return r < 0 ? r : add_credentials(s, h, p, err);
 }

@@ -164,6 +164,7 @@ static int make_parts(const struct settings *s, const struct host_facts *h, stru
         return r;
     r = plan_make_root(s, h, p, err);
     r = r < 0 ? r : plan_make_trust(h, p, err);
+    r = r < 0 ? r : plan_make_credentials(h, p, err);
     return r < 0 ? r : plan_make_env(s, h, p, err);
 }
 

@@ -24,7 +24,7 @@ extern const char *const rung_names[RUNG_COUNT];
 const char *rung_lacks(enum rung rung);
 
 enum step_kind {
-    STEP_DIR,        /* an empty directory of the read-only root */
+    STEP_DIR,        /* an empty directory of the read-only root, or of a private one; mode 0: 0755 */
     STEP_SYMLINK,    /* from: its target */
     STEP_FILE,       /* from: its content */
     STEP_COPY,       /* a file of the sandbox's own, copied from another path inside, which an earlier step has put there */
@@ -44,6 +44,10 @@ enum step_kind {
     STEP_KIND_COUNT
 };
 extern const char *const step_kind_names[STEP_KIND_COUNT];
+
+#define PLAN_SSH_SOCKET "/run/bawn/ssh-agent.sock"
+#define PLAN_CREDENTIAL_SOCKET "/run/bawn/credentials.sock"
+#define PLAN_INSIDE_BIN "/run/bawn/bin"
 
 struct step {
     enum step_kind kind;
@@ -75,14 +79,20 @@ struct host_facts {
     const char *workspace;   /* absolute, canonical */
     uid_t workspace_uid;
     gid_t workspace_gid;
-    const struct strv *hidden;  /* paths below the workspace that .sandboxignore hides now; may be NULL */
-    const char *run_dir;        /* overlay, sync, worktree: the run's folder (workspace/rundir.h); NULL in a dry run */
-    const char *git_objects;    /* worktree: the repository's object store */
-    const char *git_config;     /* the user's git configuration for the inside; NULL: none */
-    const char *caches;         /* folder of the project's caches; NULL: none */
-    const char *trust;          /* folder of the sandbox's CA (supervisor/castock.h); NULL: none. See host_trust() */
-    bool trust_nss, trust_pki;  /* it has nssdb/; the host keeps its certificates as Fedora does */
-    const struct strv *volumes; /* folder of each of the settings' volumes; may be NULL */
+    const struct strv *hidden;     /* paths below the workspace that .sandboxignore hides now; may be NULL */
+    const char *run_dir;           /* overlay, sync, worktree: the run's folder (workspace/rundir.h); NULL in a dry run */
+    const char *git_objects;       /* worktree: the repository's object store */
+    const char *git_config;        /* the user's git configuration for the inside; NULL: none */
+    const char *caches;            /* folder of the project's caches; NULL: none */
+    const struct strv *agent_home; /* pairs: a folder of the host's, and where it is below the home inside; may be NULL */
+    const char *trust;             /* folder of the sandbox's CA (supervisor/castock.h); NULL: none. See host_trust() */
+    bool trust_nss, trust_pki;     /* it has nssdb/; the host keeps its certificates as Fedora does */
+    const struct strv *volumes;    /* folder of each of the settings' volumes; may be NULL */
+    /* Credentials (supervisor/credentials.h), where there is a gate; each may be NULL. */
+    const struct strv *grants_env;              /* NAME=value: these win over the settings' */
+    const char *ssh_socket, *credential_socket; /* listeners of the host's, for PLAN_SSH_SOCKET and PLAN_CREDENTIAL_SOCKET */
+    const char *known_hosts, *gitignore;        /* content of ~/.ssh/known_hosts and ~/.gitignore_global */
+    const char *inside_program;                 /* bawn-inside, for PLAN_INSIDE_BIN */
     mode_t umask_;
     int landlock_abi;
     const char *private_dir; /* landlock rung: where home and /tmp are */
@@ -134,4 +144,5 @@ int plan_make_env(const struct settings *s, const struct host_facts *h, struct p
 int plan_make_home(const struct host_facts *h, struct plan *p, struct err *err);
 int plan_make_trust(const struct host_facts *h, struct plan *p,
                     struct err *err); /* the sandbox's CA, for those who look for files */
+int plan_make_credentials(const struct host_facts *h, struct plan *p, struct err *err);
 int plan_make_root(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);

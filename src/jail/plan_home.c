@@ -63,6 +63,16 @@ static int add_caches(const struct host_facts *h, struct plan *p, struct err *er
     return r;
 }
 
+/* What an agent keeps between runs (cli/agent_run.h). */
+static int add_agent_home(const struct host_facts *h, struct plan *p, struct err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i + 1 < h->agent_home->len; i += 2)
+        r = add_step(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/%s", p->home, h->agent_home->v[i + 1]),
+                     strdup(h->agent_home->v[i]), err);
+    return r;
+}
+
 /* Read-only: the file is in the sealed root, and the name in the home leads to it. */
 static int add_git(const struct host_facts *h, struct plan *p, struct err *err) {
     int r = add_step(p, (struct step){.kind = STEP_DIR}, strdup("/run/bawn"), NULL, err);
@@ -82,5 +92,6 @@ int plan_make_home(const struct host_facts *h, struct plan *p, struct err *err) 
         return 0;
     if (h->git_config && *h->git_config)
         r = add_git(h, p, err);
-    return r < 0 || !h->caches ? r : add_caches(h, p, err);
+    r = r < 0 || !h->caches ? r : add_caches(h, p, err);
+    return r < 0 || !h->agent_home ? r : add_agent_home(h, p, err);
 }

@@ -51,6 +51,13 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
     [POLICY_CANNOT_LOOK] = {"BAWN_NET_CANNOT_LOOK",
                             "A rule needs a look inside the TLS, and this sandbox has no certificate authority for that.",
                             "Tell the user: a sandbox that is started now, with the rule in place, has one."},
+    [POLICY_SECRET_MISPLACED] = {"BAWN_NET_SECRET_MISPLACED",
+                                 "The request has a credential's placeholder where it does not belong: at another host, over plain "
+                                 "HTTP, or in a place that is not the credential's.",
+                                 "Send the placeholder only to the credential's own host, over https, where its client puts it."},
+    [POLICY_SECRET_UNAVAILABLE] = {"BAWN_NET_SECRET_UNAVAILABLE",
+                                   "The request needs a credential that cannot be had now.",
+                                   "Tell the user: 'bawn secret test HOST' says what is wrong with it."},
 };
 
 static int default_rules(struct rules *ret, struct err *err) {
@@ -251,6 +258,8 @@ static void add_other_reason(const struct policy_request *req, const struct verd
     case POLICY_UNREACHABLE:
     case POLICY_NOT_TRUSTED:
     case POLICY_CANNOT_LOOK:
+    case POLICY_SECRET_MISPLACED:
+    case POLICY_SECRET_UNAVAILABLE:
         line_adds(b, policy_codes[v->code].help);
         return;
     case POLICY_CODES:

@@ -2,26 +2,16 @@
 
 #include <errno.h>
 
-/* Printable to its end, and nothing behind its end. */
-static bool make_plain(char *s, size_t size) {
-    size_t len = strnlen(s, size);
-
-    if (len == size)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if (s[i] < 0x20 || s[i] > 0x7e)
-            s[i] = '?';
-    memset(s + len, 0, size - len);
-    return true;
-}
+#include "proto/plain.h"
 
 int gatemsg_sane(struct gate_msg *m) {
     const struct {
         char *s;
         size_t size;
     } texts[] = {
-        {m->host, sizeof m->host},       {m->address, sizeof m->address}, {m->rule, sizeof m->rule}, {m->layer, sizeof m->layer},
-        {m->pattern, sizeof m->pattern}, {m->method, sizeof m->method},   {m->path, sizeof m->path},
+        {m->host, sizeof m->host},   {m->address, sizeof m->address}, {m->rule, sizeof m->rule},
+        {m->layer, sizeof m->layer}, {m->pattern, sizeof m->pattern}, {m->method, sizeof m->method},
+        {m->path, sizeof m->path},   {m->secret, sizeof m->secret},
     };
 
     if (m->type < GATE_MSG_CONFIG || m->type >= GATE_MSG_TYPES || m->kind >= GATE_EVENT_KINDS)
@@ -30,8 +20,10 @@ int gatemsg_sane(struct gate_msg *m) {
         return -EBADMSG;
     if (m->type == GATE_MSG_ANSWER && (m->value < GATE_DENY || m->value >= GATE_ANSWERS))
         return -EBADMSG;
+    if ((m->type == GATE_MSG_OPEN && (m->value < 0 || m->value > 1)) || (m->type == GATE_MSG_PUBLISH && m->port == 0))
+        return -EBADMSG;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        if (!make_plain(texts[i].s, texts[i].size))
+        if (!plain_make(texts[i].s, texts[i].size))
             return -EBADMSG;
     return 0;
 }

@@ -19,27 +19,31 @@ enum {
     GATE_PUBLISH_MAX = 32,
     GATE_FD_NAMED = GATE_FD_PUBLISH + GATE_PUBLISH_MAX, /* TCP listeners of single ports, where not every port can be had */
     GATE_NAMED_MAX = 12,
-    GATE_FDS_MAX = GATE_FD_NAMED + GATE_NAMED_MAX,
+    GATE_FD_SSH = GATE_FD_NAMED + GATE_NAMED_MAX, /* unix listeners (SOCK_STREAM) inside: ssh-agent */
+    GATE_FD_CREDENTIAL,                           /* and names of credentials (spec/credential-socket.md) */
+    GATE_FDS_MAX,
     GATE_ACTIONS = 3, /* RULE_ACTIONS and POLICY_CODES, which this layer cannot see; gateway/config.c compares */
-    GATE_CODES = 20,
+    GATE_CODES = 22,
     GATE_STATUS_MAX = 999
 };
 
 enum gate_msg_type {
     /* to the gate */
     GATE_MSG_CONFIG =
-        1,           /* with a memfd: an encoded struct gate_config (gateway/config.h); the first message, and at each reload */
-    GATE_MSG_ANSWER, /* id, value: enum gate_answer */
-    GATE_MSG_BROKER, /* with a socket to bawn-broker, as an answer to WANT_BROKER; without one: there is none */
-    GATE_MSG_INSIDE, /* id; with a socket that is being connected inside the sandbox, or value: errno */
-    GATE_MSG_STOP,   /* close everything and exit */
+        1,            /* with a memfd: an encoded struct gate_config (policy/gateconf.h); the first message, and at each reload */
+    GATE_MSG_ANSWER,  /* id, value: enum gate_answer */
+    GATE_MSG_BROKER,  /* with a socket to bawn-broker, as an answer to WANT_BROKER; without one: there is none */
+    GATE_MSG_INSIDE,  /* id; with a socket that is being connected inside the sandbox, or value: errno */
+    GATE_MSG_STOP,    /* close everything and exit */
+    GATE_MSG_PUBLISH, /* port: of the inside; with one more listener of the host's for it */
     /* from the gate */
     GATE_MSG_READY,       /* the configuration is in force; value: its generation. value < 0: refused, host[] says why */
     GATE_MSG_EVENT,       /* something for the log: kind says what */
     GATE_MSG_ASK,         /* id: a human has to decide; the fields are those of an event */
     GATE_MSG_CANCEL,      /* id: nobody waits for this answer any more */
-    GATE_MSG_WANT_BROKER, /* a leaf certificate is needed */
+    GATE_MSG_WANT_BROKER, /* a leaf certificate, a credential or an ssh key is needed */
     GATE_MSG_WANT_INSIDE, /* id, port: connect to 127.0.0.1:port inside the sandbox (--publish) */
+    GATE_MSG_OPEN, /* a URL that the sandbox wants opened in a browser, in pieces: `path` has the next one, value 1: it is the last */
     GATE_MSG_TYPES
 };
 
@@ -69,6 +73,7 @@ struct gate_msg {
     char address[48];                /* that was dialled; "" if none */
     char rule[68], layer[16], pattern[264];
     char method[36], path[512]; /* request only; the path is cut, without query */
+    char secret[68]; /* request: name of the credential that went with it, or whose placeholder was seen where it must not be */
 };
 
 int gatemsg_sane(struct gate_msg *m); /* -EBADMSG */

@@ -26,7 +26,7 @@ struct castock {
 
 /* state: $XDG_STATE_HOME/bawn. needed: waits for bawn-broker if the stock is empty; otherwise ret->path is NULL then. */
 int castock_take(const char *state, bool needed, struct castock *ret, struct err *err);
-/* Starts bawn-broker with this CA's key; *ret_sock is the end for the gate. Marks the CA used, and has another one made for the stock. */
-int castock_broker(struct castock *c, int *ret_sock, int *ret_pid, struct err *err);
+/* A bawn-broker has its key: it is not given back, and another one is made for the stock while this run goes on. */
+void castock_use(struct castock *c);
 /* Back to the stock, or away. Waits for the one that is being made, so that no process outlives the run. */
 void castock_done(struct castock *c);

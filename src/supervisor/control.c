@@ -73,7 +73,7 @@ static void sweep(int folder) {
         closedir(dir);
 }
 
-static int open_folder(char *const *environ_, int *ret, struct err *err) {
+int control_open_folder(char *const *environ_, int *ret, struct err *err) {
     CLEANUP(freep) char *path = NULL;
     CLEANUP(closep) int fd = -1;
     struct stat st;
@@ -126,7 +126,7 @@ int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct 
         c->v[i].fd = -1;
         drop(&c->v[i]);
     }
-    r = open_folder(environ_, &c->folder, err);
+    r = control_open_folder(environ_, &c->folder, err);
     if (r == 0) {
         sweep(c->folder);
         r = listen_at(c);

@@ -20,6 +20,8 @@ enum { CONTROL_CLIENTS_MAX = 4, CONTROL_POLL_MAX = CONTROL_CLIENTS_MAX + 1 };
 /* Writes one JSON object (no line end) as the answer. request is an object. */
 typedef void control_fn(void *arg, const json_t *request, struct buf *answer);
 
+/* Opens control_folder(), and makes it if it is missing: the user's own, and others may not write there. */
+int control_open_folder(char *const *environ_, int *ret, struct err *err);
 /* Sockets that nobody answers at are removed on the way. */
 int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct control_server **ret, struct err *err);
 void control_server_free(struct control_server *c); /* removes the socket */

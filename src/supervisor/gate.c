@@ -1,6 +1,7 @@
 #include "supervisor/gate.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,11 +21,28 @@ enum {
     DELAY_MOST_MS = 5000,
     LIVED_MS = 10 * 1000, /* a gate that lived so long is not in a loop of crashes */
     FINISH_MS = 5000,     /* for its last events; a gate that works needs few of them */
-    MESSAGES_PER_TURN = 256,
-    REFUSED_PER_TURN = 4096
+    MESSAGES_PER_TURN = 256
 };
 
 static void answered(void *arg, const struct gate_msg *question, const uint32_t *ids, size_t n, enum gate_answer answer);
+
+static int make_brokers(struct gatekeeper *g, struct err *err) {
+    const struct run_credentials *c = g->opts.credentials;
+    const struct broker_opts opts = {.ca = g->opts.ca,
+                                     .grants = c ? c->grants : NULL,
+                                     .n_grants = c ? c->n_grants : 0,
+                                     .ssh = c && c->ssh.agent,
+                                     .environ_ = g->opts.where->environ_,
+                                     .state = g->opts.state,
+                                     .program = g->opts.broker,
+                                     .used = gate_broker_used,
+                                     .arg = g};
+
+    g->opener.grants = opts.grants;
+    g->opener.n_grants = opts.n_grants;
+    g->opener.environ_ = opts.environ_;
+    return brokerkeeper_new(&opts, &g->brokers, err);
+}
 
 int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, struct gatekeeper **ret, struct err *err) {
     struct gatekeeper *g = calloc(1, sizeof *g);
@@ -33,16 +51,18 @@ int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, str
     if (!g)
         return err_oom(err);
     *g = (struct gatekeeper){
-        .opts = *opts, .rules = GATE_RULES_INIT, .link = GATE_LINK_INIT, .pid = -1, .messages = -1, .broker = -1};
+        .opts = *opts, .rules = GATE_RULES_INIT, .link = GATE_LINK_INIT, .pid = -1, .messages = -1, .opener = OPENER_INIT};
     if (opts->published)
         g->published = TAKE(*opts->published, (struct published){0});
     g->rules.where = opts->where;
     g->rules.files = TAKE(*files, (struct policy_files){0});
     g->rules.can_ask = opts->asker != NULL;
+    g->rules.credentials = opts->credentials;
     g->delay_ms = DELAY_FIRST_MS;
     if (opts->asker)
         asker_listen(opts->asker, answered, g);
-    if (opts->state)
+    r = make_brokers(g, err);
+    if (r == 0 && opts->state)
         r = netlog_new(opts->state, opts->sandbox, &g->log, err);
     if (r < 0)
         gatekeeper_free(g);
@@ -57,11 +77,9 @@ void gatekeeper_free(struct gatekeeper *g) {
     gatekeeper_finish(g);
     if (g->opts.asker)
         asker_listen(g->opts.asker, NULL, NULL);
-    for (size_t i = 0; i < GATE_LISTENERS; i++)
-        closep(&g->opts.listeners[i]);
-    for (size_t i = 0; i < GATE_NAMED_MAX; i++)
-        closep(&g->opts.named[i]);
-    published_done(&g->published);
+    brokerkeeper_free(g->brokers);
+    opener_done(&g->opener);
+    gate_listeners_done(g);
     gate_rules_done(&g->rules);
     netcount_done(&g->count);
     netlog_free(g->log);
@@ -69,12 +87,6 @@ void gatekeeper_free(struct gatekeeper *g) {
 }
 
 /* The end of a gate ------------------------------------------------------------------------------------------------ */
-
-static void end_broker(struct gatekeeper *g) {
-    if (g->broker > 0)
-        process_end(g->broker);
-    g->broker = -1;
-}
 
 /* Its last line, made harmless: it may have been taken over. */
 static void add_message(const struct gatekeeper *g, struct buf *b) {
@@ -117,7 +129,8 @@ static void gate_lost(struct gatekeeper *g, const char *why) {
     gate_link_close(&g->link);
     status = process_end(g->pid);
     g->pid = -1;
-    end_broker(g);
+    brokerkeeper_end(g->brokers, true);
+    g->broker_wanted = false;
     gate_rules_unwatch(&g->rules);
     g->n_inside = 0;
     g->inside_stale = g->inside_asked;
@@ -138,29 +151,17 @@ static void gate_lost(struct gatekeeper *g, const char *why) {
 
 void gate_send_config(struct gatekeeper *g) {
     struct err err = {0};
-    int fd = -1;
+    int fd = -1, broker = -1;
 
     if (g->pid < 0)
         return;
+    g->rules.generation++;
+    if (brokerkeeper_runs(g->brokers) && gate_rules_config(&g->rules, &g->published, &broker, &err) == 0)
+        brokerkeeper_config(g->brokers, broker);
     if (gate_rules_config(&g->rules, &g->published, &fd, &err) < 0)
         log_err(&err);
     else if (gate_link_send(&g->link, GATE_MSG_CONFIG, 0, 0, fd) < 0)
         gate_lost(g, "it did not listen");
-}
-
-static void fill_fds(const struct gatekeeper *g, struct gate_spawn *s) {
-    static const int places[GATE_LISTENERS] = {GATE_FD_TCP4, GATE_FD_TCP6, GATE_FD_UDP4, GATE_FD_UDP6};
-
-    for (size_t i = 0; i < GATE_LISTENERS; i++)
-        s->fds[places[i]] = g->opts.listeners[i];
-    for (size_t i = 0; i < GATE_PUBLISH_MAX; i++)
-        s->fds[GATE_FD_PUBLISH + i] = i < g->published.n ? g->published.v[i].fd : -1;
-    s->n_fds = GATE_FD_PUBLISH + g->published.n;
-    for (size_t i = 0; i < GATE_NAMED_MAX; i++) {
-        s->fds[GATE_FD_NAMED + i] = g->opts.named[i];
-        if (g->opts.named[i] >= 0)
-            s->n_fds = GATE_FD_NAMED + i + 1;
-    }
 }
 
 /* Without it everything else works. */
@@ -181,7 +182,7 @@ static int start_gate(struct gatekeeper *g, struct err *err) {
     struct gate_child c;
     int r;
 
-    fill_fds(g, &s);
+    gate_listeners_fill(g, &s);
     r = gate_spawn(&s, &c, err);
     if (r < 0)
         return r;
@@ -189,27 +190,6 @@ static int start_gate(struct gatekeeper *g, struct err *err) {
     g->messages = c.messages;
     r = gate_link_open(&g->link, c.sock);
     return r < 0 ? err_sys(err, r, "talk to bawn-gate") : 0;
-}
-
-static void refuse_waiting(int listener) {
-    for (int i = 0; listener >= 0 && i < REFUSED_PER_TURN; i++) { /* the inside may connect faster than we accept */
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-        if (fd < 0)
-            return;
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
-        close(fd);
-    }
-}
-
-/* No gate can be had: whoever waits for one is told so by a reset, instead of waiting for ever. */
-static void refuse_all(const struct gatekeeper *g) {
-    refuse_waiting(g->opts.listeners[0]);
-    refuse_waiting(g->opts.listeners[1]);
-    for (size_t i = 0; i < GATE_NAMED_MAX; i++)
-        refuse_waiting(g->opts.named[i]);
-    for (size_t i = 0; i < g->published.n; i++)
-        refuse_waiting(g->published.v[i].fd);
 }
 
 static void begin_gate(struct gatekeeper *g) {
@@ -228,7 +208,7 @@ static void begin_gate(struct gatekeeper *g) {
             log_err(&err);
         g->told = true;
         g->retry_ms = watch_now_ms() + DELAY_MOST_MS;
-        refuse_all(g);
+        gate_listeners_refuse(g);
         return;
     }
     gate_rules_watch(&g->rules);
@@ -245,19 +225,8 @@ static size_t add_fd(struct pollfd *out, size_t n, size_t max, int fd, short eve
     return n + 1;
 }
 
-static size_t poll_listeners(const struct gatekeeper *g, struct pollfd *out, size_t n, size_t max) {
-    if (g->retry_ms && watch_now_ms() < g->retry_ms)
-        return n;
-    for (size_t i = 0; i < GATE_LISTENERS; i++)
-        n = add_fd(out, n, max, g->opts.listeners[i], POLLIN);
-    for (size_t i = 0; i < GATE_NAMED_MAX; i++)
-        n = add_fd(out, n, max, g->opts.named[i], POLLIN);
-    for (size_t i = 0; i < g->published.n; i++)
-        n = add_fd(out, n, max, g->published.v[i].fd, POLLIN);
-    return n;
-}
-
-static_assert((int)CONTROL_POLL_MAX + (int)ASKER_POLL_MAX + 2 <= 8, "room beside the listeners");
+static_assert((int)CONTROL_POLL_MAX + (int)ASKER_POLL_MAX + (int)BROKERKEEPER_POLL_MAX + 2 <= GATE_POLL_MAX - GATE_LISTENERS_ALL,
+              "room beside the listeners");
 
 /* While a gate runs the listeners are its own. */
 size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max) {
@@ -268,9 +237,10 @@ size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max) {
     if (g->control)
         n = control_server_poll(g->control, out);
     if (g->pid < 0)
-        return poll_listeners(g, out, n, max);
+        return g->retry_ms && watch_now_ms() < g->retry_ms ? n : n + gate_listeners_poll(g, out + n);
     n = add_fd(out, n, max, g->link.sock, gate_link_events(&g->link));
     n = add_fd(out, n, max, g->rules.inotify, POLLIN);
+    n += brokerkeeper_poll(g->brokers, out + n);
     if (g->opts.asker)
         n += asker_poll(g->opts.asker, out + n);
     return n;
@@ -280,15 +250,21 @@ static int sooner(int a, int b) {
     return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
 }
 
-int gatekeeper_timeout(const struct gatekeeper *g) {
+static int until(uint64_t at_ms) {
     uint64_t now = watch_now_ms();
-    int t = -1;
 
-    if (g->pid >= 0)
-        return sooner(gate_rules_timeout(&g->rules), g->opts.asker ? asker_timeout(g->opts.asker) : -1);
-    if (g->retry_ms)
-        t = g->retry_ms <= now ? 0 : (int)(g->retry_ms - now);
-    return t;
+    return !at_ms ? -1 : at_ms <= now ? 0 : (int)MIN_OF(at_ms - now, (uint64_t)INT_MAX);
+}
+
+int gatekeeper_timeout(const struct gatekeeper *g) {
+    int t = sooner(until(g->expire_ms), brokerkeeper_timeout(g->brokers));
+
+    if (g->pid < 0)
+        return sooner(t, until(g->retry_ms));
+    t = sooner(t, gate_rules_timeout(&g->rules));
+    if (g->broker_wanted)
+        t = sooner(t, brokerkeeper_pause(g->brokers));
+    return g->opts.asker ? sooner(t, asker_timeout(g->opts.asker)) : t;
 }
 
 /* Some of it may be left for the next turn, so that a flood of events does not keep the loop from the others. */
@@ -309,28 +285,18 @@ static void receive(struct gatekeeper *g) {
                                                      : "it did not listen");
 }
 
-static bool any_ready(const struct gatekeeper *g, const struct pollfd *fds, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < GATE_LISTENERS; k++)
-            if (fds[i].revents && fds[i].fd == g->opts.listeners[k])
-                return true;
-        for (size_t k = 0; k < GATE_NAMED_MAX; k++)
-            if (fds[i].revents && fds[i].fd == g->opts.named[k])
-                return true;
-        for (size_t k = 0; k < g->published.n; k++)
-            if (fds[i].revents && fds[i].fd == g->published.v[k].fd)
-                return true;
-    }
-    return false;
-}
-
 void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n) {
     if (g->retry_ms && watch_now_ms() >= g->retry_ms)
         g->retry_ms = 0;
-    if (g->pid < 0 && any_ready(g, fds, n))
+    if (g->pid < 0 && gate_listeners_ready(g, fds, n))
         begin_gate(g);
     else if (g->pid >= 0)
         receive(g);
+    brokerkeeper_handle(g->brokers);
+    if (g->pid >= 0 && g->broker_wanted && gate_broker_answer(g) < 0)
+        gate_lost(g, "it did not listen");
+    if (g->expire_ms && watch_now_ms() >= g->expire_ms)
+        g->expire_ms = published_expire(&g->published, watch_now_ms());
     if (g->pid >= 0 && gate_rules_handle(&g->rules))
         gate_send_config(g);
     if (g->control)
@@ -404,7 +370,6 @@ void gatekeeper_finish(struct gatekeeper *g) {
     if (g->pid >= 0)
         last_events(g);
     gate_lost(g, NULL);
-    end_broker(g);
     control_server_free(TAKE_PTR(g->control));
     netlog_flush(g->log);
 }

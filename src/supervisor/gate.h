@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "supervisor/castock.h"
+#include "supervisor/credentials.h"
 #include "supervisor/gate_spawn.h"
 #include "supervisor/policy_files.h"
 #include "supervisor/published.h"
@@ -16,7 +17,11 @@
 struct asker;
 struct buf;
 
-enum { GATE_LISTENERS = 4, GATE_POLL_MAX = 8 + GATE_LISTENERS + GATE_NAMED_MAX + GATE_PUBLISH_MAX };
+enum {
+    GATE_LISTENERS = 4,
+    GATE_LISTENERS_ALL = GATE_LISTENERS + GATE_NAMED_MAX + GATE_PUBLISH_MAX + INSIDE_SOCKETS,
+    GATE_POLL_MAX = 10 + GATE_LISTENERS_ALL
+};
 
 struct gate_opts {
     const struct policy_where *where;
@@ -26,11 +31,13 @@ struct gate_opts {
     const char *state;             /* $XDG_STATE_HOME/bawn; NULL: no log */
     const char *sandbox;           /* name for the log */
     struct castock *ca;            /* may be NULL */
-    struct asker *asker;           /* NULL: nobody to ask; freed by the caller, later */
-    int init_control;              /* bawn-init's socket, for connections into the sandbox; borrowed */
-    char **argv;                   /* the command, for those who look; borrowed */
+    const struct run_credentials *credentials; /* NULL: none; freed by the caller, later */
+    int inside[INSIDE_SOCKETS];                /* unix listeners (inside_sockets.h); -1: none. Taken */
+    struct asker *asker;                       /* NULL: nobody to ask; freed by the caller, later */
+    int init_control;                          /* bawn-init's socket, for connections into the sandbox; borrowed */
+    char **argv;                               /* the command, for those who look; borrowed */
     size_t argc;
-    const char *program; /* instead of bawn-gate, for tests; NULL: bawn-gate */
+    const char *program, *broker; /* instead of bawn-gate and bawn-broker, for tests; NULL: those */
 };
 
 struct gatekeeper;

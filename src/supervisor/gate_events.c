@@ -11,6 +11,7 @@
 #include "proto/initmsg.h"
 #include "supervisor/asker.h"
 #include "supervisor/gate_priv.h"
+#include "supervisor/watch.h"
 
 static const char *const kind_names[GATE_EVENT_KINDS] = {
     [GATE_EVENT_LOOKUP] = "lookup", [GATE_EVENT_CONNECTION] = "connection", [GATE_EVENT_REQUEST] = "request",
@@ -41,20 +42,56 @@ static int on_ask(struct gatekeeper *g, const struct gate_msg *m) {
     return 0;
 }
 
-/* One for each gate: one that asks again has been taken over, or has lost it, and gets none. */
-static int on_want_broker(struct gatekeeper *g) {
-    CLEANUP(closep) int sock = -1;
+/* One for each gate at a time. Who asks again has lost it: it is ended, and the next one comes after a pause. */
+int gate_broker_answer(struct gatekeeper *g) {
+    CLEANUP(closep) int sock = -1, config = -1;
     struct err err = {0};
-    int pid = -1, r = -ENOENT;
+    int r = -ENOENT;
 
-    if (g->opts.ca && g->opts.ca->path && g->broker < 0 && !g->finishing)
-        r = castock_broker(g->opts.ca, &sock, &pid, &err);
-    if (r >= 0)
-        g->broker = pid;
-    else if (!g->broker_refused && err.msg[0])
+    if (!g->finishing && brokerkeeper_needed(g->brokers))
+        r = gate_rules_config(&g->rules, &g->published, &config, &err);
+    r = r < 0 ? r : brokerkeeper_start(g->brokers, TAKE_FD(config), &sock, &err);
+    g->broker_wanted = r == -EAGAIN;
+    if (g->broker_wanted)
+        return 0;
+    if (r < 0 && !g->broker_refused && err.msg[0])
         log_err(&err);
     g->broker_refused |= r < 0;
     return gate_link_send(&g->link, GATE_MSG_BROKER, 0, 0, TAKE_FD(sock));
+}
+
+void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant *grant) {
+    struct gate_msg line = {.port = m->port, .action = m->value == 0 ? RULE_ALLOW : RULE_DENY, .code = POLICY_ALLOWED};
+    struct gatekeeper *g = arg;
+
+    if (m->value != 0)
+        line.code = POLICY_SECRET_UNAVAILABLE;
+    snprintf(line.secret, sizeof line.secret, grant ? "%s" : "ssh %.60s", grant ? grant->c.name : m->text);
+    snprintf(line.host, sizeof line.host, "%s", m->host);
+    snprintf(line.method, sizeof line.method, "%s", m->method);
+    if (m->value == 0)
+        netcount_used(&g->count, line.secret, line.host);
+    if (g->log)
+        netlog_add(g->log, "secret", &line);
+}
+
+/* The gate may have been taken over: the address is judged here, and only a login's own port is opened. */
+static int on_open(struct gatekeeper *g, const struct gate_msg *m) {
+    uint16_t port = g->finishing ? 0 : opener_piece(&g->opener, m->path, m->value == 1);
+    uint64_t now = watch_now_ms();
+    int fd;
+
+    if (!port)
+        return 0;
+    fd = published_add(&g->published, port, now + OPENER_CALLBACK_MS);
+    if (fd == -EEXIST)
+        return 0;
+    if (fd < 0) {
+        log_line("the end of the login cannot come back: port %u of 127.0.0.1: %s", port, strerror(-fd));
+        return 0;
+    }
+    g->expire_ms = published_expire(&g->published, now);
+    return gate_link_publish(&g->link, port, fd);
 }
 
 /* bawn-init may be stuck, or not itself any more: it is not waited for. */
@@ -106,14 +143,17 @@ int gate_event_take(struct gatekeeper *g, const struct gate_msg *m) {
             asker_cancel(g->opts.asker, m->id);
         return 0;
     case GATE_MSG_WANT_BROKER:
-        return on_want_broker(g);
+        return gate_broker_answer(g);
     case GATE_MSG_WANT_INSIDE:
         return on_want_inside(g, m);
+    case GATE_MSG_OPEN:
+        return on_open(g, m);
     case GATE_MSG_CONFIG:
     case GATE_MSG_ANSWER:
     case GATE_MSG_BROKER:
     case GATE_MSG_INSIDE:
     case GATE_MSG_STOP:
+    case GATE_MSG_PUBLISH:
     case GATE_MSG_TYPES:
         break;
     }

@@ -33,7 +33,7 @@ short gate_link_events(const struct gate_link *l) {
 }
 
 static int send_item(const struct gate_link *l, const struct link_item *i) {
-    struct gate_msg m = {.type = i->type, .id = i->id, .value = i->value};
+    struct gate_msg m = {.type = i->type, .id = i->id, .value = i->value, .port = i->port};
 
     return sock_send(l->sock, &m, sizeof m, &i->fd, i->fd >= 0 ? 1 : 0);
 }
@@ -54,15 +54,24 @@ int gate_link_flush(struct gate_link *l) {
     return 0;
 }
 
-int gate_link_send(struct gate_link *l, enum gate_msg_type type, uint32_t id, int32_t value, int fd) {
-    CLEANUP(closep) int owned = fd;
+static int add_item(struct gate_link *l, struct link_item item) {
+    CLEANUP(closep) int owned = item.fd;
 
     if (l->sock < 0)
         return -ENOTCONN;
     if (l->len == LINK_QUEUE_MAX)
         return -ENOBUFS;
-    l->queue[(l->head + l->len++) % LINK_QUEUE_MAX] = (struct link_item){type, id, value, TAKE_FD(owned)};
+    l->queue[(l->head + l->len++) % LINK_QUEUE_MAX] = item;
+    owned = -1;
     return gate_link_flush(l);
+}
+
+int gate_link_send(struct gate_link *l, enum gate_msg_type type, uint32_t id, int32_t value, int fd) {
+    return add_item(l, (struct link_item){.type = type, .id = id, .value = value, .fd = fd});
+}
+
+int gate_link_publish(struct gate_link *l, uint16_t port, int fd) {
+    return add_item(l, (struct link_item){.type = GATE_MSG_PUBLISH, .port = port, .fd = fd});
 }
 
 int gate_link_recv(struct gate_link *l, struct gate_msg *ret) {

@@ -1,17 +1,19 @@
 /* The gatekeeper's insides, for gate*.c. */
 #pragma once
 
+#include "supervisor/broker.h"
 #include "supervisor/control.h"
 #include "supervisor/gate.h"
 #include "supervisor/gate_link.h"
 #include "supervisor/gate_rules.h"
 #include "supervisor/netcount.h"
 #include "supervisor/netlog.h"
+#include "supervisor/opener.h"
 
 enum { GATE_INSIDE_MAX = 1024, GATE_INSIDE_AT_ONCE = 16 };
 
 struct gatekeeper {
-    struct gate_opts opts; /* listeners, named and published are owned */
+    struct gate_opts opts; /* listeners, named, inside and published are owned */
     struct published published;
     struct gate_rules rules;
     struct netlog *log; /* NULL: none */
@@ -37,12 +39,19 @@ struct gatekeeper {
     size_t n_inside, inside_asked;
     size_t inside_stale; /* of those asked: for a gate that is gone. They come first, and the next gate uses the same ids again */
 
-    pid_t broker;        /* -1: none */
+    struct brokerkeeper *brokers;
+    bool broker_wanted;  /* as soon as brokerkeeper_pause() is over */
     bool broker_refused; /* told */
+    struct opener opener;
+    uint64_t expire_ms; /* when a published port has to be closed; 0: never */
 };
 
 /* gate_events.c: one message of the gate. Negative: it does not keep to the protocol. */
 int gate_event_take(struct gatekeeper *g, const struct gate_msg *m);
+/* Answers WANT_BROKER, if one may be started now. */
+int gate_broker_answer(struct gatekeeper *g);
+/* The broker says that a credential was used (struct broker_opts). */
+void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant *grant);
 /* Asks bawn-init for the next connections into the sandbox. */
 int gate_inside_next(struct gatekeeper *g);
 /* A human's answer that is to be remembered: as a rule; and every one in the log. */
@@ -52,3 +61,11 @@ void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum
 void gate_command(void *arg, const json_t *request, struct buf *answer);
 /* gate.c: the rules have changed. */
 void gate_send_config(struct gatekeeper *g);
+
+/* gate_listeners.c */
+void gate_listeners_done(struct gatekeeper *g);
+void gate_listeners_fill(const struct gatekeeper *g, struct gate_spawn *s);
+size_t gate_listeners_poll(const struct gatekeeper *g, struct pollfd *out); /* at most GATE_LISTENERS_ALL */
+bool gate_listeners_ready(const struct gatekeeper *g, const struct pollfd *fds, size_t n);
+/* No gate can be had: whoever waits for one is told so by a reset, instead of waiting for ever. */
+void gate_listeners_refuse(const struct gatekeeper *g);

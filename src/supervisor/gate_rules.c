@@ -13,6 +13,7 @@
 #include "config/paths.h"
 #include "config/settings.h"
 #include "os/fd.h"
+#include "supervisor/credentials.h"
 #include "supervisor/published.h"
 #include "supervisor/watch.h"
 
@@ -159,11 +160,22 @@ static int add_layers(const struct gate_rules *r, struct gate_config *c) {
     return rc;
 }
 
+static int add_credentials(const struct gate_rules *r, struct gate_config *c) {
+    const struct run_credentials *from = r->credentials;
+
+    c->ssh = from && from->ssh.agent;
+    c->ssh_keys = strdup(from && from->ssh.keys ? from->ssh.keys : "");
+    c->known_hosts = strdup(from && from->ssh.known_hosts ? from->ssh.known_hosts : "");
+    c->grants = from ? from->grants : NULL; /* lent: gate_rules_config() takes them out again */
+    c->n_grants = from ? from->n_grants : 0;
+    return c->ssh_keys && c->known_hosts ? 0 : -ENOMEM;
+}
+
 static int fill(const struct gate_rules *r, const struct published *pub, struct gate_config *c) {
     const struct settings *s = r->where->settings;
     const struct policy_where *w = r->where;
 
-    c->generation = r->generation + 1;
+    c->generation = r->generation;
     c->mode = policy_files_mode(s);
     c->can_ask = r->can_ask;
     c->ask_timeout_ms = (uint32_t)s->ask_timeout_ms;
@@ -180,19 +192,21 @@ static int fill(const struct gate_rules *r, const struct published *pub, struct 
     return add_layers(r, c);
 }
 
-int gate_rules_config(struct gate_rules *r, const struct published *pub, int *ret_fd, struct err *err) {
+int gate_rules_config(const struct gate_rules *r, const struct published *pub, int *ret_fd, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(GATE_CONFIG_MAX);
     CLEANUP(gate_config_done) struct gate_config c = {0};
     CLEANUP(closep) int fd = memfd_create("bawn-gate", MFD_CLOEXEC);
     int rc = fd < 0 ? -errno : fill(r, pub, &c);
 
+    rc = rc < 0 ? rc : add_credentials(r, &c);
     rc = rc < 0 ? rc : gate_config_encode(&c, &b);
+    c.grants = NULL;
+    c.n_grants = 0;
     rc = rc < 0 ? rc : fd_write_all(fd, b.data, b.len);
     if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
         rc = -errno;
     if (rc < 0)
         return err_sys(err, rc, "hand the network rules over");
-    r->generation = c.generation;
     *ret_fd = TAKE_FD(fd);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "supervisor/policy_files.h"
 
 struct published;
+struct run_credentials;
 
 enum { GATE_SESSION_MAX = 1000, GATE_FLOWS_MAX = 4096 };
 
@@ -14,7 +15,8 @@ struct gate_rules {
     const struct policy_where *where;
     struct policy_files files;
     struct rules session;
-    uint32_t generation; /* of the last configuration that was made */
+    const struct run_credentials *credentials; /* NULL: none */
+    uint32_t generation;                       /* of the last configuration that the gate got */
     bool can_ask;
     uint64_t watch_ms;  /* when to begin to watch; 0: not */
     int inotify;        /* -1: nobody watches */
@@ -37,8 +39,8 @@ int gate_rules_timeout(const struct gate_rules *r);
 /* Call when the inotify descriptor is readable, and at the timeout. True: a new configuration has to be sent. */
 bool gate_rules_handle(struct gate_rules *r);
 
-/* The next configuration, encoded, as a memfd. */
-int gate_rules_config(struct gate_rules *r, const struct published *pub, int *ret_fd, struct err *err);
+/* A configuration of this generation, encoded, as a memfd. */
+int gate_rules_config(const struct gate_rules *r, const struct published *pub, int *ret_fd, struct err *err);
 
 /* One rule in front of the others of this run, or of the user's file for good. text: a JSON object as in a file with rules. */
 int gate_rules_add_session(struct gate_rules *r, const char *text, char ret_id[static RULE_ID_MAX + 1], struct err *err);

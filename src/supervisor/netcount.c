@@ -13,6 +13,7 @@ enum { LISTED = 10, LINE_MAX_BYTES = 8 * 1024 };
 
 void netcount_done(struct netcount *c) {
     free(c->v);
+    free(c->secrets);
     *c = (struct netcount){0};
 }
 
@@ -33,6 +34,38 @@ static struct netcount_host *find(struct netcount *c, const struct gate_msg *m) 
     return h;
 }
 
+static struct netcount_secret *find_secret(struct netcount *c, const char *name, const char *host) {
+    struct netcount_secret *s;
+
+    for (size_t i = 0; i < c->n_secrets; i++)
+        if (str_eq(c->secrets[i].name, name) && str_eq(c->secrets[i].host, host))
+            return &c->secrets[i];
+    if (!c->secrets)
+        c->secrets = calloc(NETCOUNT_SECRETS, sizeof *c->secrets);
+    if (!c->secrets || c->n_secrets == NETCOUNT_SECRETS) {
+        c->secrets_left_out++;
+        return NULL;
+    }
+    s = &c->secrets[c->n_secrets++];
+    snprintf(s->name, sizeof s->name, "%s", name);
+    snprintf(s->host, sizeof s->host, "%s", host);
+    return s;
+}
+
+void netcount_used(struct netcount *c, const char *name, const char *host) {
+    struct netcount_secret *s = find_secret(c, name, host);
+
+    if (s)
+        s->used++;
+}
+
+static void count_blocked(struct netcount *c, const struct gate_msg *m) {
+    struct netcount_secret *s = m->code == POLICY_SECRET_MISPLACED && m->secret[0] ? find_secret(c, m->secret, m->host) : NULL;
+
+    if (s)
+        s->blocked++;
+}
+
 void netcount_add(struct netcount *c, const struct gate_msg *m) {
     struct netcount_host *h;
     bool verdict = m->kind == GATE_EVENT_LOOKUP || m->kind == GATE_EVENT_CONNECTION || m->kind == GATE_EVENT_REQUEST;
@@ -46,6 +79,7 @@ void netcount_add(struct netcount *c, const struct gate_msg *m) {
     } else if (m->action == RULE_DENY) {
         h->refused++;
         h->code = m->code;
+        count_blocked(c, m);
     } else if (m->action == RULE_ALLOW) {
         h->connections += m->kind == GATE_EVENT_CONNECTION;
         h->requests += m->kind == GATE_EVENT_REQUEST;
@@ -99,9 +133,45 @@ static size_t list(const struct netcount *c, host_test *test, host_print *print,
     return n;
 }
 
+/* "anthropic 12 times (api.anthropic.com)" or "placeholder of anthropic at evil.example (3)" */
+static void add_secret(const struct netcount_secret *s, bool blocked, struct buf *b) {
+    if (blocked)
+        buf_addf(b, "placeholder of %s at %s (%" PRIu64 ")", s->name, s->host[0] ? s->host : "an unknown host", s->blocked);
+    else
+        buf_addf(b, "%s %" PRIu64 " time%s (%s)", s->name, s->used, s->used == 1 ? "" : "s", s->host);
+}
+
+static size_t list_secrets(const struct netcount *c, bool blocked, struct buf *b) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n_secrets; i++) {
+        const struct netcount_secret *s = &c->secrets[i];
+
+        if (!(blocked ? s->blocked : s->used) || n++ >= LISTED)
+            continue;
+        buf_adds(b, n > 1 ? ", " : "");
+        add_secret(s, blocked, b);
+    }
+    if (n > LISTED)
+        buf_addf(b, ", %zu more", n - LISTED);
+    return n;
+}
+
+static void report_secrets(const struct netcount *c) {
+    CLEANUP(buf_done) struct buf used = BUF_INIT(LINE_MAX_BYTES), blocked = BUF_INIT(LINE_MAX_BYTES);
+
+    if (list_secrets(c, false, &used) > 0)
+        log_line("credentials: %s", buf_str(&used));
+    if (list_secrets(c, true, &blocked) > 0)
+        log_line("blocked: %s", buf_str(&blocked));
+    if (c->secrets_left_out)
+        log_line("credentials: %" PRIu64 " more uses or blocked placeholders; see 'bawn policy log'", c->secrets_left_out);
+}
+
 void netcount_report(const struct netcount *c) {
     CLEANUP(buf_done) struct buf refused = BUF_INIT(LINE_MAX_BYTES), reached = BUF_INIT(LINE_MAX_BYTES);
 
+    report_secrets(c);
     if (list(c, was_refused, add_refused, &refused) == 0)
         return;
     log_line("network: refused %s; see 'bawn policy log'", buf_str(&refused));
@@ -134,10 +204,24 @@ static void json_list(const struct netcount *c, host_test *test, struct buf *out
     buf_addc(out, ']');
 }
 
+static void json_secrets(const struct netcount *c, struct buf *out) {
+    buf_addc(out, '[');
+    for (size_t i = 0; i < c->n_secrets; i++) {
+        buf_addf(out, "%s{\"name\":", i ? "," : "");
+        buf_add_json(out, c->secrets[i].name);
+        buf_adds(out, ",\"host\":");
+        buf_add_json(out, c->secrets[i].host);
+        buf_addf(out, ",\"used\":%" PRIu64 ",\"blocked\":%" PRIu64 "}", c->secrets[i].used, c->secrets[i].blocked);
+    }
+    buf_addc(out, ']');
+}
+
 void netcount_json(const struct netcount *c, struct buf *out) {
     buf_adds(out, "{\"reached\":");
     json_list(c, was_reached, out);
     buf_adds(out, ",\"refused\":");
     json_list(c, was_refused, out);
+    buf_adds(out, ",\"secrets\":");
+    json_secrets(c, out);
     buf_addc(out, '}');
 }

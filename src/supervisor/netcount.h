@@ -6,7 +6,7 @@
 struct buf;
 struct gate_msg;
 
-enum { NETCOUNT_HOSTS = 256 };
+enum { NETCOUNT_HOSTS = 256, NETCOUNT_SECRETS = 128 };
 
 struct netcount_host {
     char host[256];
@@ -15,15 +15,25 @@ struct netcount_host {
     uint64_t connections, requests, refused, sent, received;
 };
 
+/* A credential that went to a host, or whose placeholder was seen on the way there. */
+struct netcount_secret {
+    char name[68], host[256];
+    uint64_t used, blocked;
+};
+
 struct netcount {
     struct netcount_host *v;
     size_t n;
     struct netcount_host others;
+    struct netcount_secret *secrets;
+    size_t n_secrets;
+    uint64_t secrets_left_out; /* uses and blocks past NETCOUNT_SECRETS */
 };
 
 void netcount_done(struct netcount *c);
-void netcount_add(struct netcount *c, const struct gate_msg *m); /* an event that has passed gatemsg_sane() */
-/* Log lines for people: nothing if nothing was refused. */
+void netcount_add(struct netcount *c, const struct gate_msg *m);            /* an event that has passed gatemsg_sane() */
+void netcount_used(struct netcount *c, const char *name, const char *host); /* a credential went into a request to host */
+/* Log lines for people: nothing if nothing was refused, and no credential used. */
 void netcount_report(const struct netcount *c);
-/* {"reached": [...], "refused": [...]} */
+/* {"reached": [...], "refused": [...], "secrets": [...]} */
 void netcount_json(const struct netcount *c, struct buf *out);

@@ -91,6 +91,7 @@ void netlog_add(struct netlog *l, const char *kind, const struct gate_msg *m) {
     add_text(b, "address", m->address);
     add_text(b, "method", m->method);
     add_text(b, "path", m->path);
+    add_text(b, "secret", m->secret);
     buf_addf(b, ",\"status\":%" PRIu32 ",\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"ms\":%" PRIu64 ".%03" PRIu64 "}\n",
              m->status, m->sent, m->received, m->micros / 1000, m->micros % 1000);
 }

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/strv.h"
-#include "gateway/config.h"
+#include "policy/gateconf.h"
 
 struct err;
 struct settings;

@@ -291,8 +291,11 @@ static int make_guard(struct run *run, struct err *err) {
 
 /* Only the native engine makes a network that leads to a gate. */
 static int prepare_network(struct run *run, struct err *err) {
-    if (run->opt->settings->network == NETWORK_NONE || run->engine != &engine_native)
+    if (run->opt->settings->network == NETWORK_NONE || run->engine != &engine_native) {
+        if (run->opt->settings->ssh_agent == SSH_AGENT_ON)
+            log_line("no ssh-agent inside: it is reached through the gate, which a run without a network does not have");
         return 0;
+    }
     return run_network_prepare(&run->network, run->opt->settings, &run->facts, run->stage.workspace, err);
 }
 
@@ -326,6 +329,7 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
                       .result = ret,
                       .signals = -1,
                       .stage = STAGE_INIT,
+                      .network = RUN_NETWORK_INIT,
                       .guard = GUARD_INIT,
                       .guard_inside = -1};
     const struct settings *s = opt->settings;

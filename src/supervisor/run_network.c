@@ -15,13 +15,15 @@
 static void take_ca(struct run_network *n, struct host_facts *facts) {
     struct err err = {0};
 
-    if (n->state && castock_take(n->state, n->files.look, &n->ca, &err) == 0) {
+    bool needed = n->files.look || n->credentials.n_grants; /* both look into TLS */
+
+    if (n->state && castock_take(n->state, needed, &n->ca, &err) == 0) {
         if (n->ca.path)
             host_trust(facts, n->ca.path);
         return;
     }
-    if (n->state && n->files.look) {
-        err_ctx(&err, err.code, "no certificate authority for this sandbox, so rules with methods or paths refuse https");
+    if (n->state && needed) {
+        err_ctx(&err, err.code, "no certificate authority for this sandbox, so https that has to be looked into is refused");
         log_err(&err);
     }
 }
@@ -46,6 +48,9 @@ int run_network_prepare(struct run_network *n, const struct settings *s, struct 
         return r;
     if (n->state && str_ends(n->state, "/"))
         n->state[strlen(n->state) - 1] = 0;
+    r = run_credentials_prepare(&n->credentials, s, facts, err);
+    if (r < 0)
+        return r;
     take_ca(n, facts);
     n->on = true;
     return 0;
@@ -86,6 +91,7 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
                           .state = n->state,
                           .sandbox = n->name,
                           .ca = &n->ca,
+                          .credentials = &n->credentials,
                           .init_control = o->sandbox->control,
                           .argv = o->argv,
                           .argc = o->argc};
@@ -106,6 +112,8 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
         g.listeners[i] = TAKE_FD(o->sandbox->net[i]);
     for (size_t i = 0; i < GATE_NAMED_MAX; i++)
         g.named[i] = TAKE_FD(o->sandbox->net_named[i]);
+    for (size_t i = 0; i < INSIDE_SOCKETS; i++)
+        g.inside[i] = TAKE_FD(n->credentials.sockets.fd[i]);
     g.asker = n->asker;
     return gatekeeper_new(&g, &n->files, &n->gate, err);
 }
@@ -121,6 +129,7 @@ void run_network_done(struct run_network *n) {
     policy_files_done(&n->files);
     published_done(&n->published);
     castock_done(&n->ca);
+    run_credentials_done(&n->credentials);
     free(n->state);
-    *n = (struct run_network){0};
+    *n = (struct run_network)RUN_NETWORK_INIT;
 }

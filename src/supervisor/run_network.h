@@ -19,13 +19,17 @@ struct run_network {
     struct policy_files files;
     struct published published;
     struct castock ca;
+    struct run_credentials credentials;
     char *state;
     char name[80];           /* for the log */
     struct asker *asker;     /* NULL: nobody can be asked */
     struct gatekeeper *gate; /* NULL: none */
 };
 
-/* Sets trust of *facts. workspace: the open folder, borrowed until the end. */
+#define RUN_NETWORK_INIT \
+    { .credentials = RUN_CREDENTIALS_INIT }
+
+/* Sets trust and credentials of *facts. workspace: the open folder, borrowed until the end. */
 int run_network_prepare(struct run_network *n, const struct settings *s, struct host_facts *facts, int workspace,
                         struct err *err);
 /* Down the ladder there is no network: an error if the user named one, else a line about it. */

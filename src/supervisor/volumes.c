@@ -25,8 +25,9 @@ static int make_owned(const char *path, const struct host_facts *f, struct err *
     return 0;
 }
 
-static int make_base(struct volumes *v, const struct host_facts *f, struct err *err) {
-    CLEANUP(freep) char *all = NULL;
+/* *ret is NULL where there is no place for it. */
+static int make_base(const struct host_facts *f, char **ret, struct err *err) {
+    CLEANUP(freep) char *all = NULL, *base = NULL;
     char hash[SHA256_HEX_SIZE];
     struct err why = {0};
     int r = paths_state_if_home(f->environ_, f->home, "volumes", &all, err);
@@ -34,13 +35,32 @@ static int make_base(struct volumes *v, const struct host_facts *f, struct err *
     if (r < 0 || !all)
         return r;
     sha256_hex(f->workspace, strlen(f->workspace), hash);
-    v->base = str_dupf("%s/%.*s", all, HASH_DIGITS, hash);
-    if (!v->base)
+    base = str_dupf("%s/%.*s", all, HASH_DIGITS, hash);
+    if (!base)
         return err_oom(err);
-    if (access(v->base, F_OK) < 0 &&
-        paths_make_dirs(v->base, &why) < 0) /* a home that cannot be written: as if there were none */
-        freep(&v->base);
+    if (access(base, F_OK) == 0 || paths_make_dirs(base, &why) == 0) /* a home that cannot be written: as if there were none */
+        *ret = TAKE_PTR(base);
     return 0;
+}
+
+int volumes_folder(const struct host_facts *facts, const char *sub, char **ret, struct err *err) {
+    CLEANUP(freep) char *base = NULL, *path = NULL;
+    int r = make_base(facts, &base, err);
+
+    if (r == 0 && !base)
+        r = err_set(err, -ENOENT, "there is no place for what an agent keeps; set HOME or XDG_STATE_HOME");
+    path = r < 0 ? NULL : str_dupf("%s/%s/", base, sub);
+    if (r == 0 && !path)
+        r = err_oom(err);
+    for (char *p = path ? path + strlen(base) + 1 : NULL; r == 0 && (p = strchr(p, '/')); p++) {
+        *p = 0;
+        r = make_owned(path, facts, err);
+        if (p[1])
+            *p = '/';
+    }
+    if (r == 0)
+        *ret = TAKE_PTR(path);
+    return r;
 }
 
 /* Under another name first, so that a volume that is there has all its folders. */
@@ -116,7 +136,7 @@ int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, 
     v->workspace = workspace;
     if (!s->persist_caches && s->volumes.len == 0)
         return 0;
-    r = make_base(v, facts, err);
+    r = make_base(facts, &v->base, err);
     if (r < 0)
         return r;
     if (!v->base)

@@ -1,6 +1,6 @@
 /* Between supervisor and gate: a message that is as long as one is taken as one, everything as a configuration. */
 #include "base/buf.h"
-#include "gateway/config.h"
+#include "policy/gateconf.h"
 #include "proto/gatemsg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -32,6 +32,7 @@ static void message(const uint8_t *data) {
     check_text(m.pattern, sizeof m.pattern);
     check_text(m.method, sizeof m.method);
     check_text(m.path, sizeof m.path);
+    check_text(m.secret, sizeof m.secret);
 }
 
 static void config(const char *bytes, size_t size) {
@@ -39,7 +40,7 @@ static void config(const char *bytes, size_t size) {
     CLEANUP(gate_config_done) struct gate_config c = {0};
 
     if (gate_config_decode(bytes, size, &c) < 0) {
-        if (c.n_layers || c.resolv_conf || c.n_publish)
+        if (c.n_layers || c.resolv_conf || c.n_publish || c.grants)
             BUG("a failure that wrote something");
         return;
     }

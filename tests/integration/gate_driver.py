@@ -24,16 +24,18 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CLONE_NEWNET = 0x40000000
 IP_TRANSPARENT, IPV6_TRANSPARENT, IP_PKTINFO, IPV6_RECVPKTINFO = 19, 75, 8, 49
 
-CONFIG, ANSWER, BROKER, INSIDE, STOP, READY, EVENT, ASK, CANCEL, WANT_BROKER, WANT_INSIDE = range(1, 12)
+CONFIG, ANSWER, BROKER, INSIDE, STOP, PUBLISH, READY, EVENT, ASK, CANCEL, WANT_BROKER, WANT_INSIDE, OPEN = range(1, 14)
 DENY, ONCE, SESSION, ALWAYS = range(4)
 KINDS = ["lookup", "connection", "request", "end", "trouble"]
 ACTIONS = ["deny", "ask", "allow"]
 MODES = {"unset": 0, "none": 1, "limited": 2, "full": 3, "list": 4}
 CODES = ["ALLOWED", "ASK", "DENIED_OFF", "DENIED_HOST", "DENIED_PORT", "DENIED_METHOD", "DENIED_PATH", "DENIED_ADDRESS",
          "DENIED_UNANSWERED", "NOT_HANDED_OUT", "NAME_INVALID", "PATH_INVALID", "BODY_TOO_LARGE", "NAME_MISMATCH", "NOT_TLS",
-         "NOT_HTTP", "NO_ADDRESS", "UNREACHABLE", "NOT_TRUSTED", "CANNOT_LOOK"]
+         "NOT_HTTP", "NO_ADDRESS", "UNREACHABLE", "NOT_TRUSTED", "CANNOT_LOOK", "SECRET_MISPLACED",
+         "SECRET_UNAVAILABLE"]
 LAYERS = {"session": 0, "sandbox": 1, "project": 2, "user": 3, "built-in": 4, "organisation": 5}
-MSG = struct.Struct("=IIiIIIIIQQQQ256s48s68s16s264s36s512s")
+MSG = struct.Struct("=IIiIIIIIQQQQ256s48s68s16s264s36s512s68s4x")
+PLACES = ["header", "basic", "query", "sigv4"]
 WAIT = 60  # seconds: only so that a hang ends as a failure
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -141,11 +143,24 @@ class Message(dict):
         f = MSG.unpack(data)
         return cls(type=f[0], id=f[1], value=f[2], kind=KINDS[f[3]], action=ACTIONS[f[4]], code=CODES[f[5]], port=f[6], status=f[7],
                    flow=f[8], sent=f[9], received=f[10], micros=f[11], host=text(f[12]), address=text(f[13]), rule=text(f[14]),
-                   layer=text(f[15]), pattern=text(f[16]), method=text(f[17]), path=text(f[18]))
+                   layer=text(f[15]), pattern=text(f[16]), method=text(f[17]), path=text(f[18]), secret=text(f[19]))
 
 
 def pack(type, id=0, value=0):
-    return MSG.pack(type, id, value, 0, 0, 0, 0, 0, 0, 0, 0, 0, b"", b"", b"", b"", b"", b"", b"")
+    return MSG.pack(type, id, value, 0, 0, 0, 0, 0, 0, 0, 0, 0, b"", b"", b"", b"", b"", b"", b"", b"")
+
+
+def grant(name, hosts, placeholder, place="header", placeholder2="", only_placeholder=False, env=(), **texts):
+    """A struct grant, as policy/credential_codec.c writes it. texts: header, format, user, query, region, service, token_url, ..."""
+    def optional(t):
+        return b"-" if t is None else b"+" + t.encode() + b"\0"
+
+    texts = {"name": name, "shape": ""} | ({"header": "x-api-key", "format": "{}"} if place == "header" else {}) | texts
+    out = struct.pack("=5I", PLACES.index(place), only_placeholder, 0, len(hosts), len(env))
+    for key in ("name", "header", "format", "user", "query", "region", "service", "shape", "token_url", "device_url", "authorize_url",
+                "client_id", "scope"):
+        out += optional(texts.get(key))
+    return out + b"".join(optional(t) for t in (*hosts, *env, placeholder, placeholder2))
 
 
 def find_gate():
@@ -156,12 +171,14 @@ def find_gate():
 
 class Gate:
     def __init__(self, rules=(), mode="list", layers=None, hosts="", resolv="", ask=None, ask_timeout=60000, publish=(), max_flows=0,
-                 http_proxy="", https_proxy="", no_proxy="", user=None, path=None, broker=None):
+                 http_proxy="", https_proxy="", no_proxy="", user=None, path=None, broker=None, grants=(),
+                 trust=None):
         self.path = path or find_gate()
         self.settings = dict(mode=mode, hosts=hosts, resolv=resolv, ask_timeout=ask_timeout, max_flows=max_flows, http_proxy=http_proxy,
-                             https_proxy=https_proxy, no_proxy=no_proxy, publish=publish)
+                             https_proxy=https_proxy, no_proxy=no_proxy, publish=publish, grants=grants)
         self.layers = layers or {"user": {"rules": list(rules)}}
         self.ask, self.user, self.broker = ask, user, broker  # ask: question -> answer, or None if nobody is there
+        self.trust = trust  # a file with certificates, instead of the machine's
         self.generation = 0
         self.seen, self.ready, self.condition = [], {}, threading.Condition()
         self.net, self.socks = sandbox_network()
@@ -193,18 +210,20 @@ class Gate:
                 os.setgroups([])
                 os.setgid(self.user.pw_gid)
                 os.setuid(self.user.pw_uid)
-            os.execve(self.path, ["bawn-gate"], {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
+            env = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}
+            os.execve(self.path, ["bawn-gate"], env | ({"SSL_CERT_FILE": self.trust} if self.trust else {}))
         finally:
             os._exit(127)
 
     def encode(self):
         s = self.settings
-        out = struct.pack("=8s7I", b"bawngat1", self.generation, MODES[s["mode"]], self.ask is not None, s["ask_timeout"],
-                          len(self.layers), len(s["publish"]), s["max_flows"])
+        grants = struct.pack("=I", len(s["grants"])) + b"".join(s["grants"])
+        out = struct.pack("=8s9I", b"bawngat2", self.generation, MODES[s["mode"]], self.ask is not None, s["ask_timeout"],
+                          len(self.layers), len(s["publish"]), s["max_flows"], 0, len(grants)) + grants
         out += b"".join(struct.pack("=HH", i, o) for i, o in s["publish"])
         for name, rules in self.layers.items():
             out += struct.pack("=II", LAYERS[name], name == "organisation") + name.encode() + b"\0" + json.dumps(rules).encode() + b"\0"
-        for t in (s["resolv"], s["hosts"], s["http_proxy"], s["https_proxy"], s["no_proxy"]):
+        for t in (s["resolv"], s["hosts"], s["http_proxy"], s["https_proxy"], s["no_proxy"], "", ""):
             out += t.encode() + b"\0"
         return out
 

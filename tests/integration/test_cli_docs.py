@@ -31,7 +31,7 @@ def commands(user):
 
 
 def options_in(text):
-    rows = re.findall(r"^  (?:(-\w), |    )(--[a-z-]+)", text.split("\nOptions\n")[1], re.M)
+    rows = re.findall(r"^  (?:(-\w), |    )(--[a-z0-9-]+)", text.split("\nOptions\n")[1], re.M)
     return {option for row in rows for option in row if option}
 
 

@@ -20,7 +20,9 @@ static void test_nothing_said(void **state) {
     assert_int_equal(sc->s.disk, 20ull << 30);
     assert_int_equal(sc->s.timeout_ms, 0);
     assert_int_equal(sc->s.network, NETWORK_LIST);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_OFF);
+    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_AUTO);
+    assert_true(sc->s.secrets.all);
+    assert_true(sc->s.ssh_keys.all);
     assert_true(sc->s.workspace_writable);
     assert_true(sc->s.persist_caches);
     assert_false(sc->s.keep_alive);

@@ -33,7 +33,7 @@ static void test_untrusted_cannot_widen(void **state) {
     assert_string_equal(sc->s.engine, "auto");
     assert_null(sc->s.image);
     assert_int_equal(sc->s.network, NETWORK_LIST);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_OFF);
+    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_AUTO);
     assert_int_equal(sc->s.memory, 4ull << 30);
     assert_int_equal(sc->s.cpus_milli, 2000);
     assert_int_equal(sc->s.pids, 256);
@@ -89,7 +89,7 @@ static void test_untrusted_profile(void **state) {
     scene_write(sc, PROJECT, "{\"sandbox\": {\n\"profile\": \"dev\"}}");
     LOAD(sc);
     assert_int_equal(sc->s.network, NETWORK_LIST);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_OFF);
+    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_AUTO);
     note_has(sc, "config.json:2:12: network 'full' of profile 'dev' not applied");
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"profile\": \"tight\"}}");
     LOAD(sc);

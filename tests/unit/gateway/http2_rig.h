@@ -144,11 +144,15 @@ static inline void pump(struct net *n) {
     }
 }
 
-static inline void net_open(struct net *n) {
-    rig_open(&n->r, HTTPX_H2, true, false);
+static inline void net_open_with(struct net *n, const struct httpx_hooks *more) {
+    rig_open_with(&n->r, HTTPX_H2, true, false, more);
     peer_open(&n->client, false);
     peer_open(&n->server, true);
     pump(n);
+}
+
+static inline void net_open(struct net *n) {
+    net_open_with(n, &(struct httpx_hooks){0});
 }
 
 static inline void net_close(struct net *n) {

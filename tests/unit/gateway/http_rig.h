@@ -27,6 +27,7 @@ struct rig {
     bool has_body, upgrade;
     uint64_t body_len;
     struct buf out[2];
+    struct hooked *hooked; /* hook_rig.h */
 };
 
 static enum httpx_answer rig_judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
@@ -65,14 +66,23 @@ static void rig_answered(void *arg, uint32_t id, int status) {
     r->answered_status = status;
 }
 
-static inline void rig_open(struct rig *r, enum httpx_kind kind, bool tls, bool proxied) {
+/* more: hooks besides the usual ones. */
+static inline void rig_open_with(struct rig *r, enum httpx_kind kind, bool tls, bool proxied, const struct httpx_hooks *more) {
     static struct host host;
     struct httpx_opts opts = {.kind = kind, .host = &host, .port = tls ? 443 : 80, .tls = tls, .proxied = proxied};
 
     assert_int_equal(host_parse("example.com", 11, &host, NULL), 0);
     *r = (struct rig){.answer = HTTPX_ALLOW, .out = {BUF_INIT(RIG_MAX), BUF_INIT(RIG_MAX)}};
-    opts.hooks = (struct httpx_hooks){.arg = r, .judge = rig_judge, .refused = rig_refused, .answered = rig_answered};
+    opts.hooks = *more;
+    opts.hooks.arg = r;
+    opts.hooks.judge = rig_judge;
+    opts.hooks.refused = rig_refused;
+    opts.hooks.answered = rig_answered;
     assert_int_equal(httpx_new(&opts, &r->x), 0);
+}
+
+static inline void rig_open(struct rig *r, enum httpx_kind kind, bool tls, bool proxied) {
+    rig_open_with(r, kind, tls, proxied, &(struct httpx_hooks){0});
 }
 
 static inline void rig_close(struct rig *r) {

@@ -3,7 +3,7 @@
 #include "../policy/corpus.h"
 
 static void test_corpus(void **state) {
-    run_corpus("tests/fuzz/corpus/h2", 10);
+    run_corpus("tests/fuzz/corpus/h2", 15);
 }
 
 int main(void) {

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "gateway/brokerlink.h"
 #include "gateway/gate.h"
 #include "gateway/stream.h"
 #include "gateway/tls.h"
@@ -119,6 +120,7 @@ static struct scene *scene_new(void) {
     s->key = EVP_EC_gen("P-256");
     s->ca = sign(&root, s->ca_key, NULL, s->ca_key);
     trust = bundle(s->ca);
+    assert_int_equal(brokerlink_new(&s->gate, &s->gate.broker), 0);
     assert_int_equal(tls_new(&s->gate, &trust, 1, &s->gate.tls, NULL), 0);
     return s;
 }
@@ -127,10 +129,10 @@ static void scene_turn(struct scene *s) {
     uv_run(&s->gate.loop, UV_RUN_NOWAIT);
 }
 
-static void answer(struct scene *s, const struct broker_request *req) {
+static void answer(struct scene *s, const struct broker_request *req, const uint8_t *p) {
+    uint8_t bytes[sizeof(struct broker_answer) + 4096];
     struct broker_answer a = {.id = req->id, .status = s->status};
-    const uint8_t *p = req->data;
-    uint8_t *out = a.data;
+    uint8_t *out = bytes + sizeof a;
     EVP_PKEY *key = d2i_PUBKEY(NULL, &p, (long)req->len);
     char alt[BROKER_HOST_MAX + 8];
     X509 *cert;
@@ -138,26 +140,30 @@ static void answer(struct scene *s, const struct broker_request *req) {
     assert_non_null(key);
     snprintf(alt, sizeof alt, "%s:%s", strspn(req->host, "0123456789.") == strlen(req->host) ? "IP" : "DNS", req->host);
     cert = sign_host(s, alt, key);
+    assert_in_range(i2d_X509(cert, NULL), 1, 4096);
     a.len = (uint32_t)i2d_X509(cert, &out);
-    assert_int_equal(sock_send(s->broker, &a, sizeof a, NULL, 0), 0);
+    memcpy(bytes, &a, sizeof a);
+    assert_int_equal(sock_send(s->broker, bytes, sizeof a + a.len, NULL, 0), 0);
     X509_free(cert);
     EVP_PKEY_free(key);
 }
 
 static void on_request(uv_poll_t *poll, int status UNUSED, int events UNUSED) {
     struct scene *s = poll->data;
+    uint8_t bytes[sizeof(struct broker_request) + 4096];
     struct broker_request req;
-    long n = sock_recv(s->broker, &req, sizeof req, NULL, NULL);
+    long n = sock_recv(s->broker, bytes, sizeof bytes, NULL, NULL);
 
     if (n <= 0) {
         uv_poll_stop(poll);
         return;
     }
-    assert_int_equal(n, sizeof req);
+    memcpy(&req, bytes, sizeof req);
+    assert_int_equal(n, sizeof req + req.len);
     assert_int_equal(req.type, BROKER_LEAF);
     s->asked++;
     if (!s->silent)
-        answer(s, &req);
+        answer(s, &req, bytes + sizeof req);
 }
 
 static void scene_broker(struct scene *s) {
@@ -168,7 +174,7 @@ static void scene_broker(struct scene *s) {
     uv_poll_init(&s->gate.loop, &s->broker_poll, s->broker);
     s->broker_poll.data = s;
     uv_poll_start(&s->broker_poll, UV_READABLE, on_request);
-    tls_broker(s->gate.tls, pair[0]);
+    brokerlink_socket(s->gate.broker, pair[0]);
 }
 
 static void scene_drop_broker(struct scene *s) {
@@ -183,6 +189,7 @@ static void scene_drop_broker(struct scene *s) {
 static void scene_free(struct scene *s) {
     scene_drop_broker(s);
     tls_free(s->gate.tls);
+    brokerlink_free(s->gate.broker);
     for (int i = 0; i < 10; i++)
         scene_turn(s);
     assert_int_equal(uv_loop_close(&s->gate.loop), 0);

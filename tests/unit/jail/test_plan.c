@@ -709,6 +709,55 @@ static void test_home_by_another_name(void **state) {
 
 #define PLAN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+static bool has_env(const struct plan *p, const char *item) {
+    return strv_has(&p->env, item);
+}
+
+/* Sockets and files instead of the user's keys, and variables that the settings cannot take back. */
+static void test_credentials(void **state) {
+    struct scene *sc = *state;
+    struct env_spec named[] = {{.name = (char[]){"API_KEY"}, .value = (char[]){"the real one"}}};
+    CLEANUP(strv_done) struct strv env = {0};
+    const struct step *s;
+
+    assert_int_equal(strv_add(&env, "API_KEY=placeholder"), 0);
+    assert_int_equal(strv_add(&env, "SSH_AUTH_SOCK=" PLAN_SSH_SOCKET), 0);
+    sc->s.network = NETWORK_LIST;
+    sc->s.env = named;
+    sc->s.n_env = 1;
+    sc->h.grants_env = &env;
+    sc->h.ssh_socket = "/run/user/1000/bawn/in-1-2/ssh-agent.sock";
+    sc->h.known_hosts = "host ssh-ed25519 AAAA\n";
+    sc->h.gitignore = "*.swp\n";
+    sc->h.inside_program = "/usr/libexec/bawn/bawn-inside";
+    MAKE(sc);
+    assert_true(has_env(&sc->p, "API_KEY=placeholder"));
+    assert_false(has_env(&sc->p, "API_KEY=the real one"));
+    assert_true(has_env(&sc->p, "SSH_AUTH_SOCK=/run/bawn/ssh-agent.sock"));
+    assert_true(has_env(&sc->p, "BROWSER=/run/bawn/bin/xdg-open"));
+    assert_true(has_env(&sc->p, "PATH=/usr/bin:/bin:/run/bawn/bin"));
+    s = step_to(&sc->p, PLAN_SSH_SOCKET);
+    assert_true(s && s->kind == STEP_RO && s->ours && str_eq(s->from, sc->h.ssh_socket));
+    assert_null(step_to(&sc->p, PLAN_CREDENTIAL_SOCKET));
+    s = step_to(&sc->p, "/home/ann/.ssh");
+    assert_true(s && s->kind == STEP_DIR && s->mode == 0700);
+    s = step_to(&sc->p, "/home/ann/.ssh/known_hosts");
+    assert_true(s && s->kind == STEP_SYMLINK && str_eq(s->from, "/run/bawn/known_hosts"));
+    s = step_to(&sc->p, "/run/bawn/known_hosts");
+    assert_true(s && s->kind == STEP_FILE && s->mode == 0444 && str_eq(s->from, sc->h.known_hosts));
+    assert_non_null(step_to(&sc->p, "/home/ann/.gitignore_global"));
+    s = step_to(&sc->p, PLAN_INSIDE_BIN "/bawn-inside");
+    assert_true(s && s->kind == STEP_RO && s->ours);
+
+    sc->s.network = NETWORK_NONE; /* no gate: nobody would answer */
+    MAKE(sc);
+    assert_true(has_env(&sc->p, "API_KEY=the real one"));
+    assert_true(has_env(&sc->p, "PATH=/usr/bin:/bin"));
+    assert_null(step_to(&sc->p, PLAN_SSH_SOCKET));
+    assert_null(step_to(&sc->p, "/home/ann/.ssh"));
+    assert_null(step_to(&sc->p, PLAN_INSIDE_BIN "/bawn-inside"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PLAN_TEST(test_refused_workspaces),
@@ -728,6 +777,7 @@ int main(void) {
         PLAN_TEST(test_users_of_the_sandbox),
         PLAN_TEST(test_landlock_rung),
         PLAN_TEST(test_network),
+        PLAN_TEST(test_credentials),
         PLAN_TEST(test_trust),
         PLAN_TEST(test_trust_elsewhere),
         PLAN_TEST(test_rungs),

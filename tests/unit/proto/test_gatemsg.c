@@ -23,7 +23,7 @@ static void test_good(void **state) {
 }
 
 static void test_out_of_range(void **state) {
-    struct gate_msg bad[9];
+    struct gate_msg bad[12];
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         bad[i] = good();
@@ -37,6 +37,11 @@ static void test_out_of_range(void **state) {
     memset(bad[7].path, 'a', sizeof bad[7].path);
     bad[8].type = GATE_MSG_ANSWER;
     bad[8].value = -1;
+    bad[9].type = GATE_MSG_OPEN;
+    bad[9].value = 2;
+    bad[10].type = GATE_MSG_PUBLISH;
+    bad[10].port = 0;
+    memset(bad[11].secret, 'a', sizeof bad[11].secret);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         assert_int_equal(gatemsg_sane(&bad[i]), -EBADMSG);
 }
@@ -47,10 +52,13 @@ static void test_strings_become_plain(void **state) {
     memcpy(m.host, "a\x1b]0;\x07\xff\n\0hidden", 16);
     assert_int_equal(gatemsg_sane(&m), 0);
     assert_memory_equal(m.host, "a?]0;???\0\0\0\0\0\0\0\0", 16);
+    snprintf(m.secret, sizeof m.secret, "a\nb");
+    assert_int_equal(gatemsg_sane(&m), 0);
+    assert_string_equal(m.secret, "a?b");
 }
 
 static void test_corpus(void **state) {
-    run_corpus("tests/fuzz/corpus/gatemsg", 14);
+    run_corpus("tests/fuzz/corpus/gatemsg", 17);
 }
 
 int main(void) {

@@ -205,7 +205,7 @@ static void make_folders(struct scene *s) {
 static void begin(struct scene *s) {
     CLEANUP(policy_files_done) struct policy_files files = {0};
     CLEANUP(strv_done) struct strv publish = {0};
-    struct gate_opts o = {.listeners = {-1, -1, -1, -1}, .sandbox = "test", .program = "/proc/self/exe"};
+    struct gate_opts o = {.listeners = {-1, -1, -1, -1}, .inside = {-1, -1}, .sandbox = "test", .program = "/proc/self/exe"};
     struct err err = {0};
 
     *s = (struct scene){.heard = BUF_INIT(1 << 20)};
@@ -366,7 +366,7 @@ static void test_flood(void **state) {
     gatekeeper_json(s.g, &json);
     assert_string_equal(buf_str(&json),
                         "\"network\":{\"reached\":[],\"refused\":[{\"host\":\"evil.example\",\"port\":443,\"count\":10000,"
-                        "\"code\":\"BAWN_NET_DENIED_HOST\"}]}");
+                        "\"code\":\"BAWN_NET_DENIED_HOST\"}],\"secrets\":[]}");
     snprintf(path, sizeof path, "%s/log/network.jsonl", s.state);
     f = fopen(path, "re");
     assert_non_null(f);
@@ -545,7 +545,8 @@ static void test_inside_of_a_dead_gate(void **state) {
 
 /* No bawn-gate at all: told once, nothing else suffers. */
 static void test_no_program(void **state) {
-    struct gate_opts o = {.listeners = {-1, -1, -1, -1}, .sandbox = "test", .program = "/nonexistent", .init_control = -1};
+    struct gate_opts o = {
+        .listeners = {-1, -1, -1, -1}, .inside = {-1, -1}, .sandbox = "test", .program = "/nonexistent", .init_control = -1};
     struct policy_files files = {0};
     struct err err = {0};
     struct scene s;

@@ -195,12 +195,40 @@ static void test_bounded_hosts(void **state) {
     assert_non_null(strstr(buf_str(&seen), ", 247 more; see"));
 }
 
+static void test_secrets(void **state) {
+    CLEANUP(netcount_done) struct netcount c = {0};
+    CLEANUP(buf_done) struct buf out = BUF_INIT(1 << 20);
+    struct gate_msg m = event(GATE_EVENT_REQUEST, RULE_DENY, "evil.example", 443);
+    char host[32];
+
+    for (int i = 0; i < 12; i++)
+        netcount_used(&c, "anthropic", "api.anthropic.com");
+    snprintf(m.secret, sizeof m.secret, "anthropic");
+    add(&c, m); /* refused for another reason: it is not the placeholder's doing */
+    m.code = POLICY_SECRET_MISPLACED;
+    for (int i = 0; i < 3; i++)
+        add(&c, m);
+    netcount_report(&c);
+    assert_non_null(strstr(buf_str(&seen), "bawn: credentials: anthropic 12 times (api.anthropic.com)\n"
+                                           "bawn: blocked: placeholder of anthropic at evil.example (3)\n"));
+    netcount_json(&c, &out);
+    assert_non_null(strstr(buf_str(&out),
+                           "\"secrets\":[{\"name\":\"anthropic\",\"host\":\"api.anthropic.com\",\"used\":12,\"blocked\":0},"
+                           "{\"name\":\"anthropic\",\"host\":\"evil.example\",\"used\":0,\"blocked\":3}]"));
+    for (int i = 0; i < 1000; i++) {
+        snprintf(host, sizeof host, "h%d.example", i);
+        netcount_used(&c, "anthropic", host);
+    }
+    assert_int_equal(c.n_secrets, NETCOUNT_SECRETS);
+    assert_int_equal(c.secrets_left_out, 1000 + 2 - NETCOUNT_SECRETS);
+}
+
 #define LOG_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         LOG_TEST(test_line),    LOG_TEST(test_rotation),      LOG_TEST(test_cannot_write),
-        LOG_TEST(test_summary), LOG_TEST(test_bounded_hosts),
+        LOG_TEST(test_summary), LOG_TEST(test_bounded_hosts), LOG_TEST(test_secrets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-#include "gateway/config.h"
+#include "policy/gateconf.h"
 
 #include <errno.h>
 
@@ -7,11 +7,11 @@
 
 static_assert((int)GATE_ACTIONS == RULE_ACTIONS && (int)GATE_CODES == POLICY_CODES, "gatemsg.h knows how many there are");
 
-static const char magic[8] = "bawngat1";
+static const char magic[8] = "bawngat2";
 
 struct head {
     char magic[8];
-    uint32_t generation, mode, can_ask, ask_timeout_ms, n_layers, n_publish, max_flows;
+    uint32_t generation, mode, can_ask, ask_timeout_ms, n_layers, n_publish, max_flows, ssh, grants_len;
 };
 
 struct layer_head {
@@ -41,7 +41,9 @@ static int add_layers(const struct gate_config *c, struct buf *out) {
 }
 
 int gate_config_encode(const struct gate_config *c, struct buf *out) {
-    const char *const texts[] = {c->resolv_conf, c->hosts, c->http_proxy, c->https_proxy, c->no_proxy};
+    const char *const texts[] = {c->resolv_conf, c->hosts,    c->http_proxy, c->https_proxy,
+                                 c->no_proxy,    c->ssh_keys, c->known_hosts};
+    CLEANUP(buf_done) struct buf grants = BUF_INIT(GATE_TEXT_MAX);
     struct head h = {
         .generation = c->generation,
         .mode = c->mode,
@@ -50,13 +52,19 @@ int gate_config_encode(const struct gate_config *c, struct buf *out) {
         .n_layers = (uint32_t)c->n_layers,
         .n_publish = (uint32_t)c->n_publish,
         .max_flows = c->max_flows,
+        .ssh = c->ssh,
     };
     int r;
 
     if (c->n_layers > LAYERS || c->n_publish > GATE_PUBLISH_MAX)
         return -E2BIG;
+    r = grants_encode(c->grants, c->n_grants, &grants);
+    if (r < 0)
+        return r;
     memcpy(h.magic, magic, sizeof magic);
+    h.grants_len = (uint32_t)grants.len;
     buf_add(out, &h, sizeof h);
+    buf_add(out, grants.data, grants.len);
     buf_add(out, c->publish, c->n_publish * sizeof c->publish[0]);
     r = add_layers(c, out);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(texts); i++)
@@ -133,8 +141,19 @@ static int take_publish(struct cursor *c, size_t n, struct gate_config *g) {
     return r;
 }
 
+static int take_grants(struct cursor *c, size_t len, struct gate_config *g) {
+    int r = len > c->left ? -EBADMSG : grants_decode(c->p, len, &g->grants, &g->n_grants);
+
+    if (r < 0)
+        return r;
+    c->p += len;
+    c->left -= len;
+    return 0;
+}
+
 static int take_texts(struct cursor *c, struct gate_config *g) {
-    char **const texts[] = {&g->resolv_conf, &g->hosts, &g->http_proxy, &g->https_proxy, &g->no_proxy};
+    char **const texts[] = {&g->resolv_conf, &g->hosts,    &g->http_proxy, &g->https_proxy,
+                            &g->no_proxy,    &g->ssh_keys, &g->known_hosts};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(texts); i++)
@@ -150,7 +169,7 @@ int gate_config_decode(const char *bytes, size_t len, struct gate_config *ret) {
 
     if (r < 0)
         return r;
-    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.mode >= NET_MODES || h.can_ask > 1)
+    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.mode >= NET_MODES || h.can_ask > 1 || h.ssh > 1)
         return -EBADMSG;
     if (h.n_layers > LAYERS || h.n_publish > GATE_PUBLISH_MAX)
         return -EBADMSG;
@@ -159,7 +178,9 @@ int gate_config_decode(const char *bytes, size_t len, struct gate_config *ret) {
     g.can_ask = h.can_ask;
     g.ask_timeout_ms = h.ask_timeout_ms;
     g.max_flows = h.max_flows;
-    r = take_publish(&c, h.n_publish, &g);
+    g.ssh = h.ssh;
+    r = take_grants(&c, h.grants_len, &g);
+    r = r < 0 ? r : take_publish(&c, h.n_publish, &g);
     r = r < 0 ? r : take_layers(&c, h.n_layers, &g);
     r = r < 0 ? r : take_texts(&c, &g);
     if (r == 0)
@@ -184,5 +205,10 @@ void gate_config_done(struct gate_config *c) {
     forget(c->http_proxy);
     forget(c->https_proxy);
     free(c->no_proxy);
+    free(c->ssh_keys);
+    free(c->known_hosts);
+    for (size_t i = 0; i < c->n_grants; i++)
+        grant_done(&c->grants[i]);
+    free(c->grants);
     *c = (struct gate_config){0};
 }

@@ -5,9 +5,25 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "gateway/config.h"
+#include "policy/gateconf.h"
 
 #define TEXT(s) ((char *)(s))
+
+static char *hosts[] = {"api.example.com", "api.example.com:8443", NULL};
+static struct grant grants[] = {
+    {.c = {.name = TEXT("one"),
+           .hosts = {hosts, 2, 2},
+           .header = TEXT("x-api-key"),
+           .format = TEXT("{}"),
+           .shape = TEXT("sk-"),
+           .length = 40,
+           .only_placeholder = true},
+     .placeholder = TEXT("sk-0123456789012345678901234567890123456"),
+     .placeholder2 = TEXT("")},
+    {.c = {.name = TEXT("two"), .hosts = {hosts, 1, 1}, .place = PLACE_BASIC, .user = TEXT(""), .shape = TEXT("")},
+     .placeholder = TEXT("0123456789012345678901234567"),
+     .placeholder2 = TEXT("")},
+};
 
 static struct gate_config full(void) {
     return (struct gate_config){
@@ -25,6 +41,11 @@ static struct gate_config full(void) {
         .publish = {{3000, 8080}, {80, 0}},
         .n_publish = 2,
         .max_flows = 1024,
+        .grants = grants,
+        .n_grants = ARRAY_LEN(grants),
+        .ssh = true,
+        .ssh_keys = TEXT("SHA256:abc\nme@laptop\n"),
+        .known_hosts = TEXT("github.com ssh-ed25519 AAAA\n"),
     };
 }
 
@@ -63,6 +84,17 @@ static void test_round_trip(void **state) {
     assert_string_equal(c.http_proxy, "");
     assert_string_equal(c.https_proxy, want.https_proxy);
     assert_string_equal(c.no_proxy, ""); /* was NULL */
+    assert_true(c.ssh);
+    assert_string_equal(c.ssh_keys, want.ssh_keys);
+    assert_string_equal(c.known_hosts, want.known_hosts);
+    assert_int_equal(c.n_grants, 2);
+    assert_string_equal(c.grants[0].c.name, "one");
+    assert_string_equal(c.grants[0].c.hosts.v[1], "api.example.com:8443");
+    assert_true(c.grants[0].c.only_placeholder);
+    assert_string_equal(c.grants[0].placeholder, grants[0].placeholder);
+    assert_null(c.grants[0].c.user);
+    assert_int_equal(c.grants[1].c.place, PLACE_BASIC);
+    assert_string_equal(c.grants[1].c.user, "");
     assert_int_equal(c.n_publish, 2);
     assert_memory_equal(c.publish, want.publish, 2 * sizeof c.publish[0]);
 }
@@ -88,12 +120,18 @@ static void expect_refused(const struct gate_config *c) {
 }
 
 static void test_out_of_range(void **state) {
-    struct gate_config bad[4] = {full(), full(), full(), full()};
+    struct gate_config bad[6] = {full(), full(), full(), full(), full(), full()};
+    struct grant short_one = grants[0], no_header = grants[0];
 
     bad[0].mode = NET_MODES;
     bad[1].layers[0].kind = LAYERS;
     bad[2].layers[1].kind = bad[2].layers[0].kind;
     bad[3].publish[1].inside = 0;
+    short_one.placeholder = TEXT("sk-0123456789012345678");
+    no_header.c.header = NULL;
+    bad[4].grants = &short_one;
+    bad[5].grants = &no_header;
+    bad[4].n_grants = bad[5].n_grants = 1;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         expect_refused(&bad[i]);
 }

@@ -1,10 +1,12 @@
 /*
- * What a gate is told by its supervisor: policy and the host's network settings. Travels as bytes in a memfd (gatemsg.h, CONFIG).
- * Encoded by the supervisor, decoded by bawn-gate; both are ours, but every bound is checked.
+ * What a gate and a broker are told by their supervisor: policy, the host's network settings, credentials (without values) and what
+ * the ssh-agent may do. Travels as bytes in a memfd (gatemsg.h, brokermsg.h: CONFIG). Encoded by the supervisor, decoded by bawn-gate
+ * and bawn-broker; all are ours, but every bound is checked.
  */
 #pragma once
 
 #include "base/strv.h"
+#include "policy/credential.h"
 #include "policy/verdict.h"
 #include "proto/gatemsg.h"
 
@@ -35,6 +37,11 @@ struct gate_config {
     struct gate_publish publish[GATE_PUBLISH_MAX];
     size_t n_publish;
     uint32_t max_flows; /* connections at once */
+    struct grant *grants;
+    size_t n_grants;
+    bool ssh;          /* there is an ssh-agent outside that may be asked */
+    char *ssh_keys;    /* which of its keys: lines, each a SHA256:... fingerprint or a key's comment; "": all */
+    char *known_hosts; /* text of the user's file: which host key is whose; "" if there is none */
 };
 
 int gate_config_encode(const struct gate_config *c, struct buf *out);

@@ -1,0 +1,50 @@
+#include "base/secret.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static size_t pages(size_t cap) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (cap + page - 1) / page * page;
+}
+
+int secret_alloc(struct secret *s, size_t cap) {
+    size_t size = pages(MAX_OF(cap, (size_t)1));
+    char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED)
+        return -ENOMEM;
+    /* Old kernels allow 64 KiB to a user: then it may reach the swap, which is the user's too. */
+    (void)mlock(p, size);
+    (void)madvise(p, size, MADV_DONTDUMP);
+    (void)madvise(p, size, MADV_WIPEONFORK);
+    *s = (struct secret){.p = p, .cap = size};
+    return 0;
+}
+
+void secret_clear(struct secret *s) {
+    if (s->p)
+        explicit_bzero(s->p, s->cap);
+    s->len = 0;
+}
+
+void secret_done(struct secret *s) {
+    secret_clear(s);
+    if (s->p)
+        munmap(s->p, s->cap);
+    *s = (struct secret){0};
+}
+
+int secret_set(struct secret *s, const void *p, size_t len) {
+    if (len > s->cap)
+        return -ENOSPC;
+    secret_clear(s);
+    if (len)
+        memcpy(s->p, p, len);
+    s->len = len;
+    return 0;
+}

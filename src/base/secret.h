@@ -1,0 +1,17 @@
+/*
+ * Bytes that nobody else may see: a value of the user's, a key, a passphrase. On pages of their own, locked in memory where the limit
+ * allows it, left out of core dumps, zeroed when they go. Never printed, never in a struct buf, never in a log, an error or an argv.
+ */
+#pragma once
+
+#include "base/macros.h"
+
+struct secret {
+    char *p; /* cap bytes; NULL: none */
+    size_t len, cap;
+};
+
+int secret_alloc(struct secret *s, size_t cap); /* -ENOMEM; s was empty */
+void secret_done(struct secret *s);             /* zeroes */
+void secret_clear(struct secret *s);            /* zeroes, keeps the pages */
+int secret_set(struct secret *s, const void *p, size_t len); /* -ENOSPC */

@@ -1,0 +1,135 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "cli/agent_run.h"
+#include "cli/verb.h"
+#include "config/paths.h"
+#include "os/fd.h"
+
+enum { OPT_TOOL = 1, OPT_DIRECTORY, LINE_MAX = 8 * 1024, ARGUMENTS_MAX = 8 * 1024 * 1024 };
+
+static const struct opt opts[] = {
+    {OPT_TOOL, 0, "tool", "NAME", "a tool that the user's configuration lists in bypass_tools: runs on the host", NULL},
+    {OPT_DIRECTORY, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir"},
+};
+
+/* Only the user's word counts: neither the project's, trusted or not, nor a variable's or a flag's of the moment. */
+static int check_tool(const char *tool, const struct host_facts *facts, struct err *err) {
+    const struct settings_flags none = {0};
+    const struct settings_sources src = {
+        .flags = &none, .workspace = facts->workspace, .home = facts->home, .environ_ = facts->environ_};
+    CLEANUP(settings_done) struct settings s = {0};
+    int r = settings_load(&src, &s, err);
+    const char *origin = r < 0 ? NULL : s.origin[SETTING_BYPASS_TOOLS];
+
+    if (r < 0)
+        return r;
+    if (strchr(tool, '/') || !strv_has(&s.bypass_tools, tool))
+        return err_set(err, -EPERM, "'%s' is not in bypass_tools of your configuration, so it does not run on the host", tool);
+    if (!origin || !str_starts(origin, "user"))
+        return err_set(err, -EPERM, "bypass_tools counts in your own configuration only, not from %s",
+                       origin ? origin : "elsewhere");
+    return 0;
+}
+
+/* Arguments may hold secrets: their digest tells whether it was the same call. */
+static void add_line(const char *tool, const char *path, char **argv, size_t argc, struct buf *b) {
+    CLEANUP(buf_done) struct buf all = BUF_INIT(ARGUMENTS_MAX);
+    char digest[SHA256_HEX_SIZE], when[32];
+    struct timespec now;
+    struct tm tm;
+
+    for (size_t i = 0; i < argc; i++)
+        buf_add(&all, argv[i], strlen(argv[i]) + 1);
+    sha256_hex(buf_str(&all), all.len, digest);
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &tm);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_addf(b, "{\"time\":\"%s.%03ldZ\",\"event\":\"tool\",\"tool\":", when, now.tv_nsec / 1000000);
+    buf_add_json(b, tool);
+    buf_adds(b, ",\"program\":");
+    buf_add_json(b, path);
+    buf_addf(b, ",\"argc\":%zu,\"argv_sha256\":\"%s\",\"pid\":%d}\n", argc, digest, (int)getpid());
+}
+
+/* Before the effect; what cannot be recorded does not happen. */
+static int record(const char *tool, const char *path, char **argv, size_t argc, const struct host_facts *facts, struct err *err) {
+    CLEANUP(buf_done) struct buf line = BUF_INIT(LINE_MAX);
+    CLEANUP(freep) char *folder = NULL, *file = NULL;
+    CLEANUP(closep) int fd = -1;
+    int r = paths_state(facts->environ_, facts->home, "log", &folder, err);
+
+    if (r == 0 && !folder)
+        r = err_set(err, -ENOENT, "there is no place for the record; set HOME or XDG_STATE_HOME");
+    r = r < 0 ? r : paths_make_dirs(folder, err);
+    file = r < 0 ? NULL : str_dupf("%s/tools.jsonl", folder);
+    if (r < 0 || !file)
+        return r < 0 ? r : err_oom(err);
+    add_line(tool, path, argv, argc, &line);
+    fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    r = fd < 0 ? -errno : buf_ok(&line) ? fd_write_all(fd, line.data, line.len) : -E2BIG;
+    return r < 0 ? err_sys(err, r, "record the call in '%s'", file) : 0;
+}
+
+/* Returns only on failure. */
+static int run_tool(const char *tool, const char *dir, char **argv, size_t argc, struct err *err) {
+    CLEANUP(strv_done) struct strv owned = {0}, call = {0};
+    CLEANUP(freep) char *path = NULL;
+    struct host_facts facts;
+    int r = dir && chdir(dir) < 0 ? err_sys(err, -errno, "workspace '%s'", dir) : host_facts(&facts, &owned, err);
+
+    r = r < 0 ? r : check_tool(tool, &facts, err);
+    if (r < 0)
+        return r;
+    path = agent_find_in_path(tool, &facts);
+    if (!path) {
+        err_set(err, -ENOENT, "%s: not found in PATH (the workspace and relative folders do not count)", tool);
+        err->status = EXIT_NOTFOUND;
+        return -ENOENT;
+    }
+    r = strv_add(&call, tool);
+    for (size_t i = 0; r == 0 && i < argc; i++)
+        r = strv_add(&call, argv[i]);
+    r = r < 0 ? err_oom(err) : record(tool, path, argv, argc, &facts, err);
+    if (r < 0)
+        return r;
+    execve(path, call.v, environ);
+    r = err_sys(err, -errno, "start '%s'", path);
+    err->status = EXIT_NOEXEC;
+    return r;
+}
+
+static int run(const struct verb *self, int argc, char **argv) {
+    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
+    const char *tool = NULL, *dir = NULL;
+    struct err err = {0};
+    int r;
+
+    while ((r = opt_next(&it, &err)) > 0)
+        *(it.id == OPT_TOOL ? &tool : &dir) = it.value;
+    if (r == 0 && !tool)
+        r = err_usage(&err, "which tool? e.g. bawn exec --tool todoread -- ARG");
+    r = r < 0 ? r : run_tool(tool, dir, argv + it.pos, (size_t)(argc - it.pos), &err);
+    return verb_fail(self, &err);
+}
+
+const struct verb verb_exec = {
+    .name = "exec",
+    .summary = "run a tool on the host that your configuration lists",
+    .synopsis = "--tool NAME [--] [ARG...]",
+    .description =
+        "For agents that run outside and put their commands into sandboxes: some of their tools belong on the host. Only those "
+        "that \"bypass_tools\" in your own configuration lists run, found in PATH but never in the workspace; each "
+        "call is recorded first, in $XDG_STATE_HOME/bawn/log/tools.jsonl.",
+    .opts = opts,
+    .n_opts = ARRAY_LEN(opts),
+    .run = run,
+};

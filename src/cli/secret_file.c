@@ -1,0 +1,119 @@
+#include "cli/secret_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "config/paths.h"
+#include "os/fd.h"
+#include "supervisor/credentials.h"
+
+enum { LOCK_TRIES = 50, LOCK_PAUSE_US = 100 * 1000 };
+
+static const char file_name[] = "secrets.json";
+
+void secret_file_done(struct secret_file *f) {
+    free(f->home);
+    free(f->folder);
+    free(f->path);
+    free(f->before);
+    closep(&f->dir);
+    credentials_done(&f->all);
+}
+
+static int find_place(struct secret_file *f, struct err *err) {
+    int r = paths_home(environ, &f->home, err);
+
+    r = r < 0 ? r : paths_config(environ, f->home, file_name, &f->path, err);
+    if (r < 0)
+        return r;
+    if (!f->path)
+        return err_set(err, -ENOENT, "there is no home folder to keep secrets in");
+    f->folder = strndup(f->path, strlen(f->path) - strlen(file_name) - 1);
+    return f->folder ? 0 : err_oom(err);
+}
+
+int secret_file_read(struct secret_file *f, struct err *err) {
+    int r = find_place(f, err);
+
+    return r < 0 ? r : credentials_load(environ, f->home, &f->all, err);
+}
+
+static int lock_folder(struct secret_file *f, struct err *err) {
+    f->dir = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (f->dir < 0)
+        return err_sys(err, -errno, "open '%s'", f->folder);
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(f->dir, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK)
+            return err_sys(err, -errno, "lock '%s'", f->folder);
+        usleep(LOCK_PAUSE_US);
+    }
+    return err_set(err, -EBUSY, "somebody else is changing '%s'", f->path);
+}
+
+static int keep_before(struct secret_file *f, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
+    CLEANUP(closep) int fd = openat(f->dir, file_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int r;
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(err, -errno, "open '%s'", f->path);
+    r = paths_read_fd(fd, f->path, CREDENTIALS_FILE_MAX, &text, err);
+    if (r < 0)
+        return r;
+    f->before = buf_take(&text);
+    return f->before ? 0 : err_oom(err);
+}
+
+int secret_file_edit(struct secret_file *f, struct err *err) {
+    int r = find_place(f, err);
+
+    r = r < 0 ? r : paths_make_dirs(f->folder, err);
+    r = r < 0 ? r : lock_folder(f, err);
+    r = r < 0 ? r : credentials_load(environ, f->home, &f->all, err);
+    return r < 0 ? r : keep_before(f, err);
+}
+
+static int publish(const struct secret_file *f, const char *text, size_t len, struct err *err) {
+    return paths_publish_at(f->dir, f->folder, file_name, 0600, text, len, PUBLISH_REPLACE, err);
+}
+
+int secret_file_save(const struct secret_file *f, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
+    CLEANUP(credentials_done) struct credentials check = {0};
+    int r;
+
+    credentials_write(&f->all, &text);
+    if (!buf_ok(&text))
+        return err_set(err, -EFBIG, "'%s' would have more than %d bytes", f->path, CREDENTIALS_FILE_MAX);
+    r = credentials_read(f->path, buf_str(&text), text.len, &check, err);
+    return r < 0 ? r : publish(f, buf_str(&text), text.len, err);
+}
+
+int secret_file_restore(const struct secret_file *f, struct err *err) {
+    if (f->before)
+        return publish(f, f->before, strlen(f->before), err);
+    return unlinkat(f->dir, file_name, 0) < 0 && errno != ENOENT ? err_sys(err, -errno, "remove '%s'", f->path) : 0;
+}
+
+int secret_file_find(const struct secret_file *f, const char *name, const struct credential **ret, struct err *err) {
+    const char *names[CREDENTIALS_MAX], *near;
+
+    *ret = credential_name_ok(name) ? credentials_find(&f->all, name) : NULL;
+    if (*ret)
+        return 0;
+    if (!credential_name_ok(name))
+        return err_usage(err, "the name of a secret has 1 to %d letters, digits, '.', '_' and '-'", CREDENTIAL_NAME_MAX);
+    for (size_t i = 0; i < f->all.len; i++)
+        names[i] = f->all.v[i].name;
+    near = str_nearest(name, names, f->all.len);
+    if (near)
+        return err_usage(err, "there is no secret '%s' (did you mean '%s'?)", name, near);
+    return err_usage(err, "there is no secret '%s' (see 'bawn secret ls')", name);
+}

@@ -1,0 +1,107 @@
+/* Values on their way in and out: into a request that waits, and covered in what comes back. */
+#include <errno.h>
+
+#include "base/str.h"
+#include "gateway/flow_secret.h"
+#include "proto/brokermsg.h"
+
+/* The value, and all it looks like, is looked for in the answer. */
+static int cover(struct flow_secret *s, const char *p, size_t len) {
+    int r = s->cover ? 0 : finder_new(&s->cover);
+
+    return r < 0 || !len ? r : finder_add_forms(s->cover, p, len, 0);
+}
+
+/* "Basic dTpw": the part behind the space, which holds the value in a form of its own. */
+static int cover_rendered(struct flow_secret *s, const struct broker_part *rendered, const struct broker_part *value) {
+    const char *space = memchr(rendered->p, ' ', rendered->len);
+    const char *from = space ? space + 1 : rendered->p;
+
+    if (memmem(rendered->p, rendered->len, value->p, value->len))
+        return 0;
+    return cover(s, from, rendered->len - (size_t)(from - rendered->p));
+}
+
+static int put_query(struct flow_request *q, const struct cred_put *put, const struct broker_part *value) {
+    struct cred_plan *plan = &q->secret->plan;
+    size_t len;
+    char *query = cred_query_add(plan->query ? plan->query : "", put->slot, value->p, value->len, &len);
+    int r = query ? inspect_set_query(q->flow->inspect, q->id, query) : -ENOMEM;
+
+    if (query)
+        explicit_bzero(query, len);
+    free(query);
+    return r;
+}
+
+static int put_rendered(struct flow_request *q, const struct cred_put *put, const uint8_t *data, size_t len) {
+    struct http_head *head = inspect_head(q->flow->inspect, q->id);
+    struct broker_part parts[2];
+    int r = broker_parts_read(data, len, parts, ARRAY_LEN(parts));
+
+    if (r < 0 || !head)
+        return r < 0 ? r : -ENOENT;
+    if (put->place == PLACE_QUERY)
+        r = put_query(q, put, &parts[0]);
+    else
+        r = http_head_set_secret(head, put->slot, parts[0].p, parts[0].len);
+    r = r < 0 ? r : cover(q->secret, parts[1].p, parts[1].len);
+    return r < 0 ? r : cover_rendered(q->secret, &parts[0], &parts[1]);
+}
+
+static int put_signature(struct flow_request *q, const uint8_t *data, size_t len) {
+    struct http_head *head = inspect_head(q->flow->inspect, q->id);
+    struct broker_part parts[4];
+    int r = broker_parts_read(data, len, parts, ARRAY_LEN(parts));
+
+    if (r < 0 || !head)
+        return r < 0 ? r : -ENOENT;
+    r = http_head_set_secret(head, "Authorization", parts[0].p, parts[0].len);
+    http_head_remove(head, "x-amz-security-token");
+    if (r == 0 && parts[1].len)
+        r = http_head_set_secret(head, "x-amz-security-token", parts[1].p, parts[1].len);
+    for (size_t i = 1; r >= 0 && i < ARRAY_LEN(parts); i++)
+        r = cover(q->secret, parts[i].p, parts[i].len);
+    return r;
+}
+
+int flow_secret_put(struct flow_request *q, const struct cred_put *put, const uint8_t *data, size_t len) {
+    return put->place == PLACE_SIGV4 ? put_signature(q, data, len) : put_rendered(q, put, data, len);
+}
+
+static bool has_body(const struct flow_request *q, int status) {
+    return status >= 200 && status != 204 && status != 304 && !str_eq(q->msg.method, "HEAD");
+}
+
+bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
+                             struct policy_verdict *ret) {
+    struct flow_request *q = flow_request_find(arg, id);
+    struct flow_secret *s = q ? q->secret : NULL;
+
+    if (!s || (!s->cover && !s->token.on))
+        return true;
+    for (size_t i = 0; s->cover && i < head->len; i++) {
+        cred_cover_text(s->cover, head->v[i].name, head->v[i].name_len);
+        cred_cover_text(s->cover, head->v[i].value, head->v[i].value_len);
+    }
+    if (has_body(q, status) && !cred_is_plain(head)) {
+        policy_refuse(POLICY_CANNOT_LOOK, q->flow->host.text,
+                      "The server packed its answer although it was asked not to, and a credential could be in it", ret);
+        flow_request_stopped(q, ret);
+        return false;
+    }
+    *ret_rewrite = has_body(q, status) && flow_token_head(q, status);
+    return true;
+}
+
+void flow_secret_receiving(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out) {
+    struct flow_request *q = flow_request_find(arg, id);
+    struct flow_secret *s = q ? q->secret : NULL;
+
+    if (s && flow_token_receiving(q, data, len, end, out))
+        return;
+    if (!s || !s->cover)
+        buf_add(out, data, len);
+    else if (finder_cover(s->cover, &s->back, data, len, end, out) < 0)
+        out->failed = true; /* nothing goes on that was not looked at */
+}

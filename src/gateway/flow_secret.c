@@ -1,0 +1,282 @@
+/*
+ * Credentials of inspected requests:
+ *
+ *     begin       placeholders where they do not belong: refused. Which grants go in (credential.h)
+ *     collected   SigV4 signs the body, too
+ *     fetch       the broker judges the request itself and gives the value for it, for this one request
+ *     go          all values are in: the request goes on
+ *     sending     the body is watched for placeholders
+ *     answer      the value, and what it looks like when it is encoded, is covered with '*' (ATTACKS 55)
+ *
+ * A value is in the request's head, until that is written, and in the finder of the answer, until that is over.
+ */
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "gateway/brokerlink.h"
+#include "gateway/flow_secret.h"
+
+static void secret_name(struct flow_request *q, const char *name) {
+    snprintf(q->msg.secret, sizeof q->msg.secret, "%s", name);
+}
+
+void flow_secret_done(struct flow_secret *s) {
+    if (!s)
+        return;
+    if (s->call)
+        broker_call_cancel(s->call);
+    secret_done(&s->token.answer);
+    cred_plan_done(&s->plan);
+    cred_body_done(&s->body);
+    finder_stream_done(&s->back);
+    finder_free(s->cover);
+    placeholders_unref(s->placeholders);
+    free(s->canonical);
+    free(s);
+}
+
+static enum httpx_answer refuse_memory(struct flow *f, struct policy_verdict *ret) {
+    policy_refuse(POLICY_SECRET_UNAVAILABLE, f->host.text, "The gate has no memory", ret);
+    return HTTPX_DENY;
+}
+
+static void refuse_misplaced(struct flow_request *q, uint32_t tag, const char *where, struct policy_verdict *ret) {
+    const char *name = placeholders_name(q->secret->placeholders, tag);
+    char why[200];
+
+    secret_name(q, name);
+    snprintf(why, sizeof why, "It is that of '%s', in %s%s", name, where, q->flow->is_tls ? "" : ", and this is plain HTTP");
+    policy_refuse(POLICY_SECRET_MISPLACED, q->flow->host.text, why, ret);
+}
+
+/* What is packed could not be searched for the value that may be in it. */
+static int want_plain_answers(struct http_head *head) {
+    http_head_remove(head, "sec-websocket-extensions");
+    return http_head_set(head, "Accept-Encoding", "identity", strlen("identity"));
+}
+
+static const struct cred_put *find_sigv4(const struct cred_plan *plan) {
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->puts[i].place == PLACE_SIGV4)
+            return &plan->puts[i];
+    return NULL;
+}
+
+/* What is signed, but for the hash of the body if that has to be made first. */
+static int begin_sigv4(struct flow_request *q, const struct httpx_request *req, struct err *err) {
+    const struct cred_put *put = find_sigv4(&q->secret->plan);
+    CLEANUP(buf_done) struct buf b = BUF_INIT(BROKER_DATA_MAX);
+    bool needs_hash = false;
+    int r;
+
+    if (!put)
+        return 0;
+    r = sigv4_canonical(
+        &(struct sigv4_request){.http = req, .host = &q->flow->host, .port = q->flow->port, .service = put->sigv4}, &b,
+        &needs_hash, err);
+    if (r < 0)
+        return r;
+    q->secret->canonical = buf_take(&b);
+    if (!q->secret->canonical)
+        return err_oom(err);
+    q->secret->collecting |= needs_hash;
+    q->secret->needs_hash = needs_hash;
+    return 0;
+}
+
+static int begin_plan(struct flow_request *q, struct httpx_request *req, struct policy_verdict *ret) {
+    struct flow *f = q->flow;
+    const struct cred_request r = {
+        .grants = f->gate->config.grants,
+        .n_grants = f->gate->config.n_grants,
+        .placeholders = q->secret->placeholders,
+        .host = f->host.text,
+        .port = f->port,
+        .tls = f->is_tls,
+        .skip = flow_token_begin(q, req),
+        .http = req,
+    };
+    const char *where = "";
+    uint32_t tag = 0;
+    int e = cred_plan(&r, &q->secret->plan, &tag, &where);
+
+    if (e == -EACCES)
+        refuse_misplaced(q, tag, where, ret);
+    else if (e < 0)
+        refuse_memory(f, ret);
+    return e;
+}
+
+static struct flow_secret *secret_new(struct gate *g, const struct http_head *head) {
+    struct flow_secret *s = g->placeholders ? calloc(1, sizeof *s) : NULL;
+
+    if (!s)
+        return NULL;
+    s->placeholders = placeholders_ref(g->placeholders);
+    if (cred_body_init(&s->body, head) == 0)
+        return s;
+    flow_secret_done(s);
+    return NULL;
+}
+
+enum httpx_answer flow_secret_begin(struct flow_request *q, struct httpx_request *req, struct policy_verdict *ret) {
+    struct flow *f = q->flow;
+    struct err err = {0};
+
+    if (!f->gate->config.n_grants) /* a reload took the last one away */
+        return HTTPX_ALLOW;
+    q->secret = secret_new(f->gate, req->head);
+    if (!q->secret)
+        return refuse_memory(f, ret);
+    if (begin_plan(q, req, ret) < 0)
+        return HTTPX_DENY;
+    if ((q->secret->plan.n || q->secret->token.on) && want_plain_answers(req->head) < 0)
+        return refuse_memory(f, ret);
+    if (begin_sigv4(q, req, &err) < 0) {
+        policy_refuse(POLICY_SECRET_UNAVAILABLE, f->host.text, err.msg, ret);
+        return HTTPX_DENY;
+    }
+    if (q->secret->collecting)
+        return HTTPX_COLLECT;
+    return q->secret->plan.n ? HTTPX_WAIT : HTTPX_ALLOW;
+}
+
+bool flow_secret_is_collecting(const struct flow_request *q) {
+    return q->secret->collecting;
+}
+
+static bool body_is_clean(struct flow_request *q, const uint8_t *data, size_t len, struct policy_verdict *ret) {
+    uint32_t tag = 0;
+    int r = cred_body_watch(&q->secret->body, placeholders_finder(q->secret->placeholders), data, len, &tag);
+
+    if (r > 0)
+        refuse_misplaced(q, tag, "its body", ret);
+    else if (r == -ENOMEM)
+        refuse_memory(q->flow, ret);
+    else if (r < 0)
+        policy_refuse(
+            POLICY_CANNOT_LOOK, q->flow->host.text,
+            r == -EFBIG ? "The body has more than 64 MiB when it is unpacked" : "The body is not packed as its head says", ret);
+    return r == 0;
+}
+
+void flow_secret_collected(void *arg, uint32_t id, const uint8_t *body, size_t len) {
+    struct flow_request *q = flow_request_find(arg, id);
+    struct policy_verdict v;
+
+    if (!q || !q->secret)
+        return;
+    q->secret->collecting = false;
+    if (q->secret->needs_hash)
+        sha256_hex(body, len, q->secret->hash);
+    flow_token_collected(q, body, len);
+    if (q->secret->token.on && !q->secret->token.refresh && !body_is_clean(q, body, len, &v))
+        flow_request_refuse(q, &v);
+    else
+        flow_request_go(q);
+}
+
+static const char *reason_of(int status) {
+    static const struct {
+        int status;
+        const char *why;
+    } reasons[] = {
+        {-EACCES, "It goes only with requests that a rule allows without asking"},
+        {-ENOKEY, "Its store has no value for it, or is locked"},
+        {-EKEYEXPIRED, "Its login has ended, and the user has to log in again outside (bawn secret login)"},
+        {-ETIMEDOUT, "Its store did not answer in time"},
+        {-E2BIG, "It is too large for a request"},
+        {-EINVAL, "Its value has bytes that no request may have"},
+        {-EBUSY, "Too many requests wait for it"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (reasons[i].status == status)
+            return reasons[i].why;
+    return "The process that keeps it is not there, or did not do it";
+}
+
+static void refuse_unavailable(struct flow_request *q, const char *name, int status, struct policy_verdict *ret) {
+    char why[250];
+
+    secret_name(q, name);
+    snprintf(why, sizeof why, "It is '%s'. %s", name, reason_of(status));
+    policy_refuse(POLICY_SECRET_UNAVAILABLE, q->flow->host.text, why, ret);
+}
+
+/* Another configuration may have come meanwhile, and with it another grant by this number. */
+static bool is_same_grant(const struct flow *f, const struct cred_put *put) {
+    const struct gate_config *c = &f->gate->config;
+
+    return put->index < c->n_grants && str_eq(c->grants[put->index].c.name, put->name);
+}
+
+static void on_value(void *arg, int status, const uint8_t *data, size_t len) {
+    struct flow_request *q = arg;
+    struct flow_secret *s = q->secret;
+    const struct cred_put *put = &s->plan.puts[s->at];
+    struct policy_verdict v;
+
+    s->call = NULL;
+    if (status == 0 && !is_same_grant(q->flow, put))
+        status = -ESTALE;
+    if (status == 0)
+        status = flow_secret_put(q, put, data, len);
+    if (status < 0) {
+        refuse_unavailable(q, put->name, status, &v);
+        flow_request_refuse(q, &v);
+        return;
+    }
+    if (!q->msg.secret[0])
+        secret_name(q, put->name);
+    s->at++;
+    flow_request_go(q);
+}
+
+bool flow_secret_fetch(struct flow_request *q, struct policy_verdict *ret) {
+    struct flow_secret *s = q->secret;
+    const struct cred_put *put = &s->plan.puts[s->at];
+    bool sign = put->place == PLACE_SIGV4;
+    struct broker_request req = {.type = sign ? BROKER_SIGV4 : BROKER_VALUE, .index = put->index, .port = q->flow->port};
+    CLEANUP(freep) char *text = sign ? str_dupf("%s%s", s->canonical, s->needs_hash ? s->hash : "") : NULL;
+    const char *data = sign ? text : q->path;
+
+    snprintf(req.host, sizeof req.host, "%s", q->flow->host.text);
+    snprintf(req.method, sizeof req.method, "%s", q->msg.method);
+    s->call = data ? broker_call(q->flow->gate->broker, &req, data, strlen(data), on_value, q) : NULL;
+    if (!s->call)
+        refuse_unavailable(q, put->name, -EBUSY, ret);
+    return s->call != NULL;
+}
+
+bool flow_secret_go(struct flow_request *q) {
+    struct flow_secret *s = q->secret;
+    struct policy_verdict v;
+
+    if (flow_token_answer(q))
+        return false;
+    if (s->at < s->plan.n) {
+        if (!flow_secret_fetch(q, &v))
+            flow_request_refuse(q, &v);
+        return false;
+    }
+    if (!s->cover || finder_build(s->cover) == 0)
+        return true;
+    refuse_memory(q->flow, &v);
+    flow_request_refuse(q, &v);
+    return false;
+}
+
+bool flow_secret_sending(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end UNUSED, struct policy_verdict *ret) {
+    struct flow_request *q = flow_request_find(arg, id);
+
+    if (!q || !q->secret)
+        return true;
+    if (q->secret->collecting && q->secret->token.on) /* a refresh may have the placeholder, and goes no further */
+        return true;
+    if (body_is_clean(q, data, len, ret))
+        return true;
+    flow_request_stopped(q, ret);
+    return false;
+}

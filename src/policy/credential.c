@@ -1,0 +1,124 @@
+#include "policy/credential.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "policy/credential_priv.h"
+
+const char *const credential_place_names[CREDENTIAL_PLACES] = {
+    [PLACE_HEADER] = "header", [PLACE_BASIC] = "basic", [PLACE_QUERY] = "query", [PLACE_SIGV4] = "sigv4"};
+const char *const credential_store_names[CREDENTIAL_STORES] = {
+    [STORE_FILE] = "file", [STORE_SECRET_SERVICE] = "secret-service", [STORE_ENV] = "env", [STORE_COMMAND] = "command"};
+
+#define OFFSET(member) offsetof(struct credential, member),
+const size_t credential_texts[CREDENTIAL_N_TEXTS] = {CREDENTIAL_GRANTED_TEXTS(OFFSET) offsetof(struct credential, variable)};
+
+int credential_set_text(char **at, const char *value, size_t len) {
+    char *copy = strndup(value, len);
+
+    if (!copy)
+        return -ENOMEM;
+    free(*at);
+    *at = copy;
+    return 0;
+}
+
+void credential_done(struct credential *c) {
+    for (size_t i = 0; i < CREDENTIAL_N_TEXTS; i++)
+        free(*credential_text(c, i));
+    strv_done(&c->hosts);
+    strv_done(&c->env);
+    strv_done(&c->command);
+    *c = (struct credential){0};
+}
+
+void credentials_done(struct credentials *c) {
+    for (size_t i = 0; i < c->len; i++)
+        credential_done(&c->v[i]);
+    free(c->v);
+    *c = (struct credentials){0};
+}
+
+/* Where it is, or where it belongs. */
+static size_t place_of(const struct credentials *c, const char *name) {
+    size_t i = 0;
+
+    while (i < c->len && strcmp(c->v[i].name, name) < 0)
+        i++;
+    return i;
+}
+
+struct credential *credentials_find(const struct credentials *c, const char *name) {
+    size_t i = place_of(c, name);
+
+    return i < c->len && str_eq(c->v[i].name, name) ? &c->v[i] : NULL;
+}
+
+static int make_room(struct credentials *c, struct err *err) {
+    struct credential *more;
+    size_t cap = c->cap ? c->cap * 2 : 8;
+
+    if (c->len == CREDENTIALS_MAX)
+        return err_usage(err, "there are %d secrets already, which is the most there can be", CREDENTIALS_MAX);
+    if (c->len < c->cap)
+        return 0;
+    more = reallocarray(c->v, cap, sizeof *more);
+    if (!more)
+        return err_oom(err);
+    c->v = more;
+    c->cap = cap;
+    return 0;
+}
+
+int credentials_put(struct credentials *c, struct credential *one, struct err *err) {
+    CLEANUP(credential_done) struct credential mine = TAKE(*one, (struct credential){0});
+    struct credential *old = credentials_find(c, mine.name);
+    size_t at;
+    int r;
+
+    if (old) {
+        struct credential swapped = *old;
+
+        *old = mine;
+        mine = swapped;
+        return 0;
+    }
+    r = make_room(c, err);
+    if (r < 0)
+        return r;
+    at = place_of(c, mine.name);
+    memmove(&c->v[at + 1], &c->v[at], (c->len - at) * sizeof c->v[0]);
+    c->v[at] = TAKE(mine, (struct credential){0});
+    c->len++;
+    return 0;
+}
+
+int credentials_remove(struct credentials *c, const char *name) {
+    struct credential *old = credentials_find(c, name);
+    size_t at;
+
+    if (!old)
+        return -ENOENT;
+    at = (size_t)(old - c->v);
+    credential_done(old);
+    c->len--;
+    memmove(&c->v[at], &c->v[at + 1], (c->len - at) * sizeof c->v[0]);
+    return 0;
+}
+
+bool credential_is_for(const struct credential *c, const char *host, uint16_t port) {
+    struct host wanted, mine;
+    uint16_t my_port;
+
+    if (host_parse(host, strlen(host), &wanted, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < c->hosts.len; i++) {
+        const char *h = c->hosts.v[i];
+
+        if (host_parse_with_port(h, strlen(h), &mine, &my_port, NULL) == 0 && host_eq(&mine, &wanted) &&
+            (my_port ? my_port : 443) == port)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,31 @@
+/*
+ * A program inside wants a page opened in a browser: a login. Whatever a sandbox says here is hostile, so only the login page that a
+ * credential of this run names (authorize_url) is opened; any other address is shown to the user, who decides. A login that comes back to
+ * http://localhost:PORT gets a listener there that leads inside for some minutes.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "policy/credential.h"
+
+enum { OPENER_URL_MAX = 8 * 1024, OPENER_CALLBACK_MS = 10 * 60 * 1000 };
+
+struct opener {
+    const struct grant *grants;
+    size_t n_grants;
+    char *const *environ_; /* BAWN_OPEN: the program instead of xdg-open; "none": no program */
+    struct buf url;
+    uint64_t since_ms; /* a minute, in which there are only so many */
+    unsigned n;
+};
+#define OPENER_INIT \
+    { .url = BUF_INIT(OPENER_URL_MAX) }
+
+void opener_done(struct opener *o);
+/* The next piece of an address. Returns the port of the host at which the login's end is expected, or 0. */
+uint16_t opener_piece(struct opener *o, const char *piece, bool last);
+
+/* For tests: the grant whose login page this is, NULL: none; and the port that its redirect_uri names, 0: none. */
+const struct grant *opener_grant(const struct opener *o, const char *url);
+uint16_t opener_callback(const char *url);
+bool opener_url_ok(const char *url); /* https, and only bytes that addresses are made of */

@@ -1,0 +1,52 @@
+#include "vault/store.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+
+static const struct store_ops *const stores[] = {
+    [STORE_FILE] = &store_file,
+    [STORE_SECRET_SERVICE] = &store_service,
+    [STORE_ENV] = &store_env,
+    [STORE_COMMAND] = &store_command,
+};
+static_assert(ARRAY_LEN(stores) == CREDENTIAL_STORES, "one row for each store");
+
+int store_get(const struct vault *v, const struct credential *c, struct secret *ret, struct err *err) {
+    CLEANUP(secret_done) struct secret value = {0};
+    int r = secret_alloc(&value, VAULT_STORED_MAX);
+
+    if (r < 0)
+        return err_oom(err);
+    r = stores[c->store]->get(v, c, &value, err);
+    if (r == -ENOENT)
+        return err_set(err, -ENOKEY, "secret '%s' has no value yet; '%s %s' asks for it", c->name,
+                       c->token_url ? "bawn secret login" : "bawn secret set", c->name);
+    if (r < 0)
+        return err_ctx(err, r, "secret '%s'", c->name);
+    *ret = value;
+    value = (struct secret){0};
+    return 0;
+}
+
+int store_writable(const struct credential *c, struct err *err) {
+    if (!stores[c->store]->put)
+        return err_usage(err, "secret '%s' comes from %s%s: change it there", c->name,
+                         c->store == STORE_ENV ? "the variable " : "a command", c->store == STORE_ENV ? c->variable : "");
+    return 0;
+}
+
+int store_put(const struct vault *v, const struct credential *c, const struct secret *value, struct err *err) {
+    int r = store_writable(c, err);
+
+    if (r < 0)
+        return r;
+    r = stores[c->store]->put(v, c, value, err);
+    return r < 0 ? err_ctx(err, r, "secret '%s'", c->name) : 0;
+}
+
+int store_rm(const struct vault *v, const struct credential *c, struct err *err) {
+    int r = stores[c->store]->rm ? stores[c->store]->rm(v, c, err) : 0;
+
+    return r == -ENOENT ? 0 : r < 0 ? err_ctx(err, r, "secret '%s'", c->name) : 0;
+}

@@ -1,0 +1,62 @@
+/*
+ * bawn-vault: gets values out of stores and puts them there. A short-lived program with the user's rights and environment; the
+ * only one that opens a store. Values come in by stdin or a terminal without echo, and go out by one socket only, to the broker.
+ *
+ *     bawn-vault --get NAME [--fresh]     3: SOCK_SEQPACKET; a struct vault_value (proto/brokermsg.h). --fresh: no cached one
+ *     bawn-vault --keep NAME              3: SOCK_SEQPACKET; reads one struct vault_value with new OAuth tokens and keeps them
+ *     bawn-vault --put NAME               value from stdin; asks for it without echo if that is a terminal
+ *     bawn-vault --rm NAME
+ *     bawn-vault --check NAME             can it be had? JSON on stdout: {"ok":true}, or {"ok":false,"error":"..."} and status 1
+ *     bawn-vault --unlock | --lock        the passphrase of the file store, for VAULT_UNLOCKED_S in the kernel's keyring
+ *     bawn-vault --login NAME             OAuth: device flow (RFC 8628); says on stderr what to do in the browser
+ *
+ * --get, --keep and --check never ask at the terminal: an agent's screen may be on it. A locked store is their error, and
+ * --unlock, before the run, its cure. A value comes with a trailing newline or without; that of an OAuth credential is a
+ * refresh token, or JSON: {"refresh":"...","access":"...","expires":SECONDS,"client_secret":"..."}, of which one of
+ * the first two is enough.
+ *
+ * Definitions are read from $XDG_CONFIG_HOME/bawn/secrets.json (policy/credential.h). Exit status: 0; 64 for what is the user's
+ * mistake; 1 for what cannot be had (locked, wrong passphrase, expired, timeout), with one line "bawn: ..." on stderr that
+ * never has a byte of a value.
+ *
+ * The file store: $XDG_CONFIG_HOME/bawn/secrets.enc, 0600, replaced as a whole (write, fsync, rename) under a lock.
+ * AES-256-GCM; the key is random and in the Secret Service if there is one when the store is made, otherwise made by scrypt
+ * from a passphrase, which comes from a terminal, or from the file that BAWN_PASSPHRASE_FILE names (a store that is made while
+ * this is set has a passphrase). An unlocked key waits in the kernel's user keyring ("bawn:" and the store's id); one whose
+ * passphrase came from the file does so only after --unlock.
+ */
+#pragma once
+
+#include "base/secret.h"
+#include "policy/credential.h"
+
+struct err;
+
+enum {
+    VAULT_UNLOCKED_S = 8 * 3600,
+    VAULT_COMMAND_TIMEOUT_MS = 30 * 1000, /* then the command and its children are ended */
+    VAULT_DBUS_TIMEOUT_MS = 10 * 1000,
+    VAULT_HTTP_TIMEOUT_MS = 30 * 1000,
+    VAULT_LOCK_TIMEOUT_MS = 2 * VAULT_HTTP_TIMEOUT_MS, /* another vault holds it while it refreshes a token */
+    VAULT_STORED_MAX = 64 * 1024,                      /* what a store holds for one name: a value, or OAuth tokens as JSON */
+    VAULT_PASSPHRASE_MAX = 1024
+};
+
+/* What every verb works with. */
+struct vault {
+    char *const *environ_;
+    char *dir; /* $XDG_CONFIG_HOME/bawn */
+    struct credentials defs;
+    struct secret *key; /* of the file store, once it is known: scrypt is slow on purpose. The verb's own */
+    bool may_ask;       /* at the terminal */
+};
+
+int vault_open(char *const *environ_, struct vault *ret, struct err *err);
+void vault_done(struct vault *v);
+/* Exit status 64 if it is not defined. */
+int vault_find(const struct vault *v, const char *name, const struct credential **ret, struct err *err);
+/* The environment of the user; NULL if it is unset or empty. */
+const char *vault_getenv(const struct vault *v, const char *name);
+
+/* The whole program. Returns its exit status. */
+int vault_run_verb(int argc, char **argv, char *const *environ_);

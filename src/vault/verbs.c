@@ -1,0 +1,231 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/sock.h"
+#include "proto/brokermsg.h"
+#include "vault/input.h"
+#include "vault/oauth.h"
+#include "vault/store.h"
+#include "vault/store_file.h"
+
+enum { FD_BROKER = 3, EXIT_NOT_HAD = 1, CHECK_MAX = 8 * 1024 };
+
+struct task {
+    struct vault *v;
+    const char *name;
+    const struct credential *c; /* NULL: the verb has no name */
+    bool fresh;
+};
+
+static int value_of(const struct task *t, struct secret *ret, uint64_t *ret_expires, struct err *err) {
+    CLEANUP(secret_done) struct secret value = {0};
+    uint64_t expires = 0;
+    int r;
+
+    if (t->c->token_url)
+        r = oauth_get(t->v, t->c, t->fresh, &value, &expires, err);
+    else
+        r = store_get(t->v, t->c, &value, err);
+    if (r < 0)
+        return r;
+    r = credential_value_check(t->c, value.p, value.len, err);
+    if (r < 0)
+        return err_ctx(err, r, "secret '%s'", t->name);
+    if (t->c->store == STORE_COMMAND && t->c->lifetime_s)
+        expires = (uint64_t)time(NULL) + t->c->lifetime_s;
+    *ret = value;
+    *ret_expires = expires;
+    value = (struct secret){0};
+    return 0;
+}
+
+static int send_value(int status, const struct secret *value, uint64_t expires, struct err *err) {
+    CLEANUP(secret_done) struct secret m = {0};
+    struct vault_value head = {.status = status, .len = (uint32_t)value->len, .expires = expires};
+    int r;
+
+    if (secret_alloc(&m, sizeof head + value->len) < 0)
+        return err_oom(err);
+    memcpy(m.p, &head, sizeof head);
+    if (value->len)
+        memcpy(m.p + sizeof head, value->p, value->len);
+    r = sock_send(FD_BROKER, m.p, sizeof head + value->len, NULL, 0);
+    return r < 0 ? err_sys(err, r, "send the value to the broker") : 0;
+}
+
+/* The few numbers that the broker knows. */
+static int told(int r) {
+    static const int known[] = {-EKEYEXPIRED, -ETIMEDOUT, -E2BIG};
+
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (r == known[i])
+            return r;
+    return -ENOKEY;
+}
+
+static int do_get(const struct task *t, struct err *err) {
+    CLEANUP(secret_done) struct secret value = {0};
+    uint64_t expires = 0;
+    int r = value_of(t, &value, &expires, err);
+
+    return r < 0 ? r : send_value(0, &value, expires, err);
+}
+
+static int keep_parts(const struct task *t, const struct secret *m, struct err *err) {
+    CLEANUP(secret_done) struct secret access = {0}, refresh = {0};
+    struct vault_value head = {0};
+    struct broker_part part[2];
+
+    if (m->len >= sizeof head)
+        memcpy(&head, m->p, sizeof head);
+    if (m->len < sizeof head || head.status != 0 || head.len != m->len - sizeof head ||
+        broker_parts_read((const uint8_t *)m->p + sizeof head, head.len, part, ARRAY_LEN(part)) < 0)
+        return err_set(err, -EBADMSG, "the broker's message is not understood");
+    if (secret_alloc(&access, part[0].len) < 0 || secret_alloc(&refresh, part[1].len) < 0)
+        return err_oom(err);
+    secret_set(&access, part[0].p, part[0].len);
+    secret_set(&refresh, part[1].p, part[1].len);
+    return oauth_keep(t->v, t->c, &access, &refresh, head.expires, err);
+}
+
+static int do_keep(const struct task *t, struct err *err) {
+    CLEANUP(secret_done) struct secret m = {0};
+    size_t max = sizeof(struct vault_value) + BROKER_DATA_MAX;
+    long n;
+
+    if (!t->c->token_url)
+        return err_usage(err, "secret '%s' is not one of OAuth", t->name);
+    if (secret_alloc(&m, max) < 0)
+        return err_oom(err);
+    n = sock_recv(FD_BROKER, m.p, max, NULL, NULL);
+    if (n <= 0)
+        return err_set(err, n < 0 ? (int)n : -EPIPE, "no tokens came from the broker");
+    m.len = (size_t)n;
+    return keep_parts(t, &m, err);
+}
+
+static int do_put(const struct task *t, struct err *err) {
+    CLEANUP(freep) char *question = str_dupf("Value of %s: ", t->name);
+    CLEANUP(secret_done) struct secret value = {0};
+    size_t max = t->c->token_url ? VAULT_STORED_MAX : CREDENTIAL_VALUE_MAX;
+    int r = question ? store_writable(t->c, err) : err_oom(err);
+
+    if (r < 0)
+        return r;
+    r = isatty(STDIN_FILENO) ? input_ask(question, max, &value, err) : input_read(STDIN_FILENO, max, &value, err);
+    if (r == -ENXIO)
+        return err_set(err, r, "there is no terminal to ask at: give the value through a pipe");
+    if (r == 0 && t->c->token_url)
+        return oauth_put(t->v, t->c, &value, err);
+    r = r < 0 ? r : credential_value_check(t->c, value.p, value.len, err);
+    if (r < 0) {
+        err->status = EXIT_USAGE_ERR;
+        return err_ctx(err, r, "secret '%s'", t->name);
+    }
+    return store_put(t->v, t->c, &value, err);
+}
+
+static int do_rm(const struct task *t, struct err *err) {
+    return store_rm(t->v, t->c, err);
+}
+
+static int do_check(const struct task *t, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(CHECK_MAX);
+    CLEANUP(secret_done) struct secret value = {0};
+    uint64_t expires;
+    int r = t->c->token_url ? oauth_check(t->v, t->c, err) : value_of(t, &value, &expires, err);
+    int w;
+
+    buf_adds(&b, r < 0 ? "{\"ok\":false,\"error\":" : "{\"ok\":true");
+    if (r < 0)
+        buf_add_json(&b, err->msg);
+    buf_adds(&b, "}\n");
+    w = buf_ok(&b) ? fd_write_all(STDOUT_FILENO, buf_str(&b), b.len) : -ENOMEM;
+    return r < 0 ? r : w < 0 ? err_sys(err, w, "write the answer") : 0;
+}
+
+static int do_unlock(const struct task *t, struct err *err) {
+    return file_unlock(t->v, err);
+}
+
+static int do_lock(const struct task *t, struct err *err) {
+    return file_lock(t->v, err);
+}
+
+static int do_login(const struct task *t, struct err *err) {
+    int r = store_writable(t->c, err);
+
+    return r < 0 ? r : oauth_login(t->v, t->c, err);
+}
+
+struct verb {
+    const char *name;
+    int (*run)(const struct task *t, struct err *err);
+    bool named, socket, may_ask;
+};
+
+static const struct verb verbs[] = {
+    {"--get", do_get, true, true, false},      {"--keep", do_keep, true, true, false},
+    {"--put", do_put, true, false, true},      {"--rm", do_rm, true, false, true},
+    {"--check", do_check, true, false, false}, {"--unlock", do_unlock, false, false, true},
+    {"--lock", do_lock, false, false, false},  {"--login", do_login, true, false, true},
+};
+
+static const struct verb *find_verb(int argc, char **argv, struct task *t) {
+    for (size_t i = 0; argc > 1 && i < ARRAY_LEN(verbs); i++) {
+        const struct verb *b = &verbs[i];
+        int want = b->named ? 3 : 2;
+
+        if (!str_eq(b->name, argv[1]))
+            continue;
+        t->name = b->named && argc > 2 ? argv[2] : NULL;
+        t->fresh = b->run == do_get && argc == want + 1 && str_eq(argv[want], "--fresh");
+        return argc == want + t->fresh ? b : NULL;
+    }
+    return NULL;
+}
+
+/* A command must not inherit the way to the broker, nor what our own caller left open. */
+static int take_socket(const struct verb *b, struct err *err) {
+    if (!b->socket)
+        return 0;
+    if (fcntl(FD_BROKER, F_SETFD, FD_CLOEXEC) < 0)
+        return err_usage(err, "bawn-vault %s is started by bawn", b->name);
+    return fd_close_from(FD_BROKER + 1) < 0 ? err_sys(err, -errno, "close inherited descriptors") : 0;
+}
+
+static int run_verb(const struct verb *b, struct task *t, char *const *environ_, struct err *err) {
+    CLEANUP(secret_done) struct secret key = {0};
+    CLEANUP(vault_done) struct vault v = {0};
+    int r = vault_open(environ_, &v, err);
+
+    v.key = &key;
+    v.may_ask = b->may_ask;
+    t->v = &v;
+    r = r < 0 || !b->named ? r : vault_find(&v, t->name, &t->c, err);
+    return r < 0 ? r : b->run(t, err);
+}
+
+int vault_run_verb(int argc, char **argv, char *const *environ_) {
+    static const struct secret none = {0};
+    struct err err = {0};
+    struct task t = {0};
+    const struct verb *b = find_verb(argc, argv, &t);
+    int r = b ? take_socket(b, &err) : err_usage(&err, "bawn-vault is started by bawn: use 'bawn secret'");
+
+    if (r == 0) {
+        r = run_verb(b, &t, environ_, &err);
+        if (r < 0 && b->run == do_get)
+            (void)send_value(told(r), &none, 0, NULL); /* a broker that is gone needs no answer */
+    }
+    if (r < 0)
+        log_err(&err);
+    return r >= 0 ? 0 : err.status == EXIT_USAGE_ERR ? EXIT_USAGE_ERR : EXIT_NOT_HAD;
+}

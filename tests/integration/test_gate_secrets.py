@@ -1,0 +1,771 @@
+"""Credentials at bawn-gate, with a supervisor (gate_driver) and a broker (gate_broker) that are played: values go in at one place only, and
+do not come back; placeholders leave at no other."""
+
+import base64
+import errno
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import socket
+import ssl
+import sys
+import threading
+
+import h2.config
+import h2.connection
+import h2.events
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from gate_broker import SIGV4, VALUE, Authority, Broker, basic  # noqa: E402
+from gate_driver import DENY, ONCE, Gate, Server, grant, outer_network, read_all  # noqa: E402
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+
+REAL = b"real-value/of+the=key-0123456789"
+HOLDER = "sk-test-" + "Qw3rTyUiOpAsDfGhJkLzXcV8"
+OTHER = "gh_" + "ZaYbXcWdVeUfTgShRiQjPk42"
+A = {"id": "a", "action": "allow", "host": ["a.test", "b.test"], "allow_private": True}
+HOSTS = "127.0.0.1 a.test b.test c.test id.test\n"
+
+
+@pytest.fixture(autouse=True)
+def network():
+    with outer_network():
+        yield
+
+
+@pytest.fixture(scope="module")
+def authorities(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ca")
+    return Authority(folder, "servers"), Authority(folder, "sandbox")
+
+
+@pytest.fixture
+def broker(authorities):
+    return Broker(authorities[1], {0: REAL})
+
+
+class Web:
+    """An https (or http) server: keeps every request, answers with what answer(request) gives: bytes, or a list of pieces."""
+
+    def __init__(self, context, answer=None, port=443):
+        self.requests, self.answer, self.context = [], answer or (lambda r: reply(b"hi")), context
+        self.server = Server(self.one, port=port)
+
+    def one(self, s):
+        if self.context:
+            s = self.context.wrap_socket(s, server_side=True)
+        f = s.makefile("rb")
+        while request := read_request(f):
+            self.requests.append(request)
+            answer = self.answer(request)
+            for piece in [answer] if isinstance(answer, bytes) else answer:
+                s.sendall(piece)
+        s.close()
+
+    def __enter__(self):
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        self.server.__exit__(*exc)
+
+
+def read_body(f, fields):
+    """None: it ends too early."""
+    body = b""
+    if fields.get("transfer-encoding") != b"chunked":
+        size = int(fields.get("content-length", 0))
+        body = f.read(size)
+        return body if len(body) == size else None
+    while True:
+        line = f.readline()
+        if not line:
+            return None
+        body += f.read(int(line, 16))
+        if line.strip() == b"0":
+            while f.readline() not in (b"\r\n", b""):
+                pass
+            return body
+        f.readline()
+
+
+def read_head(f):
+    line, headers = f.readline(), []
+    while (h := f.readline().rstrip(b"\r\n")):
+        name, value = h.split(b":", 1)
+        headers.append((name.decode().lower(), value.strip()))
+    return line.rstrip(b"\r\n"), headers
+
+
+def read_request(f):
+    line, headers = read_head(f)
+    body = read_body(f, dict(headers)) if line else None
+    return body is not None and {"line": line, "headers": headers, "fields": dict(headers), "body": body}
+
+
+def reply(body, *headers, status=b"200 OK"):
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n" % (status, len(body)) + b"".join(h + b"\r\n" for h in headers) + b"\r\n" + body
+
+
+def chunked(*pieces, headers=()):
+    """Each piece in a chunk of its own, each chunk in a write of its own."""
+    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + b"".join(h + b"\r\n" for h in headers) + b"\r\n"
+    for p in pieces:
+        yield b"%x\r\n%s\r\n" % (len(p), p)
+    yield b"0\r\n\r\n"
+
+
+@pytest.fixture
+def web(authorities):
+    with Web(authorities[0].server_context("a.test", "b.test", "c.test", "id.test")) as w:
+        yield w
+
+
+def gate(authorities, broker, *rules, grants=None, **kw):
+    if grants is None:
+        grants = [grant("key", ["a.test"], HOLDER)]
+    return Gate(rules=rules or [A], hosts=HOSTS, grants=grants, broker=broker.connect, trust=authorities[0].bundle, **kw)
+
+
+@pytest.fixture
+def inside(authorities, broker):
+    with gate(authorities, broker) as g:
+        g.ca = authorities[1]
+        yield g
+
+
+def tls(g, ca, host="a.test", port=443, alpn=None):
+    context = ssl.create_default_context(cafile=ca.bundle)
+    if alpn:
+        context.set_alpn_protocols(alpn)
+    return context.wrap_socket(g.connect(host, port), server_hostname=host)
+
+
+def request(method=b"GET", target=b"/", *headers, body=None, host=b"a.test"):
+    out = method + b" " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\n" + b"".join(h + b"\r\n" for h in headers)
+    return out + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+
+def read_answer(s):
+    f = s.makefile("rb")
+    line, headers = read_head(f)
+    return int(line.split()[1]), dict(headers), read_body(f, dict(headers))
+
+
+def ask(s, *args, **kw):
+    s.sendall(request(*args, **kw))
+    return read_answer(s)
+
+
+def code(answer):
+    return json.loads(answer[2])["error"]["code"]
+
+
+# --- going in ----------------------------------------------------------------------------------------------------------------
+
+
+def test_put_in_once_and_replaced(inside, web, broker):
+    with tls(inside, inside.ca) as s:
+        for headers in ((), (b"X-Api-Key: " + HOLDER.encode(),), (b"x-api-key: a", b"X-API-KEY: b")):
+            assert ask(s, b"GET", b"/v1/x?q=1", *headers)[0] == 200
+    for r in web.requests:
+        assert [v for k, v in r["headers"] if k == "x-api-key"] == [REAL]
+        assert r["fields"]["accept-encoding"] == b"identity"
+    assert broker.asked == [(VALUE, 0, "a.test", 443, "GET", b"/v1/x")] * 3
+    for e in inside.events(3, kind="request"):
+        assert (e["secret"], e["action"], e["status"]) == ("key", "allow", 200)
+
+
+def test_not_for_others(inside, web, broker):
+    with tls(inside, inside.ca, "b.test") as s:
+        assert ask(s, host=b"b.test")[0] == 200
+    assert "x-api-key" not in web.requests[0]["fields"] and not broker.asked
+    assert inside.events(kind="request")[0]["secret"] == ""
+
+
+def test_bearer_basic_and_query(authorities, web, broker):
+    broker.values = {i: REAL for i in range(3)}
+    broker.formats = {0: lambda v: b"Bearer " + v, 1: basic("me")}
+    grants = [grant("bearer", ["a.test"], HOLDER, header="Authorization", format="Bearer {}"),
+              grant("forge", ["b.test"], OTHER, place="basic", user="me"),
+              grant("maps", ["c.test"], "Mapz0" + "1234567890abcdefGHIJKLMN", place="query", query="key")]
+    with gate(authorities, broker, A | {"host": "*.test"}, grants=grants) as g:
+        with tls(g, authorities[1]) as s:
+            assert ask(s, b"GET", b"/", b"Authorization: Bearer " + HOLDER.encode())[0] == 200
+        with tls(g, authorities[1], "b.test") as s:
+            user = base64.b64encode(b"anybody:" + OTHER.encode())
+            assert ask(s, b"GET", b"/", b"Authorization: Basic " + user, host=b"b.test")[0] == 200
+        with tls(g, authorities[1], "c.test") as s:
+            assert ask(s, b"GET", b"/p?a=1&key=Mapz01234567890abcdefGHIJKLMN&b=2", host=b"c.test")[0] == 200
+            assert ask(s, b"GET", b"/p", host=b"c.test")[0] == 200
+    assert web.requests[0]["fields"]["authorization"] == b"Bearer " + REAL
+    assert web.requests[1]["fields"]["authorization"] == b"Basic " + base64.b64encode(b"me:" + REAL)
+    encoded = b"key=real-value%2Fof%2Bthe%3Dkey-0123456789"
+    assert web.requests[2]["line"] == b"GET /p?a=1&b=2&" + encoded + b" HTTP/1.1"
+    assert web.requests[3]["line"] == b"GET /p?" + encoded + b" HTTP/1.1"
+
+
+def test_post_with_a_body(inside, web):
+    with tls(inside, inside.ca) as s:
+        assert ask(s, b"POST", b"/", body=b"x" * 300000)[0] == 200
+        s.sendall(request(b"POST", b"/", b"Transfer-Encoding: chunked") + b"5\r\nhello\r\n0\r\n\r\n")
+        assert read_answer(s)[0] == 200
+    assert [r["body"] for r in web.requests] == [b"x" * 300000, b"hello"]
+    assert all(r["fields"]["x-api-key"] == REAL for r in web.requests)
+
+
+def test_only_where_a_rule_lets_it(authorities, web, broker):
+    rule = A | {"methods": ["GET"], "paths": ["/ok"]}
+    with gate(authorities, broker, rule) as g, tls(g, authorities[1]) as s:
+        assert ask(s, b"GET", b"/ok")[0] == 200
+        assert ask(s, b"GET", b"/no")[0] == 403
+        assert ask(s, b"POST", b"/ok", body=b"")[0] == 403
+    assert len(broker.asked) == 1 and len(web.requests) == 1
+
+
+def test_a_human_and_a_body(authorities, web, broker):
+    """Both are waited for: the body is signed, and the rule asks."""
+    grants = [grant("sqs", ["a.test"], "AKIA" + "QRSTUVWXYZ234567", place="sigv4", placeholder2="t" * 16 + "ZbYbXcWdVeUfTgShRiQjPk42",
+                    region="r", service="sqs")]
+    broker.sign = lambda text: (b"AWS4-HMAC-SHA256 anew", b"", b"AKIAREAL", b"the-secret-key")
+    auth = b"Authorization: AWS4-HMAC-SHA256 Credential=AKIAQRSTUVWXYZ234567/x, SignedHeaders=host;x-amz-date, Signature=0"
+    with gate(authorities, broker, A | {"action": "ask", "methods": ["POST"]}, grants=grants, ask=lambda m: None) as g, tls(g, authorities[1]) as s:
+        s.sendall(request(b"POST", b"/", auth, b"x-amz-date: 20260101T000000Z", b"Content-Length: 4") + b"bo")
+        (question,) = g.asked()
+        g.answer(question["id"], ONCE)
+        s.sendall(b"dy")
+        assert read_answer(s)[0] == 200
+    assert web.requests[0]["body"] == b"body" and web.requests[0]["fields"]["authorization"] == b"AWS4-HMAC-SHA256 anew"
+    assert broker.asked[0][5].endswith(hashlib.sha256(b"body").hexdigest().encode())
+
+
+@pytest.mark.parametrize("answer,status", [(ONCE, 200), (DENY, 403)])
+def test_a_human_is_asked_first(authorities, web, broker, answer, status):
+    rule = A | {"action": "ask", "methods": ["POST"]}
+    asked = []
+
+    def human(m):
+        asked.append(list(broker.asked))
+        return answer
+
+    with gate(authorities, broker, rule, ask=human) as g, tls(g, authorities[1]) as s:
+        assert ask(s, b"POST", b"/", body=b"x")[0] == status
+    assert asked == [[]]
+    assert len(broker.asked) == len(web.requests) == (status == 200)
+
+
+# --- placeholders elsewhere ----------------------------------------------------------------------------------------------------
+
+
+def pieces(text):
+    return b"".join(b"1\r\n%c\r\n" % c for c in text) + b"0\r\n\r\n"
+
+
+H = HOLDER.encode()
+ELSEWHERE = {
+    "other header": request(b"GET", b"/", b"Authorization: Bearer " + H),
+    "cookie": request(b"GET", b"/", b"Cookie: a=" + H),
+    "path": request(b"GET", b"/x/" + H),
+    "query": request(b"GET", b"/?x=" + H),
+    "query, encoded": request(b"GET", b"/?x=%" + H[-24:-23].hex().encode() + H[-23:]),
+    "base64": request(b"GET", b"/", b"X-A: " + base64.b64encode(b"ab" + H)),
+    "hex": request(b"GET", b"/", b"X-A: " + H.hex().encode()),
+    "reversed": request(b"GET", b"/", b"X-A: " + H[::-1]),
+    "two headers": request(b"GET", b"/", b"X-A: " + H[:20], b"X-B: " + H[20:]),
+    "body": request(b"POST", b"/", body=b"k=" + H),
+    "body, base64": request(b"POST", b"/", body=base64.b64encode(b"k=" + H)),
+    "body, chunked": request(b"POST", b"/", b"Transfer-Encoding: chunked") + pieces(b"k=" + H),
+    "body, gzip": request(b"POST", b"/", b"Content-Encoding: gzip", body=gzip.compress(b"k=" + H)),
+    "body, gzip, chunked": request(b"POST", b"/", b"Content-Encoding: gzip", b"Transfer-Encoding: chunked") + pieces(gzip.compress(b"k=" + H)),
+    "trailer": request(b"POST", b"/", b"Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX-A: " + H + b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize("host", ["a.test", "b.test"])
+def test_placeholder_elsewhere(inside, web, where, host):
+    with tls(inside, inside.ca, host) as s:
+        s.sendall(ELSEWHERE[where].replace(b"Host: a.test", b"Host: " + host.encode()))
+        answer = read_answer(s)
+    assert answer[0] == 403 and code(answer) == "BAWN_NET_SECRET_MISPLACED"
+    assert not web.requests
+    (e,) = inside.events(kind="request")
+    assert (e["code"], e["action"], e["secret"], e["host"]) == ("SECRET_MISPLACED", "deny", "key", host)
+
+
+def test_placeholder_at_another_host(inside, web, broker):
+    with tls(inside, inside.ca, "b.test") as s:
+        assert code(ask(s, b"GET", b"/", b"X-Api-Key: " + H, host=b"b.test")) == "BAWN_NET_SECRET_MISPLACED"
+        assert ask(s, host=b"b.test")[0] == 200  # the connection goes on
+    assert not broker.asked and len(web.requests) == 1
+
+
+def test_never_over_plain_http(inside, broker):
+    with Web(None, port=80) as plain:
+        for header, status in ((b"X-Api-Key: " + H, 403), (b"X-Other: 1", 200)):
+            with inside.connect("a.test", 80) as s:
+                assert ask(s, b"GET", b"/", header)[0] == status
+        assert len(plain.requests) == 1 and "x-api-key" not in plain.requests[0]["fields"]
+    assert not broker.asked
+
+
+def test_a_redirect_does_not_take_it_along(inside, web):
+    web.answer = lambda r: reply(b"", b"Location: https://b.test/", status=b"302 Found")
+    with tls(inside, inside.ca) as s:
+        status, fields, _ = ask(s, b"GET", b"/", b"X-Api-Key: " + H)
+        assert (status, fields["location"]) == (302, b"https://b.test/")
+    with tls(inside, inside.ca, "b.test") as s:  # as a client does that keeps its headers
+        assert ask(s, b"GET", b"/", b"X-Api-Key: " + H, host=b"b.test")[0] == 403
+    assert len(web.requests) == 1
+
+
+# --- coming back ---------------------------------------------------------------------------------------------------------------
+
+FORMS = [REAL, base64.b64encode(REAL).rstrip(b"="), REAL.hex().encode(), REAL.hex().upper().encode(), REAL[::-1],
+         b"real-value%2Fof%2Bthe%3Dkey-0123456789"]
+
+
+def leaks(data):
+    return [f for f in FORMS if f in data]
+
+
+def test_echo_is_covered(inside, web):
+    web.answer = lambda r: reply(b"you sent [" + r["fields"]["x-api-key"] + b"] " + b" ".join(FORMS), b"Set-Cookie: k=" + REAL,
+                                 b"Location: /?k=" + FORMS[5], b"X-" + b"Key: " + FORMS[1])
+    with tls(inside, inside.ca) as s:
+        status, fields, body = ask(s)
+    assert status == 200 and not leaks(body) and not leaks(b" ".join(fields.values()))
+    assert body.startswith(b"you sent [" + b"*" * len(REAL) + b"] ")
+    assert len(body) == len(b"you sent [] " + REAL + b" ".join(FORMS))
+    assert fields["set-cookie"] == b"k=" + b"*" * len(REAL)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 31])
+def test_echo_across_chunks_is_covered(inside, web, size):
+    text = b"before " + REAL + b" between " + FORMS[1] + b" after"
+    web.answer = lambda r: chunked(*[text[i:i + size] for i in range(0, len(text), size)])
+    with tls(inside, inside.ca) as s:
+        _, _, body = ask(s)
+    assert body.startswith(b"before " + b"*" * len(REAL) + b" between **")
+    assert body.endswith(b" after") and len(body) == len(text) and not leaks(body)
+
+
+def test_events_pass_one_by_one(inside, web):
+    go = threading.Semaphore(0)
+
+    def events(r):
+        for piece in chunked(b"data: one\n\n", b"data: two\n\n", b"data: " + REAL + b"\n\n", headers=[b"Content-Type: text/event-stream"]):
+            yield piece
+            go.acquire()
+
+    web.answer = events
+    with tls(inside, inside.ca) as s:
+        s.sendall(request())
+        f = s.makefile("rb")
+        go.release()
+        while f.readline() != b"\r\n":
+            pass
+        for want in (b"data: one\n\n", b"data: two\n\n", b"data: " + b"*" * len(REAL) + b"\n\n"):
+            got = b""
+            while len(got) < len(want):
+                n = int(f.readline(), 16)
+                got += f.read(n)
+                f.readline()
+            assert got == want
+            go.release()
+        go.release()
+        assert f.readline() == b"0\r\n"
+
+
+def test_packed_answers_are_refused(inside, web):
+    web.answer = lambda r: reply(gzip.compress(REAL), b"Content-Encoding: gzip")
+    with tls(inside, inside.ca) as s:
+        answer = ask(s, b"GET", b"/", b"Accept-Encoding: gzip, br")
+        assert answer[0] == 502 and code(answer) == "BAWN_NET_CANNOT_LOOK"
+    assert web.requests[0]["fields"]["accept-encoding"] == b"identity"
+    with tls(inside, inside.ca, "b.test") as s:  # where nothing was put in, it is nobody's business
+        assert gzip.decompress(ask(s, host=b"b.test")[2]) == REAL
+
+
+# --- a broker in trouble -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status,words", [(errno.EACCES, "allows without asking"), (errno.ENOKEY, "no value"), (errno.EKEYEXPIRED, "log in again"),
+                                          (errno.ETIMEDOUT, "in time")])
+def test_no_value_no_request(inside, web, broker, status, words):
+    broker.values[0] = -status
+    with tls(inside, inside.ca) as s:
+        answer = ask(s, b"GET", b"/", b"X-Api-Key: " + H)
+        assert answer[0] == 502 and code(answer) == "BAWN_NET_SECRET_UNAVAILABLE"
+        assert words in json.loads(answer[2])["error"]["reason"]
+        broker.values[0] = REAL
+        assert ask(s)[0] == 200
+    assert len(web.requests) == 1
+    assert inside.events(kind="request", code="SECRET_UNAVAILABLE")[0]["secret"] == "key"
+
+
+def test_broker_dies_while_it_is_asked(inside, web, broker):
+    broker.values[0] = None
+    with tls(inside, inside.ca) as s:
+        s.sendall(request())
+        broker.wait_asked()
+        broker.die()
+        answer = read_answer(s)
+        assert answer[0] == 502 and code(answer) == "BAWN_NET_SECRET_UNAVAILABLE"
+        broker.values[0] = REAL
+        assert ask(s)[0] == 200  # another one was asked for
+    assert len(web.requests) == 1
+
+
+def test_client_that_does_not_wait(inside, web, broker):
+    broker.values[0] = None
+    for _ in range(20):
+        s = tls(inside, inside.ca)
+        s.sendall(request())
+        s.close()
+    broker.wait_asked(20)
+    inside.events(20, kind="end")
+    assert inside.alive() and not web.requests
+
+
+@pytest.mark.parametrize("value", [b"a\r\nX-Evil: 1", b"a\0b", b"x" * 70000])
+def test_value_that_no_header_may_have(inside, web, broker, value):
+    broker.values[0] = value
+    with tls(inside, inside.ca) as s:
+        assert ask(s)[0] == 502
+    assert not web.requests
+
+
+# --- looking inside ------------------------------------------------------------------------------------------------------------
+
+
+def test_nobody_may_look_at_the_credentials_host(authorities, web, broker):
+    closed = A | {"inspect": False}
+    with gate(authorities, broker, closed) as g:
+        with pytest.raises((ssl.SSLError, OSError)):
+            tls(g, authorities[1])
+        (e,) = g.events(kind="connection", action="deny")
+        assert (e["code"], e["host"]) == ("CANNOT_LOOK", "a.test")
+        with tls(g, authorities[0], "b.test") as s:  # the server's own certificate: nobody looked
+            assert ask(s, b"GET", b"/", host=b"b.test")[0] == 200
+
+
+def test_credential_on_another_port(authorities, broker):
+    context = authorities[0].server_context("a.test")
+    with Web(context, port=8443) as w, gate(authorities, broker, grants=[grant("key", ["a.test:8443"], HOLDER)]) as g:
+        with tls(g, authorities[1], port=8443) as s:
+            assert ask(s, b"GET", b"/", host=b"a.test:8443")[0] == 200
+        assert w.requests[0]["fields"]["x-api-key"] == REAL
+
+
+def test_the_first_credential_closes_what_was_not_looked_into(authorities, web, broker):
+    with gate(authorities, broker, grants=[]) as g:
+        with tls(g, authorities[0]) as s, tls(g, authorities[0], "b.test") as t:
+            assert ask(s)[0] == 200 and ask(t, host=b"b.test")[0] == 200
+            g.reload([A], grants=[grant("key", ["a.test"], HOLDER)])
+            for c in (s, t):
+                with pytest.raises((ConnectionResetError, ssl.SSLError, BrokenPipeError, ValueError, IndexError)):
+                    ask(c)
+        with tls(g, authorities[1]) as s:
+            assert ask(s)[0] == 200
+    assert web.requests[-1]["fields"]["x-api-key"] == REAL
+
+
+def test_server_that_is_not_trusted_gets_nothing(authorities, broker, tmp_path):
+    context = Authority(tmp_path, "stranger").server_context("a.test")
+    with Web(context) as w, gate(authorities, broker) as g, tls(g, authorities[1]) as s:
+        answer = ask(s, b"GET", b"/", b"X-Api-Key: " + H)
+        assert answer[0] == 502 and code(answer) == "BAWN_NET_NOT_TRUSTED"
+        assert not w.requests and not broker.asked
+
+
+# --- HTTP/2 ----------------------------------------------------------------------------------------------------------------------
+
+
+def h2_serve(s, seen, answer):
+    conn = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+    conn.initiate_connection()
+    s.sendall(conn.data_to_send())
+    heads, bodies = {}, {}
+    while data := s.recv(65536):
+        for e in conn.receive_data(data):
+            if isinstance(e, h2.events.RequestReceived):
+                heads[e.stream_id] = e.headers
+            elif isinstance(e, h2.events.DataReceived):
+                bodies[e.stream_id] = bodies.get(e.stream_id, b"") + e.data
+                conn.acknowledge_received_data(e.flow_controlled_length, e.stream_id)
+            elif isinstance(e, h2.events.StreamEnded):
+                seen.append((heads[e.stream_id], bodies.get(e.stream_id, b"")))
+                conn.send_headers(e.stream_id, [(":status", "200"), ("x-echo", dict(heads[e.stream_id]).get("x-api-key", ""))])
+                for piece in answer[:-1]:
+                    conn.send_data(e.stream_id, piece)
+                conn.send_data(e.stream_id, answer[-1], end_stream=True)
+        s.sendall(conn.data_to_send())
+
+
+class H2Client:
+    def __init__(self, s):
+        self.s = s
+        self.conn = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        self.conn.initiate_connection()
+
+    def ask(self, headers, body=()):
+        id = self.conn.get_next_available_stream_id()
+        self.conn.send_headers(id, [(":method", "POST" if body else "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/"),
+                                    *headers], end_stream=not body)
+        for i, piece in enumerate(body):
+            self.conn.send_data(id, piece, end_stream=i == len(body) - 1)
+        head, out = None, b""
+        while True:
+            self.s.sendall(self.conn.data_to_send())
+            for e in self.conn.receive_data(self.s.recv(65536)):
+                if isinstance(e, h2.events.ResponseReceived):
+                    head = dict(e.headers)
+                elif isinstance(e, h2.events.DataReceived):
+                    out += e.data
+                    self.conn.acknowledge_received_data(e.flow_controlled_length, e.stream_id)
+                elif isinstance(e, (h2.events.StreamEnded, h2.events.StreamReset)):
+                    return int(head[":status"]), head, out
+
+
+def test_http2(authorities, broker):
+    seen, text = [], b"say " + REAL + b" again " + FORMS[1] + b"!"
+    context = authorities[0].server_context("a.test", alpn=["h2"])
+    handle = lambda s: h2_serve(context.wrap_socket(s, server_side=True), seen, [text[i:i + 9] for i in range(0, len(text), 9)])  # noqa: E731
+    with Server(handle, port=443), gate(authorities, broker) as g, tls(g, authorities[1], alpn=["h2"]) as s:
+        assert s.selected_alpn_protocol() == "h2"
+        c = H2Client(s)
+        for _ in range(3):
+            status, head, body = c.ask([("x-api-key", HOLDER), ("accept-encoding", "gzip")])
+            assert status == 200 and head["x-echo"] == "*" * len(REAL)
+            assert body.startswith(b"say " + b"*" * len(REAL) + b" again *") and len(body) == len(text) and not leaks(body)
+        assert c.ask([], [b"a", b"b"])[0] == 200
+        for headers, body in (([("cookie", HOLDER)], ()), ([], [bytes([b]) for b in b"k=" + H]),
+                              ([("content-encoding", "gzip")], [gzip.compress(H)])):
+            status, head, out = c.ask(headers, body)
+            assert status == 403 and head["bawn-code"] == "BAWN_NET_SECRET_MISPLACED"
+    assert len(seen) == 4 and seen[3][1] == b"ab"
+    for headers, _ in seen:
+        assert [v for k, v in headers if k == "x-api-key"] == [REAL.decode()]
+        assert dict(headers)["accept-encoding"] == "identity"
+
+
+def test_http2_requests_that_wait(authorities, broker):
+    """Several at once: one that the client gives up, one whose value never comes, others that go on."""
+    seen, context = [], authorities[0].server_context("a.test", alpn=["h2"])
+    broker.values[0] = None
+    with Server(lambda s: h2_serve(context.wrap_socket(s, server_side=True), seen, [b"x"]), port=443):
+        with gate(authorities, broker) as g, tls(g, authorities[1], alpn=["h2"]) as s:
+            c = H2Client(s)
+            head = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/")]
+            for id in (1, 3, 5):
+                c.conn.send_headers(id, head, end_stream=True)
+            s.sendall(c.conn.data_to_send())
+            broker.wait_asked(3)
+            c.conn.reset_stream(1)
+            s.sendall(c.conn.data_to_send())
+            broker.values[0] = REAL
+            assert c.ask([])[0] == 200
+            broker.die()
+            done = {}
+            while len(done) < 2:
+                for e in c.conn.receive_data(s.recv(65536)):
+                    if isinstance(e, h2.events.ResponseReceived):
+                        done[e.stream_id] = dict(e.headers)
+                s.sendall(c.conn.data_to_send())
+            assert {k: v[":status"] for k, v in done.items()} == {3: "502", 5: "502"}
+            assert c.ask([])[0] == 200
+    assert len(seen) == 2
+
+
+# --- other ways in -----------------------------------------------------------------------------------------------------------
+
+
+def test_through_the_entry(inside, web):
+    with inside.connect("127.0.0.1", 15001) as plain:
+        plain.sendall(b"CONNECT a.test:443 HTTP/1.1\r\n\r\n")
+        assert plain.recv(100).startswith(b"HTTP/1.1 200 ")
+        with ssl.create_default_context(cafile=inside.ca.bundle).wrap_socket(plain, server_hostname="a.test") as s:
+            assert ask(s)[0] == 200
+    assert web.requests[0]["fields"]["x-api-key"] == REAL
+
+
+def test_websocket_is_covered_too(inside, web):
+    web.answer = lambda r: [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"\x81\x28you are ",
+                            REAL[:9], REAL[9:], b"."]
+    with tls(inside, inside.ca) as s:
+        s.sendall(request(b"GET", b"/", b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Key: x", b"Sec-WebSocket-Version: 13",
+                          b"Sec-WebSocket-Extensions: permessage-deflate"))
+        want, got = b"\x81\x28you are " + b"*" * len(REAL) + b".", b""
+        while not got.endswith(b"."):
+            got += s.recv(4096)
+    assert got.endswith(want)
+    assert web.requests[0]["fields"]["x-api-key"] == REAL and "sec-websocket-extensions" not in web.requests[0]["fields"]
+
+
+# --- OAuth -----------------------------------------------------------------------------------------------------------------------
+
+TOKEN_URL = {"token_url": "https://id.test/token", "client_id": "me", "header": "Authorization", "format": "Bearer {}"}
+FORM = b"Content-Type: application/x-www-form-urlencoded"
+
+
+@pytest.fixture
+def login(authorities, broker):
+    with gate(authorities, broker, A | {"host": "*.test"}, grants=[grant("idp", ["a.test"], HOLDER, **TOKEN_URL)]) as g:
+        g.ca = authorities[1]
+        yield g
+
+
+@pytest.mark.parametrize("body", [b"grant_type=refresh_token&refresh_token=" + H, json.dumps({"refresh_token": HOLDER, "grant_type": "refresh_token"}).encode()],
+                         ids=["form", "json"])
+def test_refresh_is_answered_here(login, web, body):
+    with tls(login, login.ca, "id.test") as s:
+        status, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=body)
+        assert status == 200
+        assert json.loads(out) == {"access_token": HOLDER, "refresh_token": HOLDER, "token_type": "Bearer", "expires_in": 3600}
+    assert not web.requests
+    assert login.events(kind="request")[0]["secret"] == "idp"
+
+
+def test_broker_that_does_not_keep_them(login, web, broker):
+    """The client has a placeholder that stands for nothing, and somebody hears of it."""
+    broker.tokens_status = -errno.EACCES
+    web.answer = lambda r: reply(b'{"access_token": "SECRET"}')
+    with tls(login, login.ca, "id.test") as s:
+        _, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=authorization_code&code=abc")
+    assert json.loads(out) == {"access_token": HOLDER}
+    assert "could not be kept" in login.events(kind="trouble")[0]["path"]
+
+
+def test_tokens_over_http2(authorities, broker):
+    seen, context = [], authorities[0].server_context("a.test", alpn=["h2"])
+    answer = [b'{"access_token": "SECRET', b'", "expires_in": 5}']
+    grants = [grant("idp", ["b.test"], HOLDER, **TOKEN_URL | {"token_url": "https://a.test/"})]
+    with Server(lambda s: h2_serve(context.wrap_socket(s, server_side=True), seen, answer), port=443):
+        with gate(authorities, broker, grants=grants) as g, tls(g, authorities[1], alpn=["h2"]) as s:
+            c = H2Client(s)
+            status, _, out = c.ask([], [b"grant_type=refresh_token&", b"refresh_token=" + H])
+            assert status == 200 and json.loads(out)["access_token"] == HOLDER and not seen
+            assert c.ask([], [b"grant_type=x&y=", H])[0] == 403
+            status, _, out = c.ask([], [b"grant_type=x"])
+            assert status == 200 and json.loads(out) == {"access_token": HOLDER, "expires_in": 5}
+            broker.wait_asked()
+    assert len(seen) == 1 and broker.tokens == [[b"SECRET", b"", b"5"]]
+
+
+def test_placeholder_in_another_request_for_tokens(login, web):
+    with tls(login, login.ca, "id.test") as s:
+        answer = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=authorization_code&code=" + H)
+        assert answer[0] == 403 and code(answer) == "BAWN_NET_SECRET_MISPLACED"
+    assert not web.requests
+
+
+def jwt(signature):
+    return ".".join(base64.urlsafe_b64encode(json.dumps(x).encode()).decode().rstrip("=") for x in ({"alg": "none"}, {"sub": "me"})) + "." + signature
+
+
+def test_tokens_are_caught(login, web, broker):
+    tokens = {"access_token": "SECRET-ACCESS-TOKEN", "refresh_token": "SECRET-REFRESH-TOKEN", "id_token": jwt("SECRETSIGNATURE"),
+              "expires_in": 77, "scope": "x"}
+    web.answer = lambda r: chunked(*[json.dumps(tokens).encode()[i:][:10] for i in range(0, len(json.dumps(tokens)), 10)])
+    with tls(login, login.ca, "id.test") as s:
+        status, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=authorization_code&code=abc")
+    assert status == 200 and b"SECRET" not in out
+    assert json.loads(out) == {"access_token": HOLDER, "refresh_token": HOLDER, "id_token": jwt(HOLDER[-24:]), "expires_in": 77, "scope": "x"}
+    broker.wait_asked()
+    assert broker.tokens == [[b"SECRET-ACCESS-TOKEN", b"SECRET-REFRESH-TOKEN", b"77"]]
+    assert web.requests[0]["body"] == b"grant_type=authorization_code&code=abc"
+
+
+@pytest.mark.parametrize("answer", [b"access_token=SECRET&token_type=x", b'{"access_token": 1', b'{"access_token": ["SECRET"]}',
+                                    b'{"refresh_token": "SECRET"}', b'{"access_token": "SECRET", "x": "' + b"y" * 300000 + b'"}'],
+                         ids=["form", "cut", "list", "no access token", "large"])
+def test_tokens_that_are_not_understood_reach_nobody(login, web, broker, answer):
+    web.answer = lambda r: reply(answer)
+    with tls(login, login.ca, "id.test") as s:
+        _, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=authorization_code&code=abc")
+    assert b"SECRET" not in out and json.loads(out)["error"] == "server_error"
+    assert "tokens" in login.events(kind="trouble")[0]["path"]
+
+
+def test_other_answers_of_the_endpoint_pass(login, web, broker):
+    web.answer = lambda r: reply(b'{"error": "authorization_pending"}', status=b"400 Bad Request")
+    with tls(login, login.ca, "id.test") as s:
+        assert ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=device")[2] == b'{"error": "authorization_pending"}'
+        web.answer = lambda r: reply(b'{"error": "authorization_pending"}')
+        assert json.loads(ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=device")[2]) == {"error": "authorization_pending"}
+    assert not broker.tokens
+
+
+def test_jwt_with_the_core_is_the_placeholder(login, web, broker):
+    broker.formats = {0: lambda v: b"Bearer " + v}
+    with tls(login, login.ca) as s:
+        assert ask(s, b"GET", b"/", b"Authorization: Bearer " + jwt(HOLDER[-24:]).encode())[0] == 200
+    assert web.requests[0]["fields"]["authorization"] == b"Bearer " + REAL
+
+
+# --- SigV4 -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def aws(authorities, broker):
+    broker.values = {0: b"-"}
+    grants = [grant("aws", ["a.test"], "AKIA" + "ABCDEFGHIJKLMNOP", place="sigv4", placeholder2="s" * 16 + "ZaYbXcWdVeUfTgShRiQjPk42",
+                    region="eu-test-1", service="s3"),
+              grant("sqs", ["b.test"], "AKIA" + "QRSTUVWXYZ234567", place="sigv4", placeholder2="t" * 16 + "ZbYbXcWdVeUfTgShRiQjPk42",
+                    region="eu-test-1", service="sqs")]
+    broker.values = {0: b"-", 1: b"-"}
+    with gate(authorities, broker, grants=grants) as g:
+        g.ca = authorities[1]
+        yield g
+
+
+def signed(method, url, service, body=b"", headers=None, key="AKIAABCDEFGHIJKLMNOP"):
+    """As botocore signs it; the request, and the canonical request that was signed."""
+    auth = pytest.importorskip("botocore.auth")
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    r = AWSRequest(method=method, url=url, data=body, headers=headers or {})
+    signer = (auth.S3SigV4Auth if service == "s3" else auth.SigV4Auth)(Credentials(key, "s" * 40), service, "eu-test-1")
+    make, made = signer.canonical_request, []
+    signer.canonical_request = lambda r: made.append(make(r)) or made[0]
+    r.context.update({"payload_signing_enabled": True})
+    signer.add_auth(r)
+    return r, made[0]
+
+
+@pytest.mark.parametrize("method,path,service,body", [
+    ("GET", "/bucket/a%20key%2Bwith%3Dsigns?list-type=2&prefix=a%2Fb&empty", "s3", b""),
+    ("PUT", "/bucket/key", "s3", b"content"),
+    ("POST", "/?Action=x", "sqs", b"Action=SendMessage&MessageBody=hello"),
+    ("GET", "/a%20b/~c?z=1&a=2&a=1&B=~", "sqs", b""),
+])
+def test_signed_anew(aws, web, broker, method, path, service, body):
+    host = "a.test" if service == "s3" else "b.test"
+    key = "AKIAABCDEFGHIJKLMNOP" if service == "s3" else "AKIAQRSTUVWXYZ234567"
+    r, canonical = signed(method, f"https://{host}{path}", service, body, key=key)
+    broker.sign = lambda text: (b"AWS4-HMAC-SHA256 Signature=anew", b"session-token-0123456789", b"AKIAREAL", b"the-secret-key")
+    with tls(aws, aws.ca, host) as s:
+        headers = [f"{k}: {v.decode() if isinstance(v, bytes) else v}".encode() for k, v in r.headers.items()]
+        status, _, _ = ask(s, method.encode(), path.encode(), *headers, host=host.encode(), body=body or None)
+        assert status == 200
+    (asked,) = broker.asked
+    assert asked[0] == SIGV4 and asked[5].decode() == canonical
+    fields = web.requests[0]["fields"]
+    assert fields["authorization"] == b"AWS4-HMAC-SHA256 Signature=anew"
+    assert fields["x-amz-security-token"] == b"session-token-0123456789"
+    assert web.requests[0]["body"] == body
+
+
+def test_chunk_signatures_are_refused(aws, web, broker):
+    auth = b"Authorization: AWS4-HMAC-SHA256 Credential=AKIAABCDEFGHIJKLMNOP/x, SignedHeaders=host;x-amz-date, Signature=0"
+    with tls(aws, aws.ca) as s:
+        answer = ask(s, b"PUT", b"/", auth, b"x-amz-date: 20260101T000000Z", b"x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD", body=b"x")
+        assert answer[0] == 502 and "chunk by chunk" in json.loads(answer[2])["error"]["reason"]
+        assert ask(s)[0] == 200  # anonymous requests stay so
+    assert not broker.asked and "authorization" not in web.requests[0]["fields"]

@@ -1,0 +1,13 @@
+#include "../../fuzz/fuzz_credentials.c"
+
+#include "corpus.h"
+
+static void test_corpus(void **state) {
+    run_corpus("tests/fuzz/corpus/credentials", 6);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_corpus)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
