@@ -6,6 +6,8 @@
 #include "broker/ssh_known.h"
 #include "broker/ssh_names.h"
 
+enum { PORT_HTTP = 80, PORT_TLS = 443 };
+
 struct search {
     const struct broker *b;
     struct ssh_known known;
@@ -18,6 +20,11 @@ static int refuse(struct ssh_verdict *v, const char *why) {
     return -EACCES;
 }
 
+/* Through the gate only HTTP and TLS come to these: a session with one was led there another way (ATTACKS 60). */
+static bool is_for_web(uint16_t port) {
+    return port == PORT_HTTP || port == PORT_TLS;
+}
+
 static bool try_name(void *arg, const struct host *host, uint16_t port) {
     struct search *s = arg;
 
@@ -26,7 +33,7 @@ static bool try_name(void *arg, const struct host *host, uint16_t port) {
     s->seen = true;
     snprintf(s->v->host, sizeof s->v->host, "%s", host->text);
     s->v->port = port;
-    return judge_connection(s->b, host, port) == 0;
+    return !is_for_web(port) && judge_connection(s->b, host, port) == 0;
 }
 
 static bool try_guess(struct search *s, const struct ssh_guess *guess) {
@@ -51,7 +58,7 @@ static int find_host(const struct broker *b, struct ssh_bytes key, const struct 
 static int judge_login(const struct broker *b, const struct ssh_bind *bind, const struct ssh_sign *sign,
                        const struct ssh_userauth *auth, const struct ssh_guess *guess, struct ssh_verdict *v) {
     if (!bind)
-        return refuse(v, "the ssh client does not say to which host it logs in (OpenSSH 8.9 and later do)");
+        return refuse(v, "the client does not say to which host it logs in (OpenSSH 8.9 and later do)");
     if (!ssh_same(auth->key, sign->key))
         return refuse(v, "the login is for another key");
     if (!ssh_same(auth->session, bind->session))

@@ -2,8 +2,6 @@
 
 #include "base/str.h"
 
-enum { PORT_HTTPS = 443 };
-
 struct visit {
     ssh_name_fn *fn;
     void *arg;
@@ -15,13 +13,13 @@ static bool try_range(const struct visit *v, const struct host *host, const stru
     uint32_t span = (uint32_t)(r->last - r->first), step = span >= SSH_NAMES_RANGE_MAX ? span : 1;
 
     for (uint32_t port = r->first; port <= r->last; port += step)
-        if (port != SSH_PORT && port != PORT_HTTPS && v->fn(v->arg, host, (uint16_t)port))
+        if (port != SSH_PORT && v->fn(v->arg, host, (uint16_t)port))
             return true;
     return false;
 }
 
 static bool try_host(const struct visit *v, const struct host *host) {
-    if (v->fn(v->arg, host, SSH_PORT) || v->fn(v->arg, host, PORT_HTTPS))
+    if (v->fn(v->arg, host, SSH_PORT))
         return true;
     for (size_t i = 0; v->rule && i < v->rule->n_ports; i++)
         if (try_range(v, host, &v->rule->ports[i]))

@@ -1,5 +1,5 @@
 /* Hosts whose names are known, to be tried on hashed lines of known_hosts (ssh_known.h): those that known_hosts, rules, groups
- * and grants write out. Ports: 22, 443 (where some offer SSH too) and those that the rule names. */
+ * and grants write out. Ports: 22 and those that the rule names. */
 #pragma once
 
 #include "broker/ssh_known.h"

@@ -118,7 +118,7 @@ static void add_part(struct buf *b, const char *before, const char *text) {
     buf_add_printable(b, text);
 }
 
-/* "2026-01-31T12:00:00.123Z box deny  request example.com:443 POST /x  BAWN_NET_DENIED_METHOD rule 'r' (user)" */
+/* "2026-01-31T12:00:00.123Z box deny request example.com:443 POST /x credential api BAWN_NET_DENIED_METHOD rule 'r' (user)" */
 static void add_line(const json_t *v, struct buf *b) {
     bool end = str_eq(text_of(v, "kind"), "end");
 
@@ -132,6 +132,7 @@ static void add_line(const json_t *v, struct buf *b) {
         buf_addf(b, ":%lld", number_of(v, "port"));
     add_part(b, " ", text_of(v, "method"));
     add_part(b, " ", text_of(v, "path"));
+    add_part(b, " credential ", text_of(v, "secret"));
     if (number_of(v, "status"))
         buf_addf(b, " status %lld", number_of(v, "status"));
     add_part(b, " -> ", text_of(v, "address"));

@@ -45,7 +45,7 @@ static void guess_host(const struct gate *g, struct broker_request *req) {
     const struct flow *best = NULL;
 
     for (const struct flow *f = g->flows; f; f = f->next)
-        if (f->state == FLOW_RELAY && !f->is_tls && (!best || (f->port == PORT_SSH && best->port != PORT_SSH)))
+        if (f->state == FLOW_RELAY && f->host.len && !f->is_tls && (!best || (f->port == PORT_SSH && best->port != PORT_SSH)))
             best = f;
     if (!best)
         return;

@@ -193,34 +193,31 @@ static void flush(struct brokerlink *b) {
     watch_writing(b->socket, full);
 }
 
-/* False: nothing more to read, or the socket is gone. */
-static bool take_answer(struct brokerlink *b) {
+static void take_answer(struct brokerlink *b) {
     struct broker_answer a;
     long n = sock_recv(b->socket->fd, b->answer, sizeof b->answer, NULL, NULL);
     struct broker_call *c = b->calls;
 
     if (n == -EAGAIN)
-        return false;
+        return;
     if (n >= (long)sizeof a)
         memcpy(&a, b->answer, sizeof a);
     if (n < (long)sizeof a || (size_t)n != sizeof a + a.len || a.id > b->ids || a.id == 0) {
         lose(b, -ECONNRESET);
-        return false;
+        return;
     }
     while (c && c->id != a.id)
         c = c->next;
     if (c && c->sent && !c->failed) /* else nobody waits for it any more */
         end_call(c, a.status > 0 ? -EBADMSG : a.status, b->answer + sizeof a, a.len);
     explicit_bzero(b->answer, (size_t)n);
-    return b->socket != NULL;
 }
 
 static void on_socket(uv_poll_t *poll, int status UNUSED, int events) {
     struct broker_socket *s = poll->data;
     struct brokerlink *b = s->link;
 
-    while (take_answer(b))
-        ;
+    take_answer(b); /* one: the loop calls again if there are more */
     if (b->socket == s && (events & UV_WRITABLE))
         flush(b);
     watch_time(b);

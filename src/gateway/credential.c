@@ -122,7 +122,7 @@ static bool stays_as_it_is(uint8_t c) {
     return isalnum(c) || c == '-' || c == '_' || c == '.' || c == '~';
 }
 
-char *cred_query_add(const char *query, const char *key, const char *value, size_t len, size_t *ret_len) {
+char *cred_query_add(const char *query, const char *key, const char *value, size_t len) {
     static const char digits[] = "0123456789ABCDEF";
     size_t n = strlen(query) + strlen(key) + 2;
     char *out = malloc(n + 3 * len + 1);
@@ -142,6 +142,5 @@ char *cred_query_add(const char *query, const char *key, const char *value, size
         }
     }
     out[n] = 0;
-    *ret_len = n;
     return out;
 }

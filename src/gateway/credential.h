@@ -43,8 +43,10 @@ struct cred_put {
 struct cred_plan {
     struct cred_put puts[CRED_PUTS_MAX];
     size_t n;
-    char *query; /* the request's, with its '?', without the parameters that are replaced; NULL: as it came */
+    char *query; /* the request's, with its '?', without the parameters that are replaced; NULL: nothing goes into it */
 };
+/* query: malloc'ed, taken. The one before may have had a value: it is zeroed. */
+void cred_plan_set_query(struct cred_plan *p, char *query);
 void cred_plan_done(struct cred_plan *p);
 
 struct cred_request {
@@ -65,8 +67,8 @@ bool cred_is_token_endpoint(const struct credential *c, const char *host, uint16
 /* Has any grant to do with this host and port: has to be looked into? */
 bool cred_any_for(const struct grant *v, size_t n, const char *host, uint16_t port);
 
-/* A query with a parameter more, URL-encoded; malloc'ed, *ret_len without the NUL. NULL: no memory. */
-char *cred_query_add(const char *query, const char *key, const char *value, size_t len, size_t *ret_len);
+/* A query with a parameter more, URL-encoded; malloc'ed. NULL: no memory. */
+char *cred_query_add(const char *query, const char *key, const char *value, size_t len);
 
 /* A body that passes, and what it is when it is unpacked. Zeroed memory is a new one. */
 struct cred_body {

@@ -186,24 +186,28 @@ static bool is_replaced(const struct cred_plan *plan, const struct param *q) {
     return false;
 }
 
+static bool has_query_put(const struct cred_plan *plan) {
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->puts[i].place == PLACE_QUERY)
+            return true;
+    return false;
+}
+
 /* The query without the parameters that are replaced. */
 static int trim_query(const struct cred_request *r, struct cred_plan *plan) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(HTTPX_URI_MAX);
     const char *at = r->http->query;
-    bool any = false;
     struct param q;
 
+    if (!has_query_put(plan))
+        return 0;
     while (*at) {
         at = next_param(at, &q);
-        if (is_replaced(plan, &q)) {
-            any = true;
+        if (is_replaced(plan, &q))
             continue;
-        }
         buf_addc(&b, b.len ? '&' : '?');
         buf_add(&b, q.p, q.len);
     }
-    if (!any)
-        return 0;
     plan->query = buf_take(&b);
     return plan->query ? 0 : -ENOMEM;
 }
@@ -300,9 +304,16 @@ int cred_plan(const struct cred_request *r, struct cred_plan *ret, uint32_t *ret
     return e;
 }
 
+void cred_plan_set_query(struct cred_plan *p, char *query) {
+    if (p->query)
+        explicit_bzero(p->query, strlen(p->query));
+    free(p->query);
+    p->query = query;
+}
+
 void cred_plan_done(struct cred_plan *p) {
     for (size_t i = 0; i < CRED_PUTS_MAX; i++)
         put_done(&p->puts[i]);
-    free(p->query);
+    cred_plan_set_query(p, NULL);
     *p = (struct cred_plan){.n = 0};
 }

@@ -18,8 +18,8 @@ void finder_free(struct finder *f); /* zeroes all it holds; NULL is fine */
 /* Shorter than FINDER_MIN: left out, 0. -ENOMEM, -E2BIG. tag comes back with a match. */
 int finder_add(struct finder *f, const char *p, size_t len, uint32_t tag);
 /* The bytes themselves, base64 and base64url in their three alignments (without what depends on the neighbours), hex in
- * small letters and capitals, every byte as %xx and %XX, URL-encoded as clients do it, with JSON escapes, and reversed. The
- * same form is taken once. */
+ * small letters and capitals, every byte as %xx and %XX, URL-encoded as clients do it, with JSON or HTML escapes, and
+ * reversed. The same form is taken once. */
 int finder_add_forms(struct finder *f, const char *p, size_t len, uint32_t tag);
 int finder_build(struct finder *f); /* after the last add */
 

@@ -3,7 +3,7 @@
 
 #include "gateway/finder_priv.h"
 
-enum { GROWS_MAX = 6 }; /* \u00xx: no form is longer than so many bytes for each */
+enum { GROWS_MAX = 6 }; /* \u00xx, &quot;: no form is longer than so many bytes for each */
 
 static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 static const char base64_url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -84,6 +84,44 @@ static char *put_json(char *to, size_t style, const uint8_t *p, size_t len) {
     return to;
 }
 
+/* As Python, PHP, Go (where templates write '+' so, too), JavaScript and XML do it. */
+static const struct {
+    const char *quote, *apostrophe, *plus;
+} html_styles[] = {
+    {"&quot;", "&#x27;", "+"},   {"&quot;", "&#039;", "+"}, {"&#34;", "&#39;", "+"},
+    {"&#34;", "&#39;", "&#43;"}, {"&quot;", "&#39;", "+"},  {"&quot;", "&apos;", "+"},
+};
+
+static const char *html_name(size_t style, uint8_t c) {
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return html_styles[style].quote;
+    case '\'':
+        return html_styles[style].apostrophe;
+    case '+':
+        return html_styles[style].plus;
+    }
+    return NULL;
+}
+
+static char *put_html(char *to, size_t style, const uint8_t *p, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        const char *name = html_name(style, p[i]);
+
+        if (name)
+            to = stpcpy(to, name);
+        else
+            *to++ = (char)p[i];
+    }
+    return to;
+}
+
 static char *put_reversed(char *to, const uint8_t *p, size_t len) {
     while (len)
         *to++ = (char)p[--len];
@@ -91,11 +129,18 @@ static char *put_reversed(char *to, const uint8_t *p, size_t len) {
 }
 
 enum { ALIGNMENTS = 3 };
-enum form_kind { RAW, BASE64, BASE64_URL, HEX, PERCENT, REVERSED, URL, JSON, KINDS };
+enum form_kind { RAW, BASE64, BASE64_URL, HEX, PERCENT, REVERSED, URL, JSON, HTML, KINDS };
 
 static const size_t styles[KINDS] = {
-    [RAW] = 1,     [BASE64] = ALIGNMENTS, [BASE64_URL] = ALIGNMENTS,     [HEX] = 2,
-    [PERCENT] = 2, [REVERSED] = 1,        [URL] = ARRAY_LEN(url_styles), [JSON] = ARRAY_LEN(json_styles),
+    [RAW] = 1,
+    [BASE64] = ALIGNMENTS,
+    [BASE64_URL] = ALIGNMENTS,
+    [HEX] = 2,
+    [PERCENT] = 2,
+    [REVERSED] = 1,
+    [URL] = ARRAY_LEN(url_styles),
+    [JSON] = ARRAY_LEN(json_styles),
+    [HTML] = ARRAY_LEN(html_styles),
 };
 
 static char *put_form(char *to, enum form_kind kind, size_t style, const uint8_t *p, size_t len) {
@@ -117,6 +162,8 @@ static char *put_form(char *to, enum form_kind kind, size_t style, const uint8_t
         return put_url(to, style, p, len);
     case JSON:
         return put_json(to, style, p, len);
+    case HTML:
+        return put_html(to, style, p, len);
     case KINDS:
         break;
     }
@@ -130,7 +177,7 @@ static bool is_known(const struct finder *f, size_t first, const char *form, siz
     return false;
 }
 
-/* Most tokens: URL and JSON leave them as they are. */
+/* Most tokens: URL, JSON and HTML leave them as they are. */
 static bool is_plain(const uint8_t *p, size_t len) {
     size_t i = 0;
 

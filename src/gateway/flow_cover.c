@@ -22,16 +22,20 @@ static int cover_rendered(struct flow_secret *s, const struct broker_part *rende
     return cover(s, from, rendered->len - (size_t)(from - rendered->p));
 }
 
+/* Another parameter may follow, so the plan keeps what there is until the request goes on. A server may encode once more what
+ * it was sent, so the encoded value has forms of its own. */
 static int put_query(struct flow_request *q, const struct cred_put *put, const struct broker_part *value) {
     struct cred_plan *plan = &q->secret->plan;
-    size_t len;
-    char *query = cred_query_add(plan->query ? plan->query : "", put->slot, value->p, value->len, &len);
-    int r = query ? inspect_set_query(q->flow->inspect, q->id, query) : -ENOMEM;
+    char *query = cred_query_add(plan->query, put->slot, value->p, value->len);
+    const char *encoded;
+    int r;
 
-    if (query)
-        explicit_bzero(query, len);
-    free(query);
-    return r;
+    if (!query)
+        return -ENOMEM;
+    cred_plan_set_query(plan, query);
+    r = inspect_set_query(q->flow->inspect, q->id, query);
+    encoded = strrchr(query, '=') + 1;
+    return r < 0 || strlen(encoded) == value->len ? r : cover(q->secret, encoded, strlen(encoded));
 }
 
 static int put_rendered(struct flow_request *q, const struct cred_put *put, const uint8_t *data, size_t len) {

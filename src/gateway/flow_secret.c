@@ -261,6 +261,7 @@ bool flow_secret_go(struct flow_request *q) {
             flow_request_refuse(q, &v);
         return false;
     }
+    cred_plan_set_query(&s->plan, NULL);
     if (!s->cover || finder_build(s->cover) == 0)
         return true;
     refuse_memory(q->flow, &v);

@@ -208,12 +208,15 @@ static int wanted_events(struct inspect *i, enum httpx_way way) {
     BUG("no such state");
 }
 
-/* Only changes are told to libuv: it removes and adds the socket for each. */
+/* Only changes are told to libuv: it removes and adds the socket for each. A client that has to wait for a moment, until the
+ * broker has answered, stays polled unless it really sends more. */
 static void watch_side(struct inspect *i, enum httpx_way way) {
     struct inspect_side *side = &i->side[way];
     int events = side->open ? wanted_events(i, way) : 0;
 
     if (!side->open || events == side->events)
+        return;
+    if (i->state == STATE_OPEN && !events && side->events == UV_READABLE && !side->s.readable && !side->eof)
         return;
     if (events)
         uv_poll_start(&side->poll, events, on_event);

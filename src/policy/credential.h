@@ -109,10 +109,16 @@ struct grant {
     char *placeholder;   /* SIGV4: of the key id */
     char *placeholder2;  /* SIGV4: of the secret key; "" otherwise */
 };
-enum { GRANTS_MAX = CREDENTIALS_MAX };
+enum { GRANTS_MAX = CREDENTIALS_MAX, GRANT_SEED = 32 };
 
-/* A new random placeholder of the credential's shape. */
-int grant_make(const struct credential *c, struct grant *ret, struct err *err);
+struct grant_seed {
+    uint8_t bytes[GRANT_SEED]; /* random */
+    const char *scope;         /* the workspace's path */
+};
+
+/* A placeholder of the credential's shape, made from seed and the credential's name: the same again for the same seed, so that what an agent
+ * has written down still means something in the project's next run, and nothing that can be guessed without it. */
+int grant_make(const struct credential *c, const struct grant_seed *seed, struct grant *ret, struct err *err);
 void grant_done(struct grant *g);
 /* Between supervisor, gate and broker, within struct gate_config. */
 int grants_encode(const struct grant *v, size_t n, struct buf *out);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "supervisor/credentials_priv.h"
 
 enum { GITIGNORE_MAX = 256 * 1024 };
+#define SEED_FILE "placeholder.seed" /* in $XDG_STATE_HOME/bawn */
 
 void run_credentials_done(struct run_credentials *c) {
     for (size_t i = 0; i < c->n_grants; i++)
@@ -62,8 +64,35 @@ int credentials_load(char *const *environ_, const char *home, struct credentials
 
 /* Grants ----------------------------------------------------------------------------------------------------------- */
 
-static int make_grants(struct run_credentials *c, const struct settings *s, const struct credentials *defined, struct err *err) {
-    int r = 0;
+/* The user's own, made once. Whoever has no place to keep it gets other placeholders in each run. */
+static int read_seed(const struct host_facts *facts, struct grant_seed *ret, struct err *err) {
+    CLEANUP(freep) char *folder = NULL, *path = NULL;
+    CLEANUP(closep) int fd = -1;
+    int r = paths_state_if_home(facts->environ_, facts->home, "", &folder, err);
+
+    ret->scope = facts->workspace;
+    path = r == 0 && folder ? str_dupf("%s" SEED_FILE, folder) : NULL;
+    fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) : -1;
+    if (r < 0 || (fd >= 0 && fd_read_some(fd, ret->bytes, sizeof ret->bytes) == sizeof ret->bytes))
+        return r;
+    if (getrandom(ret->bytes, sizeof ret->bytes, 0) != sizeof ret->bytes)
+        return err_sys(err, -errno, "cannot get random bytes for placeholders");
+    if (path && paths_make_dirs(folder, NULL) == 0 &&
+        paths_publish(folder, SEED_FILE, ret->bytes, sizeof ret->bytes, fd >= 0 ? PUBLISH_REPLACE : PUBLISH_NEW, NULL) == -EEXIST)
+        return -EAGAIN; /* another run was faster */
+    return 0;
+}
+
+static int make_grants(struct run_credentials *c, const struct settings *s, const struct host_facts *facts,
+                       const struct credentials *defined, struct err *err) {
+    struct grant_seed seed;
+    int r = defined->len ? read_seed(facts, &seed, err) : 0;
+
+    if (r == -EAGAIN)
+        r = read_seed(facts, &seed, err);
+    if (r < 0 && r != -EAGAIN)
+        return r;
+    r = 0;
 
     c->grants = defined->len ? calloc(defined->len, sizeof *c->grants) : NULL;
     if (defined->len && !c->grants)
@@ -71,7 +100,7 @@ static int make_grants(struct run_credentials *c, const struct settings *s, cons
     for (size_t i = 0; r == 0 && i < defined->len; i++) {
         if (!choice_has(&s->secrets, defined->v[i].name))
             continue;
-        r = grant_make(&defined->v[i], &c->grants[c->n_grants], err);
+        r = grant_make(&defined->v[i], &seed, &c->grants[c->n_grants], err);
         c->n_grants += r == 0;
     }
     return r;
@@ -181,7 +210,7 @@ int run_credentials_prepare(struct run_credentials *c, const struct settings *s,
     int r = credentials_load(facts->environ_, facts->home, &defined, err);
 
     r = r < 0 ? r : check_names(s, &defined, err);
-    r = r < 0 ? r : make_grants(c, s, &defined, err);
+    r = r < 0 ? r : make_grants(c, s, facts, &defined, err);
     for (size_t i = 0; r == 0 && i < c->n_grants; i++)
         r = add_variables(c, s, &c->grants[i], err);
     r = r < 0 ? r : ssh_outside_find(s, facts->home, facts->environ_, &c->ssh, err);

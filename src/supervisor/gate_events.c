@@ -13,6 +13,8 @@
 #include "supervisor/gate_priv.h"
 #include "supervisor/watch.h"
 
+enum { SSH_NAME_MAX = 60 }; /* a fingerprint is shorter */
+
 static const char *const kind_names[GATE_EVENT_KINDS] = {
     [GATE_EVENT_LOOKUP] = "lookup", [GATE_EVENT_CONNECTION] = "connection", [GATE_EVENT_REQUEST] = "request",
     [GATE_EVENT_END] = "end",       [GATE_EVENT_TROUBLE] = "trouble",
@@ -60,17 +62,30 @@ int gate_broker_answer(struct gatekeeper *g) {
     return gate_link_send(&g->link, GATE_MSG_BROKER, 0, 0, TAKE_FD(sock));
 }
 
+/* "SHA256:... why it did not sign" */
+static void name_ssh_key(struct gate_msg *line, const struct broker_msg *m) {
+    size_t n = strcspn(m->text, " ");
+
+    snprintf(line->secret, sizeof line->secret, "ssh %.*s", (int)MIN_OF(n, (size_t)SSH_NAME_MAX), m->text);
+    snprintf(line->path, sizeof line->path, "%s", m->text + n + (m->text[n] == ' '));
+}
+
 void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant *grant) {
     struct gate_msg line = {.port = m->port, .action = m->value == 0 ? RULE_ALLOW : RULE_DENY, .code = POLICY_ALLOWED};
     struct gatekeeper *g = arg;
 
     if (m->value != 0)
         line.code = POLICY_SECRET_UNAVAILABLE;
-    snprintf(line.secret, sizeof line.secret, grant ? "%s" : "ssh %.60s", grant ? grant->c.name : m->text);
     snprintf(line.host, sizeof line.host, "%s", m->host);
     snprintf(line.method, sizeof line.method, "%s", m->method);
+    if (grant)
+        snprintf(line.secret, sizeof line.secret, "%s", grant->c.name);
+    else
+        name_ssh_key(&line, m);
     if (m->value == 0)
         netcount_used(&g->count, line.secret, line.host);
+    else if (!grant)
+        netcount_not_signed(&g->count, line.host);
     if (g->log)
         netlog_add(g->log, "secret", &line);
 }

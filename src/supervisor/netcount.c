@@ -11,6 +11,9 @@
 
 enum { LISTED = 10, LINE_MAX_BYTES = 8 * 1024 };
 
+/* One for all keys: what a sandbox asks for need not be a key that there is. No credential has a space in its name. */
+static const char not_signed[] = "ssh signature";
+
 void netcount_done(struct netcount *c) {
     free(c->v);
     free(c->secrets);
@@ -57,6 +60,13 @@ void netcount_used(struct netcount *c, const char *name, const char *host) {
 
     if (s)
         s->used++;
+}
+
+void netcount_not_signed(struct netcount *c, const char *host) {
+    struct netcount_secret *s = find_secret(c, not_signed, host);
+
+    if (s)
+        s->blocked++;
 }
 
 static void count_blocked(struct netcount *c, const struct gate_msg *m) {
@@ -135,10 +145,12 @@ static size_t list(const struct netcount *c, host_test *test, host_print *print,
 
 /* "anthropic 12 times (api.anthropic.com)" or "placeholder of anthropic at evil.example (3)" */
 static void add_secret(const struct netcount_secret *s, bool blocked, struct buf *b) {
+    const char *what = str_eq(s->name, not_signed) ? "" : "placeholder of ";
+
     if (blocked)
-        buf_addf(b, "placeholder of %s at %s (%" PRIu64 ")", s->name, s->host[0] ? s->host : "an unknown host", s->blocked);
+        buf_addf(b, "%s%s at %s (%" PRIu64 ")", what, s->name, s->host[0] ? s->host : "an unknown host", s->blocked);
     else
-        buf_addf(b, "%s %" PRIu64 " time%s (%s)", s->name, s->used, s->used == 1 ? "" : "s", s->host);
+        buf_addf(b, "%s %" PRIu64 " time%s (%s)", s->name, s->used, s->used == 1 ? "" : "s", s->host[0] ? s->host : "commits");
 }
 
 static size_t list_secrets(const struct netcount *c, bool blocked, struct buf *b) {

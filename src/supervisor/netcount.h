@@ -15,7 +15,7 @@ struct netcount_host {
     uint64_t connections, requests, refused, sent, received;
 };
 
-/* A credential that went to a host, or whose placeholder was seen on the way there. */
+/* A credential that went to a host, or whose placeholder was seen on the way there. A key of ssh has no host for a commit. */
 struct netcount_secret {
     char name[68], host[256];
     uint64_t used, blocked;
@@ -33,6 +33,7 @@ struct netcount {
 void netcount_done(struct netcount *c);
 void netcount_add(struct netcount *c, const struct gate_msg *m);            /* an event that has passed gatemsg_sane() */
 void netcount_used(struct netcount *c, const char *name, const char *host); /* a credential went into a request to host */
+void netcount_not_signed(struct netcount *c, const char *host);             /* the ssh-agent refused; host: "" if not known */
 /* Log lines for people: nothing if nothing was refused, and no credential used. */
 void netcount_report(const struct netcount *c);
 /* {"reached": [...], "refused": [...], "secrets": [...]} */

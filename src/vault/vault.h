@@ -16,8 +16,8 @@
  * the first two is enough.
  *
  * Definitions are read from $XDG_CONFIG_HOME/bawn/secrets.json (policy/credential.h). Exit status: 0; 64 for what is the user's
- * mistake; 1 for what cannot be had (locked, wrong passphrase, expired, timeout), with one line "bawn: ..." on stderr that
- * never has a byte of a value.
+ * mistake; 1 for what cannot be had (locked, wrong passphrase, expired, timeout), with one line "bawn: ..." on stderr
+ * (not --check) that never has a byte of a value.
  *
  * The file store: $XDG_CONFIG_HOME/bawn/secrets.enc, 0600, replaced as a whole (write, fsync, rename) under a lock.
  * AES-256-GCM; the key is random and in the Secret Service if there is one when the store is made, otherwise made by scrypt

@@ -136,6 +136,7 @@ static int do_rm(const struct task *t, struct err *err) {
     return store_rm(t->v, t->c, err);
 }
 
+/* The answer is the JSON, also if it is no: nothing on stderr then. */
 static int do_check(const struct task *t, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(CHECK_MAX);
     CLEANUP(secret_done) struct secret value = {0};
@@ -148,7 +149,9 @@ static int do_check(const struct task *t, struct err *err) {
         buf_add_json(&b, err->msg);
     buf_adds(&b, "}\n");
     w = buf_ok(&b) ? fd_write_all(STDOUT_FILENO, buf_str(&b), b.len) : -ENOMEM;
-    return r < 0 ? r : w < 0 ? err_sys(err, w, "write the answer") : 0;
+    if (w < 0)
+        return err_sys(err, w, "write the answer");
+    return r < 0 ? EXIT_NOT_HAD : 0;
 }
 
 static int do_unlock(const struct task *t, struct err *err) {
@@ -227,5 +230,5 @@ int vault_run_verb(int argc, char **argv, char *const *environ_) {
     }
     if (r < 0)
         log_err(&err);
-    return r >= 0 ? 0 : err.status == EXIT_USAGE_ERR ? EXIT_USAGE_ERR : EXIT_NOT_HAD;
+    return r >= 0 ? r : err.status == EXIT_USAGE_ERR ? EXIT_USAGE_ERR : EXIT_NOT_HAD;
 }

@@ -29,20 +29,20 @@ def shell(runner, script, *options, **kw):
     return runner.bawn("run", *options, "--", "sh", "-c", script, **kw)
 
 
-def test_placeholders_have_the_shape_and_are_new_each_time(runner):
+def test_placeholders_have_the_shape_and_are_the_projects(runner):
     define(runner, {"anthropic": KEY, "github": {"hosts": ["api.github.com"], "store": "env", "variable": "REAL"},
                     "aws": {"hosts": ["s3.eu-central-1.amazonaws.com"], "sigv4": "eu-central-1/s3", "store": "env", "variable": "REAL"}})
-    seen = set()
-    for _ in range(2):
-        r = shell(runner, 'echo "$ANTHROPIC_API_KEY $GH_TOKEN $GITHUB_TOKEN $AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY"', env={"REAL": "real-value-1"})
+    seen = []
+    for folder in (runner.workspace, runner.workspace, runner.mkdir(runner.top / "other")):
+        r = shell(runner, 'echo "$ANTHROPIC_API_KEY $GH_TOKEN $GITHUB_TOKEN $AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY"', env={"REAL": "real-value-1"}, cwd=folder)
         assert r.rc == 0, r
         a, gh, github, key, secret = r.out.decode().split()
         assert re.fullmatch(r"sk-ant-api03-[A-Za-z0-9]{95}", a)
         assert re.fullmatch(r"ghp_[A-Za-z0-9]{36}", gh) and gh == github
         assert re.fullmatch(r"AKIA[A-Z2-7]{16}", key) and re.fullmatch(r"[A-Za-z0-9]{40}", secret)
         assert "real-value" not in r.out.decode()
-        seen |= {a, gh, key, secret}
-    assert len(seen) == 8
+        seen.append({a, gh, key, secret})
+    assert seen[0] == seen[1] and not seen[0] & seen[2], "what an agent wrote down counts in the same project, and nowhere else"
 
 
 def test_no_definitions_no_trace(runner):

@@ -101,7 +101,7 @@ def test_wrong_passphrase(vault):
     refused(vault.run("--rm", "one", env=wrong), "wrong passphrase")
     refused(vault.run("--unlock", env=wrong), "wrong passphrase")
     check = vault.run("--check", "one", env=wrong)
-    assert check.json()["ok"] is False and "wrong passphrase" in check.json()["error"]
+    assert (check.rc, check.err) == (1, b"") and check.json()["ok"] is False and "wrong passphrase" in check.json()["error"]
     assert vault.file.read_bytes() == before
 
 

@@ -36,7 +36,7 @@ import world  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = pathlib.Path(__file__).resolve().parent
 
-SERVERS = [f"11.0.0.{n}" for n in range(20, 30)]  # world.py leaves these to real servers
+SERVERS = [f"11.0.0.{n}" for n in range(20, 40)]  # world.py leaves these to real servers
 NAMES = {
     "ok.example.com": ["11.0.0.10"],
     "other.example.com": ["11.0.0.11"],

@@ -135,6 +135,7 @@ def aws_ok(value, service, request):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     folder, values, went, packages, lock = None, None, threading.Event(), {}, threading.Lock()
 
     def one(self, name):

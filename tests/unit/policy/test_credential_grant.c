@@ -9,6 +9,10 @@
 #include "base/str.h"
 #include "policy/credential.h"
 
+static const struct grant_seed seed = {.bytes = {1, 2, 3}, .scope = "/home/u/work"},
+                               other_seed = {.bytes = {1, 2, 4}, .scope = "/home/u/work"},
+                               other_scope = {.bytes = {1, 2, 3}, .scope = "/home/u/work2"};
+
 static void known(const char *host, struct credential *ret) {
     struct err err = {0};
 
@@ -41,8 +45,8 @@ static void test_known_hosts_and_their_placeholders(void **state) {
         assert_int_equal(c.place, cases[i].user ? PLACE_BASIC : PLACE_HEADER);
         assert_string_equal(cases[i].user ? c.user : c.header, cases[i].user ? cases[i].user : cases[i].header);
         assert_true(cases[i].variable ? str_eq(c.env.v[0], cases[i].variable) : c.env.len == 0);
-        assert_int_equal(grant_make(&c, &g, NULL), 0);
-        assert_int_equal(grant_make(&c, &other, NULL), 0);
+        assert_int_equal(grant_make(&c, &seed, &g, NULL), 0);
+        assert_int_equal(grant_make(&c, &other_seed, &other, NULL), 0);
         assert_true(str_starts(g.placeholder, cases[i].shape));
         assert_int_equal(strlen(g.placeholder), cases[i].length);
         assert_string_equal(g.placeholder2, "");
@@ -51,6 +55,24 @@ static void test_known_hosts_and_their_placeholders(void **state) {
         assert_true(strspn(placeholder_core(g.placeholder), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") ==
                     PLACEHOLDER_CORE);
     }
+}
+
+static void test_a_placeholder_comes_again_in_the_same_project_only(void **state) {
+    const struct grant_seed *const seeds[] = {&seed, &seed, &other_seed, &other_scope};
+    CLEANUP(credential_done) struct credential c = {0}, renamed = {0};
+    struct grant g[5] = {0};
+
+    known("api.openai.com", &c);
+    known("api.openai.com", &renamed);
+    renamed.name[0] = 'y';
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(grant_make(&c, seeds[i], &g[i], NULL), 0);
+    assert_int_equal(grant_make(&renamed, &seed, &g[4], NULL), 0);
+    assert_string_equal(g[0].placeholder, g[1].placeholder);
+    for (size_t i = 2; i < 5; i++)
+        assert_string_not_equal(placeholder_core(g[0].placeholder), placeholder_core(g[i].placeholder));
+    for (size_t i = 0; i < 5; i++)
+        grant_done(&g[i]);
 }
 
 static void test_what_is_set_stays(void **state) {
@@ -73,7 +95,7 @@ static void test_aws(void **state) {
     assert_int_equal(credential_set_sigv4(&c, "eu-central-1/s3", NULL), 0);
     assert_int_equal(credential_fill_known(&c, NULL), 0);
     assert_int_equal(credential_check(&c, NULL), 0);
-    assert_int_equal(grant_make(&c, &g, NULL), 0);
+    assert_int_equal(grant_make(&c, &seed, &g, NULL), 0);
     assert_true(str_starts(g.placeholder, "AKIA"));
     assert_int_equal(strlen(g.placeholder), 20);
     assert_int_equal(strspn(g.placeholder + 4, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"), 16);
@@ -90,7 +112,7 @@ static void test_a_grant_has_no_store(void **state) {
 
     assert_int_equal(credential_add_host(&c, "a.example", NULL), 0);
     assert_int_equal(credential_fill_known(&c, NULL), 0);
-    assert_int_equal(grant_make(&c, &g, NULL), 0);
+    assert_int_equal(grant_make(&c, &seed, &g, NULL), 0);
     assert_null(g.c.variable);
     assert_int_equal(grants_encode(&g, 1, &b), 0);
     assert_null(memmem(b.data, b.len, "MY_KEY", 6));
@@ -104,7 +126,7 @@ static void test_codec_refuses_every_truncation(void **state) {
     size_t n = 0;
 
     known("api.github.com", &c);
-    assert_int_equal(grant_make(&c, &g, NULL), 0);
+    assert_int_equal(grant_make(&c, &seed, &g, NULL), 0);
     assert_int_equal(grants_encode(&g, 1, &b), 0);
     for (size_t len = 0; len < b.len; len++) {
         CLEANUP(freep) char *copy = malloc(len + 1);
@@ -124,6 +146,7 @@ static void test_codec_refuses_every_truncation(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_hosts_and_their_placeholders),
+        cmocka_unit_test(test_a_placeholder_comes_again_in_the_same_project_only),
         cmocka_unit_test(test_what_is_set_stays),
         cmocka_unit_test(test_aws),
         cmocka_unit_test(test_a_grant_has_no_store),

@@ -223,12 +223,26 @@ static void test_secrets(void **state) {
     assert_int_equal(c.secrets_left_out, 1000 + 2 - NETCOUNT_SECRETS);
 }
 
+static void test_ssh(void **state) {
+    CLEANUP(netcount_done) struct netcount c = {0};
+
+    netcount_used(&c, "ssh SHA256:x", "git.example");
+    netcount_used(&c, "ssh SHA256:x", "");
+    netcount_used(&c, "ssh SHA256:x", "");
+    netcount_not_signed(&c, "");
+    netcount_not_signed(&c, "evil.example");
+    netcount_report(&c);
+    assert_non_null(strstr(buf_str(&seen),
+                           "bawn: credentials: ssh SHA256:x 1 time (git.example), ssh SHA256:x 2 times (commits)\n"
+                           "bawn: blocked: ssh signature at an unknown host (1), ssh signature at evil.example (1)\n"));
+}
+
 #define LOG_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        LOG_TEST(test_line),    LOG_TEST(test_rotation),      LOG_TEST(test_cannot_write),
-        LOG_TEST(test_summary), LOG_TEST(test_bounded_hosts), LOG_TEST(test_secrets),
+        LOG_TEST(test_line),          LOG_TEST(test_rotation), LOG_TEST(test_cannot_write), LOG_TEST(test_summary),
+        LOG_TEST(test_bounded_hosts), LOG_TEST(test_secrets),  LOG_TEST(test_ssh),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
