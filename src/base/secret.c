@@ -32,6 +32,12 @@ void secret_clear(struct secret *s) {
     s->len = 0;
 }
 
+void secret_drop(struct secret *s) {
+    if (s->len)
+        explicit_bzero(s->p, s->len);
+    s->len = 0;
+}
+
 void secret_done(struct secret *s) {
     secret_clear(s);
     if (s->p)

@@ -14,4 +14,5 @@ struct secret {
 int secret_alloc(struct secret *s, size_t cap); /* -ENOMEM; s was empty */
 void secret_done(struct secret *s);             /* zeroes */
 void secret_clear(struct secret *s);            /* zeroes, keeps the pages */
+void secret_drop(struct secret *s);             /* the same for the first len bytes: all that was ever used since it was empty */
 int secret_set(struct secret *s, const void *p, size_t len); /* -ENOSPC */

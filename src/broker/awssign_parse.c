@@ -120,7 +120,7 @@ static bool names_agree(struct lines headers, struct broker_part names) {
 }
 
 static bool hash_ok(const struct broker_part *h) {
-    if (part_is(h, "UNSIGNED-PAYLOAD"))
+    if (part_is(h, "UNSIGNED-PAYLOAD") || part_is(h, "STREAMING-UNSIGNED-PAYLOAD-TRAILER"))
         return true;
     for (size_t i = 0; i < h->len; i++)
         if (!strchr("0123456789abcdef", h->p[i]))

@@ -15,8 +15,8 @@ int broker_init(struct broker *b, struct ca *ca, int gate, int supervisor) {
 
     *b = (struct broker){.gate = gate, .supervisor = supervisor};
     b->ca = TAKE(*ca, (struct ca){0});
-    r = secret_alloc(&b->in, sizeof(struct broker_request) + BROKER_DATA_MAX);
-    r = r < 0 ? r : secret_alloc(&b->out, sizeof(struct broker_answer) + BROKER_DATA_MAX);
+    r = secret_alloc(&b->in, BROKER_MESSAGE_MAX);
+    r = r < 0 ? r : secret_alloc(&b->out, BROKER_MESSAGE_MAX);
     r = r < 0 ? r : values_new(&b->values);
     return r < 0 ? r : ssh_new(b);
 }
@@ -46,13 +46,25 @@ static void send_or_end(struct broker *b, int sock, const void *data, size_t len
         b->over = true;
 }
 
-/* The data is behind the head already. */
-static void answer_out(struct broker *b, uint32_t id, int status, size_t len) {
+void broker_flush(struct broker *b) {
+    if (b->out.len)
+        send_or_end(b, b->gate, b->out.p, b->out.len);
+    secret_drop(&b->out);
+}
+
+/* Room behind the answers that wait, for one with so much data. */
+static uint8_t *answer_place(struct broker *b, size_t len) {
+    if (b->out.len + sizeof(struct broker_answer) + len > BROKER_MESSAGE_MAX)
+        broker_flush(b);
+    return (uint8_t *)b->out.p + b->out.len + sizeof(struct broker_answer);
+}
+
+/* The data is in its place already. */
+static void answer_add(struct broker *b, uint32_t id, int status, size_t len) {
     struct broker_answer head = {.id = id, .status = status, .len = (uint32_t)len};
 
-    memcpy(b->out.p, &head, sizeof head);
-    send_or_end(b, b->gate, b->out.p, sizeof head + len);
-    explicit_bzero(b->out.p, sizeof head + len);
+    memcpy(b->out.p + b->out.len, &head, sizeof head);
+    b->out.len += sizeof head + len;
 }
 
 void broker_answer_send(struct broker *b, uint32_t id, int status, const void *data, size_t len) {
@@ -61,17 +73,22 @@ void broker_answer_send(struct broker *b, uint32_t id, int status, const void *d
         len = 0;
     }
     if (len)
-        memcpy(b->out.p + sizeof(struct broker_answer), data, len);
-    answer_out(b, id, status, len);
+        memcpy(answer_place(b, len), data, len);
+    else
+        answer_place(b, 0);
+    answer_add(b, id, status, len);
 }
 
 void broker_answer_parts(struct broker *b, uint32_t id, const struct broker_part *parts, size_t n) {
-    uint8_t *data = (uint8_t *)b->out.p + sizeof(struct broker_answer);
-    long len = broker_parts_write(parts, n, data, BROKER_DATA_MAX);
+    size_t need = 0;
+    long len;
 
+    for (size_t i = 0; i < n; i++)
+        need += sizeof(uint32_t) + parts[i].len;
+    len = need > BROKER_DATA_MAX ? -E2BIG : broker_parts_write(parts, n, answer_place(b, need), need);
     if (len < 0)
-        secret_clear(&b->out);
-    answer_out(b, id, len < 0 ? (int)len : 0, len < 0 ? 0 : (size_t)len);
+        answer_place(b, 0);
+    answer_add(b, id, len < 0 ? (int)len : 0, len < 0 ? 0 : (size_t)len);
 }
 
 void broker_msg_send(struct broker *b, const struct broker_msg *m) {

@@ -4,6 +4,7 @@
  *     serve.c    the loop: poll, and one table of requests, one of messages
  *     config.c   policy and grants, from the supervisor
  *     judge.c    may this request have this credential? Every request is asked about here, before anything else is done
+ *     used.c     what was given out, for the log
  *     values.c   values: fetched once, kept in locked memory until they end, given out for one request at a time
  *     render.c   how a value looks in a request; awssign.c: signatures of AWS
  *     tokens.c   new tokens of OAuth, which the gate caught
@@ -24,7 +25,20 @@
 struct values;
 struct ssh_relay;
 
-enum { BROKER_SEND_S = 20, BROKER_VAULT_TIMEOUT_MS = 50 * 1000, BROKER_SSH_TIMEOUT_MS = 50 * 1000 };
+/* A kind of use (struct broker_msg but for its count), and how many were not told yet. */
+struct used {
+    struct broker_msg msg;
+    uint64_t told_ms; /* 0: nothing here */
+    uint32_t more;
+};
+
+enum {
+    BROKER_USED_KINDS = 8,
+    USED_PAUSE_MS = 1000,
+    BROKER_SEND_S = 20,
+    BROKER_VAULT_TIMEOUT_MS = 50 * 1000,
+    BROKER_SSH_TIMEOUT_MS = 50 * 1000
+};
 
 struct broker {
     struct ca ca; /* key NULL: this sandbox has none */
@@ -35,20 +49,28 @@ struct broker {
     struct policy policy;
     struct values *values;
     struct ssh_relay *ssh;
-    struct secret in, out; /* a request, which may have tokens in it, and an answer, which may have a value in it */
+    struct secret in,
+        out; /* requests, which may have tokens in them, and answers that wait to go out, which may have values in them */
+    struct used used[BROKER_USED_KINDS];
 };
 
 /* 0, or -errno: the broker cannot start. Takes ca, which may be empty. */
 int broker_init(struct broker *b, struct ca *ca, int gate, int supervisor);
 void broker_done(struct broker *b); /* zeroes every value */
 
-/* Goes to the gate at once. data may be NULL if len is 0; more than BROKER_DATA_MAX becomes -E2BIG. The caller zeroes data. */
+/* Goes to the gate with others, by broker_flush(). data may be NULL if len is 0; more than BROKER_DATA_MAX becomes -E2BIG. The caller zeroes data. */
 void broker_answer_send(struct broker *b, uint32_t id, int status, const void *data, size_t len);
 /* The same for broker_parts, written where they are sent from: nothing is left to zero but the parts themselves. */
 void broker_answer_parts(struct broker *b, uint32_t id, const struct broker_part *parts, size_t n);
 /* To the supervisor. */
 void broker_msg_send(struct broker *b, const struct broker_msg *m);
-uint64_t broker_now_ms(void); /* CLOCK_MONOTONIC */
+void broker_flush(struct broker *b); /* the answers so far, as one message */
+
+/* used.c: tells the supervisor who got what: the first of a kind at once, more of the same within USED_PAUSE_MS together. */
+void used_tell(struct broker *b, const struct broker_msg *m);
+void used_flush(struct broker *b, bool all); /* those that waited long enough; all: every one */
+int used_timeout_ms(const struct broker *b); /* -1: none waits */
+uint64_t broker_now_ms(void);                /* CLOCK_MONOTONIC */
 
 /* config.c: replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
 int broker_configure(struct broker *b, int memfd, struct err *err);

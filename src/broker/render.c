@@ -59,7 +59,7 @@ int render_answer(const struct credential *c, const struct broker_request *req, 
     struct aws_request aws;
     int r;
 
-    secret_clear(work);
+    secret_drop(work);
     if (c->place == PLACE_SIGV4) {
         r = awssign_parse((const char *)data, req->len, &aws);
         r = r < 0 ? r : awssign_make(c, &aws, value, work, parts);

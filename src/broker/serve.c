@@ -30,24 +30,37 @@ static broker_request_fn *const requests[BROKER_REQUESTS] = {
     [BROKER_TOKENS] = tokens_request, [BROKER_SSH_KEYS] = ssh_keys,   [BROKER_SSH_SIGN] = ssh_sign,
 };
 
-static int dispatch(struct broker *b, const void *bytes, size_t len) {
-    struct broker_request req;
-    const uint8_t *data = (const uint8_t *)bytes + sizeof req;
-
-    if (len < sizeof req)
+/* The first request of these bytes. */
+static int read_request(const uint8_t *bytes, size_t len, struct broker_request *ret) {
+    if (len < sizeof *ret)
         return -EBADMSG;
-    memcpy(&req, bytes, sizeof req);
-    if (req.len > BROKER_DATA_MAX || len != sizeof req + req.len || req.type >= BROKER_REQUESTS || !requests[req.type])
+    memcpy(ret, bytes, sizeof *ret);
+    if (ret->len > BROKER_DATA_MAX || len - sizeof *ret < ret->len || ret->type >= BROKER_REQUESTS || !requests[ret->type])
         return -EBADMSG;
-    if (strnlen(req.host, sizeof req.host) > BROKER_HOST_MAX || strnlen(req.method, sizeof req.method) > BROKER_METHOD_MAX)
+    if (strnlen(ret->host, sizeof ret->host) > BROKER_HOST_MAX || strnlen(ret->method, sizeof ret->method) > BROKER_METHOD_MAX)
         return -EBADMSG;
-    requests[req.type](b, &req, data);
     return 0;
 }
 
-int serve_request(struct broker *b, void *bytes, size_t len) {
-    int r = dispatch(b, bytes, len);
+/* All of the message is looked at before any of it is done. */
+static int dispatch(struct broker *b, const uint8_t *bytes, size_t len, bool look_only) {
+    struct broker_request req;
+    size_t at = 0;
+    int r = 0;
 
+    do {
+        r = read_request(bytes + at, len - at, &req);
+        if (r == 0 && !look_only)
+            requests[req.type](b, &req, bytes + at + sizeof req);
+        at += sizeof req + req.len;
+    } while (r == 0 && at < len);
+    return r;
+}
+
+int serve_requests(struct broker *b, void *bytes, size_t len) {
+    int r = dispatch(b, bytes, len, true);
+
+    r = r < 0 ? r : dispatch(b, bytes, len, false);
     explicit_bzero(bytes, len);
     return r;
 }
@@ -98,14 +111,14 @@ static int read_supervisor(struct broker *b, struct err *err) {
 }
 
 static int read_gate(struct broker *b, struct err *err) {
-    long n = sock_recv(b->gate, b->in.p, sizeof(struct broker_request) + BROKER_DATA_MAX, NULL, NULL);
+    long n = sock_recv(b->gate, b->in.p, BROKER_MESSAGE_MAX, NULL, NULL);
     int r;
 
     if (n == 0 || n == -ECONNRESET) {
         b->over = true;
         return 0;
     }
-    r = n < 0 ? (int)n : serve_request(b, b->in.p, (size_t)n);
+    r = n < 0 ? (int)n : serve_requests(b, b->in.p, (size_t)n);
     return r < 0 ? err_sys(err, r, "answer the gate") : 0;
 }
 
@@ -114,7 +127,7 @@ static int sooner(int a, int b) {
 }
 
 /* Until there is a policy the gate has to wait; that it is gone is noticed nevertheless. */
-int serve_round(struct broker *b, struct err *err) {
+static int wait_and_serve(struct broker *b, struct err *err) {
     struct pollfd fds[POLL_MAX] = {
         [POLL_GATE] = {.fd = b->gate, .events = b->configured ? POLLIN : 0},
         [POLL_SUPERVISOR] = {.fd = b->supervisor, .events = POLLIN},
@@ -123,7 +136,7 @@ int serve_round(struct broker *b, struct err *err) {
 
     ssh_poll_fill(b, &fds[POLL_SSH]);
     values_poll_fill(b, &fds[POLL_VALUES]);
-    n = poll(fds, ARRAY_LEN(fds), sooner(ssh_timeout_ms(b), values_timeout_ms(b)));
+    n = poll(fds, ARRAY_LEN(fds), sooner(sooner(ssh_timeout_ms(b), values_timeout_ms(b)), used_timeout_ms(b)));
     if (n < 0)
         return errno == EINTR ? 0 : err_sys(err, -errno, "wait");
     if (fds[POLL_SUPERVISOR].revents)
@@ -140,10 +153,20 @@ int serve_round(struct broker *b, struct err *err) {
     return 0;
 }
 
+int serve_round(struct broker *b, struct err *err) {
+    int r = wait_and_serve(b, err);
+
+    used_flush(b, false);
+    broker_flush(b);
+    return r;
+}
+
 int serve_loop(struct broker *b, struct err *err) {
     int r = 0;
 
     while (r == 0 && !b->over)
         r = serve_round(b, err);
+    b->over = false; /* it was the gate, most likely: the supervisor still wants to know */
+    used_flush(b, true);
     return r;
 }

@@ -8,8 +8,8 @@
 
 struct err;
 
-/* One request of len bytes, which is zeroed. 0: it is answered or will be. -EBADMSG: not a request; close the socket. */
-int serve_request(struct broker *b, void *bytes, size_t len);
+/* A message with requests, which is zeroed. 0: they are answered (broker_flush()) or will be. -EBADMSG: close the socket. */
+int serve_requests(struct broker *b, void *bytes, size_t len);
 /* One message of the supervisor. Takes fd, which is -1 if none came. -EBADMSG, or a first configuration that cannot be used. */
 int serve_message(struct broker *b, const struct broker_msg *m, size_t len, int fd, struct err *err);
 /* Waits for what comes next and deals with it. 0, or -errno; b->over when somebody is gone. */

@@ -67,7 +67,7 @@ static struct ssh_bytes job_payload(const struct job *j) {
 
 /* Into the log: who was signed for, or why not. */
 static void tell(struct broker *b, const struct ssh_sign *sign, const struct ssh_verdict *v, int status) {
-    struct broker_msg m = {.type = BROKER_MSG_USED, .index = UINT32_MAX, .value = status, .port = v->port};
+    struct broker_msg m = {.type = BROKER_MSG_USED, .index = UINT32_MAX, .value = status, .port = v->port, .count = 1};
     char fingerprint[SSH_FINGERPRINT_SIZE];
 
     ssh_fingerprint(sign->key, fingerprint);

@@ -44,7 +44,7 @@ static void report(struct broker *b, const struct broker_request *req, int statu
     snprintf(m.host, sizeof m.host, "%s", ok ? host.text : "");
     snprintf(m.method, sizeof m.method, "%s", req->method);
     snprintf(m.text, sizeof m.text, "%s", b->config.grants[req->index].c.name);
-    broker_msg_send(b, &m);
+    used_tell(b, &m);
 }
 
 static void refuse(struct broker *b, const struct broker_request *req, int status) {
@@ -53,12 +53,11 @@ static void refuse(struct broker *b, const struct broker_request *req, int statu
 }
 
 static int judge(const struct broker *b, const struct broker_request *req, const uint8_t *data) {
-    char path[BROKER_DATA_MAX];
     size_t len;
 
-    if (req->index >= b->config.n_grants || render_path(&b->config.grants[req->index].c, req, data, path, &len) < 0)
+    if (req->index >= b->config.n_grants || render_path(&b->config.grants[req->index].c, req, data, b->values->path, &len) < 0)
         return -EACCES;
-    return judge_grant(b, req, path, len);
+    return judge_grant(b, req, b->values->path, len);
 }
 
 static void give(struct broker *b, struct value *s, const struct broker_request *req, const uint8_t *data) {
@@ -71,7 +70,7 @@ static void give(struct broker *b, struct value *s, const struct broker_request 
         report(b, req, 0);
         broker_answer_parts(b, req->id, parts, (size_t)n);
     }
-    secret_clear(&b->values->work);
+    secret_drop(&b->values->work);
 }
 
 /* Everybody who waited: with the value, judged by the policy of now; or with why there is none. */

@@ -33,6 +33,7 @@ struct values {
     struct value v[GRANTS_MAX];
     size_t n_waiting, waiting_bytes;
     struct secret in, work;
+    char path[BROKER_DATA_MAX]; /* of the request that is judged */
 };
 
 uint32_t value_index(const struct broker *b, const struct value *s);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -13,6 +14,8 @@
 #include "supervisor/credentials.h"
 #include "supervisor/volumes.h"
 #include "workspace/place.h"
+
+enum { HINT_MAX = 4096 };
 
 void agent_run_done(struct agent_run *r) {
     agent_done(&r->preset);
@@ -29,6 +32,29 @@ int agent_credential(const struct agent *a, const struct host_facts *facts, char
         if (credential_is_for(&all.v[i], a->secret_host, 443) && !(*ret = strdup(all.v[i].name)))
             return err_oom(err);
     return r;
+}
+
+void agent_add_secret_command(const struct agent *a, struct buf *b) {
+    struct credential usual = {0};
+
+    if (!a->secret_name || !a->secret_host)
+        return;
+    buf_addf(b, "bawn secret set %s --host %s", a->secret_name, a->secret_host);
+    if (credential_add_host(&usual, a->secret_host, NULL) == 0 && credential_fill_known(&usual, NULL) == 0)
+        for (size_t i = 0; i < a->secret_env.len; i++)
+            if (!strv_has(&usual.env, a->secret_env.v[i]))
+                buf_addf(b, " --env %s", a->secret_env.v[i]);
+    credential_done(&usual);
+}
+
+int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err) {
+    for (size_t i = 0; i < a->hosts.len; i++)
+        if (strv_add(&s->network_allow, a->hosts.v[i]) < 0)
+            return err_oom(err);
+    for (size_t i = 0; i < a->deny.len; i++)
+        if (strv_add(&s->network_deny, a->deny.v[i]) < 0)
+            return err_oom(err);
+    return 0;
 }
 
 /* What a first run would ask about. Only where nothing is: afterwards the files are the agent's. */
@@ -105,28 +131,25 @@ static int add_settings(const struct agent_run *run, const struct agent_program 
         r = settings_add_mount(s, p->mounts.v[i], err);
     for (size_t i = 0; r == 0 && i < a->env.len; i++)
         r = settings_add_env(s, a->env.v[i], err);
-    for (size_t i = 0; r == 0 && i < a->hosts.len; i++)
-        r = strv_add(&s->network_allow, a->hosts.v[i]) < 0 ? err_oom(err) : 0;
-    for (size_t i = 0; r == 0 && i < a->deny.len; i++)
-        r = strv_add(&s->network_deny, a->deny.v[i]) < 0 ? err_oom(err) : 0;
-    return r;
+    return r < 0 ? r : agent_add_hosts(a, s, err);
 }
 
 /* Nothing stops the run: a login in the agent itself may do. */
 static int note_credential(const struct agent_run *run, const struct host_facts *facts, const struct settings *s,
                            struct err *err) {
+    CLEANUP(buf_done) struct buf command = BUF_INIT(HINT_MAX);
     const struct agent *a = &run->preset;
     CLEANUP(freep) char *name = NULL;
     int r;
 
+    agent_add_secret_command(a, &command);
     if (s->network == NETWORK_NONE)
         log_line("no network: %s cannot reach its model", a->title ? a->title : a->name);
-    if (!a->secret_host || !a->secret_name)
+    if (!command.len)
         return 0;
     r = agent_credential(a, facts, &name, err);
     if (r == 0 && !name)
-        log_line("no credential for %s; to give it one that it never sees: bawn secret set %s --host %s", a->secret_host,
-                 a->secret_name, a->secret_host);
+        log_line("no credential for %s; to give it one that it never sees: %s", a->secret_host, buf_str(&command));
     return r;
 }
 

@@ -11,6 +11,8 @@
 #include "config/agent.h"
 #include "jail/plan.h"
 
+struct buf;
+struct err;
 struct run_args;
 
 struct agent_program {
@@ -29,6 +31,11 @@ int agent_install(const struct agent *a, const struct host_facts *facts, struct 
 
 /* The name of the credential that goes to the agent's model, malloc'ed; *ret is NULL if there is none. */
 int agent_credential(const struct agent *a, const struct host_facts *facts, char **ret, struct err *err);
+
+/* "bawn secret set NAME --host HOST", with the variables that are not usual for the host; nothing if it wants no credential. */
+void agent_add_secret_command(const struct agent *a, struct buf *b);
+/* The hosts that it needs and those that it is kept from. */
+int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err);
 
 struct agent_run {
     struct agent preset;

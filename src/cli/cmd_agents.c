@@ -58,6 +58,9 @@ static void add_json(const struct state *st, bool first, struct buf *b) {
 }
 
 static void add_text(const struct state *st, struct buf *b) {
+    CLEANUP(buf_done) struct buf command = BUF_INIT(OUTPUT_MAX);
+
+    agent_add_secret_command(&st->agent, &command);
     buf_addf(b, "%-10s %-14s ", st->agent.name, st->agent.title ? st->agent.title : "");
     if (st->program.path)
         buf_add_printable(b, st->program.path);
@@ -65,8 +68,8 @@ static void add_text(const struct state *st, struct buf *b) {
         buf_addf(b, "not installed (bawn agents --install %s)", st->agent.name);
     if (st->credential)
         buf_addf(b, "; key: %s, for %s", st->credential, st->agent.secret_host);
-    else if (st->agent.secret_name && st->agent.secret_host)
-        buf_addf(b, "; no key (bawn secret set %s --host %s)", st->agent.secret_name, st->agent.secret_host);
+    else if (command.len)
+        buf_addf(b, "; no key (%s)", buf_str(&command));
     buf_addc(b, '\n');
 }
 
@@ -134,8 +137,8 @@ const struct verb verb_agents = {
         "Each agent has a preset: how its program is called, which hosts it needs, which it is kept from (telemetry), "
         "what it keeps between runs, and which credential it wants. Your own presets are files in "
         "$XDG_CONFIG_HOME/bawn/agents/NAME.json (spec/agent.schema.json).\n\n"
-        "--install runs npm in a sandbox that sees nothing but the new folder and reaches package registries only; runs see "
-        "the result, $XDG_STATE_HOME/bawn/agents/NAME, read-only. A program of the host's of the same name is preferred.\n\n"
+        "--install runs npm in a sandbox that sees nothing but the new folder and has none of your secrets; runs see the "
+        "result, $XDG_STATE_HOME/bawn/agents/NAME, read-only. A program of the host's of the same name is preferred.\n\n"
         "    bawn secret set anthropic --host api.anthropic.com\n"
         "    bawn run --agent claude",
     .opts = opts,

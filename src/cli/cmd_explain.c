@@ -1,5 +1,6 @@
 #include "base/err.h"
 #include "base/log.h"
+#include "cli/agent_run.h"
 #include "cli/run_options.h"
 #include "cli/verb.h"
 
@@ -11,6 +12,7 @@ static int explain(const struct verb *self, struct run_args *a, struct err *err)
     static char *shell[] = {"/bin/sh", NULL};
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(strv_done) struct strv owned = {0};
+    CLEANUP(agent_run_done) struct agent_run agent = {0};
     struct host_facts facts;
     int r;
 
@@ -18,13 +20,15 @@ static int explain(const struct verb *self, struct run_args *a, struct err *err)
         verb_help(self);
         return 0;
     }
+    a->dry_run = true;
+    r = run_args_load(a, &facts, &owned, &s, err);
+    r = r < 0 || !a->agent || s.mode == MODE_OFF ? r : agent_run_prepare(&agent, a, &facts, &s, err);
+    if (r < 0)
+        return r;
     if (a->argc == 0) {
         a->argv = shell;
         a->argc = 1;
     }
-    r = run_args_load(a, &facts, &owned, &s, err);
-    if (r < 0)
-        return r;
     for (size_t i = 0; i < s.notes.len; i++)
         log_line("%s", s.notes.v[i]);
     return run_args_explain(a, &facts, &s, err);

@@ -121,7 +121,10 @@ static int run_parsed(const struct verb *self, struct run_args *a, const bool cl
     if (r < 0)
         return r;
     if (a->argc == 0)
-        return err_usage(err, "'%s' is no agent with a preset (see 'bawn agents'), so which command?", a->agent);
+        return err_usage(err,
+                         s.mode == MODE_OFF ? "without a sandbox the preset of '%s' is not used, so which command?"
+                                            : "'%s' is no agent with a preset (see 'bawn agents'), so which command?",
+                         a->agent);
     for (size_t i = 0; i < s.notes.len; i++)
         log_line("%s", s.notes.v[i]);
     if (a->dry_run)

@@ -9,6 +9,7 @@
 #include "cli/secret_file.h"
 #include "cli/secret_options.h"
 #include "cli/secret_view.h"
+#include "os/fd.h"
 #include "supervisor/vault_spawn.h"
 
 /* A value that stays behind in another store would be found by nobody. */
@@ -23,19 +24,19 @@ static int check_old(const struct credential *old, const struct secret_request *
     return 0;
 }
 
-/* bawn-vault has to know the store and the form of the value, so the definition is there first; whatever goes wrong takes it
- * back. */
-static int put_value(const struct secret_file *f, const char *name, int *ret_status, struct err *err) {
-    const struct vault_job job = {.verb = "--put", .name = name, .sock = -1, .terminal = true, .environ_ = environ};
-    int r = vault_run(&job, ret_status, err), undone;
-    struct err why = {0};
+/* The value comes before the definition: whoever is killed here leaves no definition that has no value, or another one's (vault/vault.h).
+ * Tokens of OAuth come later; old ones are for the old definition. */
+static int change_value(const struct secret_file *f, const struct secret_request *q, const struct credential *c, int *ret_status,
+                        struct err *err) {
+    CLEANUP(closep) int defs = -1;
+    struct vault_job job = {.name = c->name, .terminal = true, .environ_ = environ};
+    int r = secret_file_preview(f, &defs, err);
 
-    if (r == 0 && *ret_status == 0)
-        return 0;
-    undone = secret_file_restore(f, &why);
-    if (undone < 0)
-        log_err(&why);
-    return r;
+    if (r < 0)
+        return r;
+    job.verb = c->token_url && !q->refresh_token ? "--rm" : "--put";
+    job.sock = defs;
+    return vault_run(&job, ret_status, err);
 }
 
 static void note_others(const struct secret_file *f, const struct credential *c) {
@@ -95,13 +96,14 @@ static int set(struct secret_request *q, int *ret_status, struct err *err) {
 
     r = r < 0 ? r : check_old(credentials_find(&f.all, name), q, err);
     r = r < 0 ? r : credentials_put(&f.all, &q->c, err);
-    r = r < 0 ? r : secret_file_save(&f, err);
     if (r < 0)
         return r;
     c = credentials_find(&f.all, name);
-    if (secret_is_kept(c) && (!c->token_url || q->refresh_token))
-        r = put_value(&f, name, ret_status, err);
+    r = secret_is_kept(c) ? change_value(&f, q, c, ret_status, err) : 0;
     if (r < 0 || *ret_status)
+        return r;
+    r = secret_file_save(&f, err);
+    if (r < 0)
         return r;
     say(c);
     note_others(&f, c);

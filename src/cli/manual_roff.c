@@ -14,6 +14,11 @@ static const struct entry environment[] = {
     {"BAWN_SANDBOX", "false runs without a sandbox, true demands one, the name of an engine chooses it"},
     {"BAWN_PROFILE", "the profile to use when --profile is not given"},
     {"BAWN_SANDBOX_IMAGE", "the image to use as root when the engine takes one"},
+    {"BAWN_PASSPHRASE_FILE",
+     "a file, by its absolute path and readable by nobody else, with the passphrase of the encrypted file of "
+     "secrets"},
+    {"BAWN_OPEN", "the program that opens the pages on which programs inside want you to log in (default: xdg-open); none: "
+                  "their addresses are only shown"},
     {"NO_COLOR", "any value turns colours off; there are none anyway when the output is not a terminal"},
     {"XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_RUNTIME_DIR", "where configuration, state and sockets are kept"},
 };

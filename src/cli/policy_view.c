@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/agent_run.h"
 #include "config/paths.h"
 #include "os/fd.h"
 
@@ -36,6 +37,13 @@ void policy_view_done(struct policy_view *v) {
     policy_done(&v->policy);
 }
 
+static int add_agent(const char *name, struct policy_view *v, struct err *err) {
+    CLEANUP(agent_done) struct agent a = {0};
+    int r = agent_read(name, environ, v->home, &a, err);
+
+    return r <= 0 ? r : agent_add_hosts(&a, &v->settings, err);
+}
+
 static int load(const struct policy_view_opts *o, struct policy_view *v, struct err *err) {
     const struct settings_flags flags = {.profile = o->profile, .network = o->network};
     const struct settings_sources src = {
@@ -47,6 +55,7 @@ static int load(const struct policy_view_opts *o, struct policy_view *v, struct 
                                        .home = v->home,
                                        .environ_ = environ};
 
+    r = r < 0 || !o->agent ? r : add_agent(o->agent, v, err);
     r = r < 0 ? r : policy_files_load(&where, &v->files, err);
     if (r < 0)
         return r;

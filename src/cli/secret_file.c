@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -20,7 +21,6 @@ void secret_file_done(struct secret_file *f) {
     free(f->home);
     free(f->folder);
     free(f->path);
-    free(f->before);
     closep(&f->dir);
     credentials_done(&f->all);
 }
@@ -57,49 +57,44 @@ static int lock_folder(struct secret_file *f, struct err *err) {
     return err_set(err, -EBUSY, "somebody else is changing '%s'", f->path);
 }
 
-static int keep_before(struct secret_file *f, struct err *err) {
-    CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
-    CLEANUP(closep) int fd = openat(f->dir, file_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int r;
-
-    if (fd < 0)
-        return errno == ENOENT ? 0 : err_sys(err, -errno, "open '%s'", f->path);
-    r = paths_read_fd(fd, f->path, CREDENTIALS_FILE_MAX, &text, err);
-    if (r < 0)
-        return r;
-    f->before = buf_take(&text);
-    return f->before ? 0 : err_oom(err);
-}
-
 int secret_file_edit(struct secret_file *f, struct err *err) {
     int r = find_place(f, err);
 
     r = r < 0 ? r : paths_make_dirs(f->folder, err);
     r = r < 0 ? r : lock_folder(f, err);
-    r = r < 0 ? r : credentials_load(environ, f->home, &f->all, err);
-    return r < 0 ? r : keep_before(f, err);
+    return r < 0 ? r : credentials_load(environ, f->home, &f->all, err);
 }
 
-static int publish(const struct secret_file *f, const char *text, size_t len, struct err *err) {
-    return paths_publish_at(f->dir, f->folder, file_name, 0600, text, len, PUBLISH_REPLACE, err);
+/* As it will be read again. */
+static int write_text(const struct secret_file *f, struct buf *text, struct err *err) {
+    CLEANUP(credentials_done) struct credentials check = {0};
+
+    credentials_write(&f->all, text);
+    if (!buf_ok(text))
+        return err_set(err, -EFBIG, "'%s' would have more than %d bytes", f->path, CREDENTIALS_FILE_MAX);
+    return credentials_read(f->path, buf_str(text), text->len, &check, err);
 }
 
 int secret_file_save(const struct secret_file *f, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
-    CLEANUP(credentials_done) struct credentials check = {0};
-    int r;
+    int r = write_text(f, &text, err);
 
-    credentials_write(&f->all, &text);
-    if (!buf_ok(&text))
-        return err_set(err, -EFBIG, "'%s' would have more than %d bytes", f->path, CREDENTIALS_FILE_MAX);
-    r = credentials_read(f->path, buf_str(&text), text.len, &check, err);
-    return r < 0 ? r : publish(f, buf_str(&text), text.len, err);
+    return r < 0 ? r : paths_publish_at(f->dir, f->folder, file_name, 0600, buf_str(&text), text.len, PUBLISH_REPLACE, err);
 }
 
-int secret_file_restore(const struct secret_file *f, struct err *err) {
-    if (f->before)
-        return publish(f, f->before, strlen(f->before), err);
-    return unlinkat(f->dir, file_name, 0) < 0 && errno != ENOENT ? err_sys(err, -errno, "remove '%s'", f->path) : 0;
+int secret_file_preview(const struct secret_file *f, int *ret_fd, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
+    CLEANUP(closep) int fd = -1;
+    int r = write_text(f, &text, err);
+
+    if (r < 0)
+        return r;
+    fd = memfd_create("bawn-secrets", MFD_CLOEXEC);
+    r = fd < 0 ? -errno : fd_write_all(fd, buf_str(&text), text.len);
+    if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        return err_sys(err, r < 0 ? r : -errno, "hand the definitions over");
+    *ret_fd = TAKE_FD(fd);
+    return 0;
 }
 
 int secret_file_find(const struct secret_file *f, const char *name, const struct credential **ret, struct err *err) {

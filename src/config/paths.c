@@ -187,3 +187,18 @@ int paths_read_fd(int fd, const char *path, size_t max, struct buf *b, struct er
         return err_sys(err, (int)n, "read '%s'", path);
     return buf_ok(b) ? 0 : err_oom(err);
 }
+
+int paths_read_own(const char *path, size_t max, struct buf *b, struct err *err) {
+    CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return -ENOENT;
+    if (fd < 0)
+        return err_sys(err, -errno, "open '%s'", path);
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, -errno, "stat '%s'", path);
+    if (st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(err, -EPERM, "'%s' must belong to you, and nobody else may write it (chmod 600)", path);
+    return paths_read_fd(fd, path, max, b, err);
+}

@@ -30,6 +30,9 @@ int paths_make_dirs(const char *path, struct err *err);
 /* The whole of an open regular file, at most max bytes, behind what the buffer has. path is for messages. */
 struct buf;
 int paths_read_fd(int fd, const char *path, size_t max, struct buf *b, struct err *err);
+/* The same of a file that says which programs are run, or who gets what: it must belong to the user, nobody else may write it, and it is
+ * no link. -ENOENT with no message: it is not there. */
+int paths_read_own(const char *path, size_t max, struct buf *b, struct err *err);
 
 enum publish { PUBLISH_NEW, PUBLISH_REPLACE };
 /* Writes dir/name (0600) so that it appears whole or not at all. PUBLISH_NEW fails with -EEXIST if it is there. */

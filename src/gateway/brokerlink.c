@@ -37,13 +37,14 @@ struct brokerlink {
     uint32_t ids;
     struct broker_call *calls, **last; /* the oldest first */
     size_t n_calls;
-    struct deadline soon, timeout;
-    uint8_t answer[sizeof(struct broker_answer) + BROKER_DATA_MAX];
+    struct deadline soon, send, timeout;
+    uint8_t out[BROKER_MESSAGE_MAX], in[BROKER_MESSAGE_MAX];
 };
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_late(void *arg);
 static void tell_failed(void *arg);
+static void send_soon(void *arg);
 
 /* The timers are made here, so that setting one cannot fail when somebody waits for it. */
 int brokerlink_new(struct gate *g, struct brokerlink **ret) {
@@ -53,11 +54,13 @@ int brokerlink_new(struct gate *g, struct brokerlink **ret) {
         return -ENOMEM;
     b->gate = g;
     b->last = &b->calls;
-    if (deadline_set(&g->loop, &b->soon, 0, tell_failed, b) < 0 || deadline_set(&g->loop, &b->timeout, 0, on_late, b) < 0) {
+    if (deadline_set(&g->loop, &b->soon, 0, tell_failed, b) < 0 || deadline_set(&g->loop, &b->send, 0, send_soon, b) < 0 ||
+        deadline_set(&g->loop, &b->timeout, 0, on_late, b) < 0) {
         brokerlink_free(b);
         return -ENOMEM;
     }
     deadline_stop(&b->soon);
+    deadline_stop(&b->send);
     deadline_stop(&b->timeout);
     *ret = b;
     return 0;
@@ -112,8 +115,9 @@ void brokerlink_free(struct brokerlink *b) {
     while (b->calls)
         broker_call_cancel(b->calls);
     deadline_done(&b->soon);
+    deadline_done(&b->send);
     deadline_done(&b->timeout);
-    explicit_bzero(b->answer, sizeof b->answer);
+    explicit_bzero(b->in, sizeof b->in);
     free(b);
 }
 
@@ -174,50 +178,91 @@ static void watch_writing(struct broker_socket *s, bool writing) {
     uv_poll_start(&s->poll, UV_READABLE | (writing ? UV_WRITABLE : 0), on_socket);
 }
 
-static void flush(struct brokerlink *b) {
-    bool full = false;
+/* As many of the calls from here on as one message holds; *ret_next is the first one that it does not. */
+static size_t gather(struct brokerlink *b, struct broker_call *c, struct broker_call **ret_next) {
+    size_t len = 0;
 
-    for (struct broker_call *c = b->calls; c && !full; c = c->next) {
-        int r = c->sent || c->failed ? 0 : sock_send(b->socket->fd, c->bytes, c->size, NULL, 0);
-
-        if (r < 0 && r != -EAGAIN) {
-            lose(b, -ECONNRESET);
-            return;
-        }
-        full = r == -EAGAIN;
-        if (!full) {
-            c->sent = true;
-            drop_bytes(c);
-        }
+    for (; c && c->size <= sizeof b->out - len; c = c->next) {
+        if (c->sent || c->failed)
+            continue;
+        memcpy(b->out + len, c->bytes, c->size);
+        len += c->size;
     }
-    watch_writing(b->socket, full);
+    *ret_next = c;
+    return len;
 }
 
-static void take_answer(struct brokerlink *b) {
-    struct broker_answer a;
-    long n = sock_recv(b->socket->fd, b->answer, sizeof b->answer, NULL, NULL);
-    struct broker_call *c = b->calls;
-
-    if (n == -EAGAIN)
-        return;
-    if (n >= (long)sizeof a)
-        memcpy(&a, b->answer, sizeof a);
-    if (n < (long)sizeof a || (size_t)n != sizeof a + a.len || a.id > b->ids || a.id == 0) {
-        lose(b, -ECONNRESET);
-        return;
+static void mark_sent(struct broker_call *c, const struct broker_call *end) {
+    for (; c != end; c = c->next) {
+        c->sent |= !c->failed;
+        drop_bytes(c);
     }
+}
+
+static void flush(struct brokerlink *b) {
+    struct broker_call *c = b->calls, *next;
+    int r = 0;
+
+    for (; c && r == 0; c = next) {
+        size_t len = gather(b, c, &next);
+
+        r = len ? sock_send(b->socket->fd, b->out, len, NULL, 0) : 0;
+        explicit_bzero(b->out, len);
+        if (r == 0)
+            mark_sent(c, next);
+    }
+    if (r < 0 && r != -EAGAIN)
+        lose(b, -ECONNRESET);
+    else
+        watch_writing(b->socket, r == -EAGAIN);
+}
+
+/* Whoever asks in the same turn of the loop goes in the same message. */
+static void send_soon(void *arg) {
+    struct brokerlink *b = arg;
+
+    if (b->socket)
+        flush(b);
+}
+
+/* The first answer of these bytes; how many bytes it has, or -EBADMSG. */
+static long take_answer(struct brokerlink *b, const uint8_t *bytes, size_t len) {
+    struct broker_call *c = b->calls;
+    struct broker_answer a;
+
+    if (len < sizeof a)
+        return -EBADMSG;
+    memcpy(&a, bytes, sizeof a);
+    if (a.len > len - sizeof a || a.id > b->ids || a.id == 0)
+        return -EBADMSG;
     while (c && c->id != a.id)
         c = c->next;
     if (c && c->sent && !c->failed) /* else nobody waits for it any more */
-        end_call(c, a.status > 0 ? -EBADMSG : a.status, b->answer + sizeof a, a.len);
-    explicit_bzero(b->answer, (size_t)n);
+        end_call(c, a.status > 0 ? -EBADMSG : a.status, bytes + sizeof a, a.len);
+    return (long)(sizeof a + a.len);
+}
+
+/* One message: the loop calls again if there are more. */
+static void take_answers(struct brokerlink *b) {
+    const struct broker_socket *s = b->socket;
+    long len = sock_recv(s->fd, b->in, sizeof b->in, NULL, NULL), at = 0, n = 0;
+
+    if (len == -EAGAIN)
+        return;
+    while (n >= 0 && at < len && b->socket == s) {
+        n = take_answer(b, b->in + at, (size_t)(len - at));
+        at += n;
+    }
+    explicit_bzero(b->in, (size_t)MAX_OF(len, 0L));
+    if ((len <= 0 || n < 0) && b->socket == s)
+        lose(b, -ECONNRESET);
 }
 
 static void on_socket(uv_poll_t *poll, int status UNUSED, int events) {
     struct broker_socket *s = poll->data;
     struct brokerlink *b = s->link;
 
-    take_answer(b); /* one: the loop calls again if there are more */
+    take_answers(b);
     if (b->socket == s && (events & UV_WRITABLE))
         flush(b);
     watch_time(b);
@@ -283,7 +328,7 @@ struct broker_call *broker_call(struct brokerlink *b, struct broker_request *req
     b->last = &c->next;
     b->n_calls++;
     if (b->socket) {
-        flush(b);
+        deadline_set(&b->gate->loop, &b->send, 0, send_soon, b);
     } else if (!b->asked) {
         b->asked = true;
         gate_send(b->gate, &(struct gate_msg){.type = GATE_MSG_WANT_BROKER});

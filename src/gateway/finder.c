@@ -249,17 +249,23 @@ static size_t put(struct buf *out, const uint8_t *data, size_t *pos, size_t end,
     return stars;
 }
 
-/* Adds all but the last n bytes, whose own matches are found again; *covered: the bytes before it are to be covered, as far
- * as is known. */
-static size_t cover(const struct finder *f, const uint8_t *data, size_t len, size_t n, size_t *covered, struct buf *out) {
-    size_t pos = 0, stars = 0;
+/* How many of the n bytes at the end, which may begin a pattern, are not to go out yet. Stars may. */
+static size_t held(size_t len, size_t n, size_t covered) {
+    return n < FINDER_HOLD || covered >= len ? 0 : MIN_OF(n, len - covered);
+}
+
+/* Adds the bytes from *pos on but for those that are held; matches within the last n are found again. *covered: the bytes
+ * before it are to be covered, as far as is known. */
+static size_t cover(const struct finder *f, const uint8_t *data, size_t len, size_t n, size_t *pos, size_t *covered,
+                    struct buf *out) {
+    size_t stars = 0;
     struct finder_match m = {0};
 
     for (size_t from = 0; find_from(f, data, len, from, &m) && m.at < len - n; from = m.at + 1) {
-        stars += put(out, data, &pos, m.at, *covered);
+        stars += put(out, data, pos, m.at, *covered);
         *covered = MAX_OF(*covered, m.at + m.len);
     }
-    return stars + put(out, data, &pos, len - n, *covered);
+    return stars + put(out, data, pos, len - held(len, n, *covered), *covered);
 }
 
 static long out_of_memory(struct buf *out) {
@@ -269,7 +275,7 @@ static long out_of_memory(struct buf *out) {
 
 long finder_cover(const struct finder *f, struct finder_stream *s, const void *data, size_t len, bool end, struct buf *out) {
     bool joined = s->len > 0;
-    size_t n, stars, total, covered = s->covered;
+    size_t n, stars, total, covered = s->covered, pos = s->sent;
     const uint8_t *all;
 
     if (joined && keep(s, data, len) < 0)
@@ -277,8 +283,9 @@ long finder_cover(const struct finder *f, struct finder_stream *s, const void *d
     all = joined ? (const uint8_t *)s->kept : data;
     total = joined ? s->len : len;
     n = end ? 0 : unsure(f, all, total);
-    stars = cover(f, all, total, n, &covered, out);
+    stars = cover(f, all, total, n, &pos, &covered, out);
     s->covered = covered > total - n ? covered - (total - n) : 0;
+    s->sent = pos - (total - n);
     if (joined)
         forget_all_but(s, n);
     else if (n && keep(s, all + total - n, n) < 0)

@@ -154,7 +154,17 @@ static bool name_ok(const char *name, size_t len) {
     return len > 0 && len <= NAME_MAX_LEN;
 }
 
-/* The names of the client's signature; "x-amz-security-token" is the broker's business. */
+/* The broker puts its own token in; the others are about one connection, and are written anew or not at all. */
+static bool is_left_out(const char *name) {
+    static const char *const names[] = {"x-amz-security-token", "transfer-encoding", "connection", "expect", "te", "trailer"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_eq(name, names[i]))
+            return true;
+    return false;
+}
+
+/* The names of the client's signature. */
 static size_t signed_names(const char *authorization, char names[static SIGV4_HEADERS_MAX][NAME_MAX_LEN + 1]) {
     const char *at = authorization ? strstr(authorization, SIGNED_HEADERS) : NULL;
     size_t n = 0;
@@ -165,7 +175,7 @@ static size_t signed_names(const char *authorization, char names[static SIGV4_HE
         if (!name_ok(at, len) || n == SIGV4_HEADERS_MAX)
             return 0;
         snprintf(names[n], sizeof names[n], "%.*s", (int)len, at);
-        n += !str_eq(names[n], "x-amz-security-token");
+        n += !is_left_out(names[n]);
         at += len;
     }
     return n;
@@ -206,6 +216,11 @@ static bool hash_ok(const char *hash) {
     return hash[HASH_HEX] == 0;
 }
 
+/* With a trailer: what SDKs do over TLS by themselves; a checksum follows the body, but the signature is not about it. */
+static bool is_unsigned(const char *hash) {
+    return str_eq(hash, "UNSIGNED-PAYLOAD") || str_eq(hash, "STREAMING-UNSIGNED-PAYLOAD-TRAILER");
+}
+
 static int add_payload(struct buf *b, const struct sigv4_request *r, bool *ret_needs_hash, struct err *err) {
     const char *hash = http_head_get(r->http->head, "x-amz-content-sha256");
 
@@ -214,10 +229,10 @@ static int add_payload(struct buf *b, const struct sigv4_request *r, bool *ret_n
         buf_adds(b, r->http->has_body ? "" : EMPTY_HASH);
         return 0;
     }
-    if (str_starts(hash, "STREAMING-"))
+    if (!is_unsigned(hash) && str_starts(hash, "STREAMING-"))
         return err_set(err, -EINVAL,
                        "A body that is signed chunk by chunk (aws-chunked) cannot be signed anew: turn it off in the client");
-    if (!str_eq(hash, "UNSIGNED-PAYLOAD") && !hash_ok(hash))
+    if (!is_unsigned(hash) && !hash_ok(hash))
         return err_set(err, -EINVAL, "The header x-amz-content-sha256 is not a hash");
     buf_adds(b, hash);
     return 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "policy/credential_priv.h"
 
@@ -121,4 +122,35 @@ bool credential_is_for(const struct credential *c, const char *host, uint16_t po
             return true;
     }
     return false;
+}
+
+static void add_purpose(struct sha256 *h, const char *text) {
+    sha256_add(h, text ? "+" : "-", 1);
+    if (text)
+        sha256_add(h, text, strlen(text) + 1);
+}
+
+void credential_purpose(const struct credential *c, char out[static CREDENTIAL_PURPOSE_SIZE]) {
+    const char *const texts[] = {c->header, c->format, c->user, c->query, c->region, c->service, c->token_url, c->client_id};
+    unsigned char digest[SHA256_LEN];
+    struct sha256 h;
+
+    static_assert((int)CREDENTIAL_PURPOSE_SIZE == SHA256_HEX_SIZE, "hexadecimal digits");
+    sha256_init(&h);
+    add_purpose(&h, credential_place_names[c->place]);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        add_purpose(&h, texts[i]);
+    for (size_t i = 0; i < c->hosts.len; i++)
+        add_purpose(&h, c->hosts.v[i]);
+    sha256_end(&h, digest);
+    for (size_t i = 0; i < SHA256_LEN; i++)
+        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+}
+
+bool credential_same_purpose(const struct credential *a, const struct credential *b) {
+    char one[CREDENTIAL_PURPOSE_SIZE], two[CREDENTIAL_PURPOSE_SIZE];
+
+    credential_purpose(a, one);
+    credential_purpose(b, two);
+    return str_eq(one, two);
 }

@@ -102,6 +102,11 @@ int credential_value_check(const struct credential *c, const char *value, size_t
  * (api.anthropic.com: x-api-key, ANTHROPIC_API_KEY, sk-ant-api03-); otherwise "Authorization: Bearer {}". */
 int credential_fill_known(struct credential *c, struct err *err);
 bool credential_is_for(const struct credential *c, const char *host, uint16_t port);
+/* What a value of it is for, as hexadecimal digits: its hosts, how it goes into requests, who renews it. A value that was given for one
+ * purpose serves no other. */
+enum { CREDENTIAL_PURPOSE_SIZE = 65 };
+void credential_purpose(const struct credential *c, char out[static CREDENTIAL_PURPOSE_SIZE]);
+bool credential_same_purpose(const struct credential *a, const struct credential *b);
 
 /* What a sandbox has of a credential. */
 struct grant {

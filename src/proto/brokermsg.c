@@ -59,6 +59,8 @@ int brokermsg_sane(struct broker_msg *m) {
         return -EBADMSG;
     if (m->type == BROKER_MSG_USED ? m->value < -ERRNO_MAX || m->value > ERRNO_MAX : m->value < 0 || m->value > 1)
         return -EBADMSG;
+    if ((m->type == BROKER_MSG_USED) != (m->count > 0))
+        return -EBADMSG;
     if (!plain_make(m->host, sizeof m->host) || !plain_make(m->method, sizeof m->method) || !plain_make(m->text, sizeof m->text))
         return -EBADMSG;
     return 0;

@@ -1,8 +1,9 @@
 /*
  * The languages of bawn-broker. Whatever is not in its tables, or is not exactly as long as it says, closes the socket.
  *
- * With bawn-gate (descriptor 3): SOCK_SEQPACKET, a struct and len bytes behind it. Answers come in any order, by id: a value that has
- * to be fetched first lets others pass. The gate reads hostile bytes and may be taken over: the broker judges every request by the
+ * With bawn-gate (descriptor 3): SOCK_SEQPACKET, a struct and len bytes behind it, and as many of these one behind the other as a
+ * message of BROKER_MESSAGE_MAX bytes holds: under load many requests cost one system call. Answers come in any order, by id: a value
+ * that has to be fetched first lets others pass. The gate reads hostile bytes and may be taken over: the broker judges every request by the
  * policy and the grants that its supervisor gave it, and believes nothing else.
  *
  * With the supervisor (descriptor 5): struct broker_msg, descriptors by SCM_RIGHTS. The supervisor never sees a value: it starts
@@ -57,6 +58,8 @@ struct broker_answer {
     uint32_t len; /* of the data behind this */
 };
 
+enum { BROKER_MESSAGE_MAX = sizeof(struct broker_request) + BROKER_DATA_MAX };
+
 /* broker_parts: each part as 4 bytes length (host order) and the bytes. */
 enum { BROKER_PARTS_MAX = 4 };
 struct broker_part {
@@ -78,7 +81,8 @@ enum broker_msg_type {
     BROKER_MSG_WANT_VALUE, /* index; value 1: the last one was refused or has ended, a cached one is no good */
     BROKER_MSG_WANT_STORE, /* index: tokens are to be kept */
     BROKER_MSG_WANT_AGENT,
-    BROKER_MSG_USED, /* index, host, port, method, value: status of the answer: before the answer goes out. index UINT32_MAX: an ssh key,
+    BROKER_MSG_USED, /* count: how many the like of it. The first one is told before its answer goes out, the others of the same second together.
+                      * index, host, port, method, value: status of the answer. index UINT32_MAX: an ssh key,
                       * whose fingerprint is in `text` */
     BROKER_MSG_TYPES
 };
@@ -88,6 +92,7 @@ struct broker_msg {
     uint32_t index;
     int32_t value;
     uint32_t port;
+    uint32_t count; /* USED: at least 1 */
     char host[BROKER_HOST_MAX + 3];
     char method[BROKER_METHOD_MAX + 4];
     char text[128];

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ enum {
     PAUSE_MOST_MS = 5000,
     LIVED_MS = 60 * 1000, /* after so long it is not in a loop of crashes */
     REAP_MS = 100,        /* while a vault runs: what it says is told soon */
+    LAST_WORDS_MS = 1000,
     MESSAGES_PER_TURN = 256
 };
 
@@ -69,20 +72,29 @@ static int receive(struct brokerkeeper *b, struct broker_msg *ret) {
     return brokermsg_sane(ret) < 0 ? -EBADMSG : 1;
 }
 
-/* What it said before its end: for the log. */
+/* It counts uses that are alike together, and tells the rest when nobody listens to it any more: for the log. One that does
+ * not end then is not waited for. */
 static void take_last_words(struct brokerkeeper *b) {
+    uint64_t now = watch_now_ms(), until = now + LAST_WORDS_MS;
+    struct pollfd p = {.fd = b->sock, .events = POLLIN};
     struct broker_msg m;
+    int r = 0;
 
-    while (receive(b, &m) == 1)
-        if (m.type == BROKER_MSG_USED && brokerkeeper_take(b, &m) < 0)
+    shutdown(b->sock, SHUT_WR);
+    for (; r >= 0 && now < until; now = watch_now_ms()) {
+        if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
             return;
+        r = receive(b, &m);
+        if (r == 1 && m.type == BROKER_MSG_USED)
+            r = brokerkeeper_take(b, &m);
+    }
 }
 
 void brokerkeeper_end(struct brokerkeeper *b, bool gate_ended) {
-    if (b->pid > 0)
-        process_end(b->pid);
     if (b->sock >= 0)
         take_last_words(b);
+    if (b->pid > 0)
+        process_end(b->pid);
     b->pid = -1;
     closep(&b->sock);
     if (gate_ended) {

@@ -3,7 +3,7 @@
 
 #include "supervisor/broker.h"
 
-enum { BROKER_MESSAGE_MAX = 400, BROKER_VAULTS_MAX = 2 * GRANTS_MAX }; /* one that gets and one that keeps, for each grant */
+enum { BROKER_LINE_MAX = 400, BROKER_VAULTS_MAX = 2 * GRANTS_MAX }; /* one that gets and one that keeps, for each grant */
 
 struct vault_child {
     pid_t pid;
@@ -24,7 +24,7 @@ struct brokerkeeper {
 
     struct vault_child vaults[BROKER_VAULTS_MAX];
     size_t n_vaults;
-    char said[BROKER_MESSAGE_MAX]; /* the last message of one: a client that tries again and again must not fill the screen */
+    char said[BROKER_LINE_MAX]; /* the last message of one: a client that tries again and again must not fill the screen */
     int uses;                      /* the folder secret-use; -1: not open */
     bool uses_failed;
     uint64_t touched_ms[GRANTS_MAX]; /* 0: not yet */

@@ -24,7 +24,7 @@ enum { TOUCH_PAUSE_MS = 10 * 1000, VAULT_END_MS = 5000, REAP_MS = 10 };
 
 /* Through us: the terminal may be in raw mode. */
 static void pass_message(struct brokerkeeper *b, const struct vault_child *v) {
-    char text[BROKER_MESSAGE_MAX];
+    char text[BROKER_LINE_MAX];
     ssize_t n = fd_read_some(v->messages, text, sizeof text - 1);
     const char *line = text;
 
@@ -84,6 +84,7 @@ static bool has_vault(const struct brokerkeeper *b, uint32_t index, bool keeps) 
 static int spawn_vault(struct brokerkeeper *b, struct vault_child *v, bool fresh, int sock, int messages, struct err *err) {
     const struct vault_job job = {.verb = v->keeps ? "--keep" : "--get",
                                   .name = b->opts.grants[v->index].c.name,
+                                  .of = &b->opts.grants[v->index].c,
                                   .fresh = fresh && !v->keeps,
                                   .sock = sock,
                                   .messages = messages,

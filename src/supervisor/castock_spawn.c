@@ -11,7 +11,7 @@
 #include "supervisor/castock_priv.h"
 #include "supervisor/helper.h"
 
-enum { MESSAGE_MAX = 900, SIGNALLED = 128 };
+enum { MESSAGE_MAX = 900 };
 
 /* messages: where stderr goes, -1 for nowhere. */
 static int start_maker(const char *path, int messages, pid_t *ret_pid, struct err *err) {
@@ -37,8 +37,8 @@ static int wait_for(pid_t pid, int messages, struct err *err) {
     r = helper_wait("bawn-broker", pid, &status, err);
     if (r < 0 || status == 0)
         return r;
-    if (status > SIGNALLED)
-        return err_set(err, -EIO, "bawn-broker was ended by signal %d", status - SIGNALLED);
+    if (status > HELPER_SIGNALLED)
+        return err_set(err, -EIO, "bawn-broker was ended by signal %d", status - HELPER_SIGNALLED);
     if (str_starts(line, "bawn: "))
         line += strlen("bawn: ");
     return err_set(err, -EIO, "%s", line[0] ? line : "bawn-broker failed and did not say why");

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -35,31 +34,17 @@ void run_credentials_done(struct run_credentials *c) {
 
 /* Definitions ------------------------------------------------------------------------------------------------------ */
 
-/* It says which command is run and which host gets a value: nobody else may write it. */
-static int check_file(int fd, const char *path, struct err *err) {
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_sys(err, -errno, "stat '%s'", path);
-    if (st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(err, -EPERM, "'%s' must belong to you, and nobody else may write it (chmod 600)", path);
-    return 0;
-}
-
 int credentials_load(char *const *environ_, const char *home, struct credentials *ret, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX + 1);
     CLEANUP(freep) char *path = NULL;
-    CLEANUP(closep) int fd = -1;
     int r = paths_config(environ_, home, "secrets.json", &path, err);
 
     if (r < 0 || !path)
         return r;
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, -errno, "open '%s'", path);
-    r = check_file(fd, path, err);
-    r = r < 0 ? r : paths_read_fd(fd, path, CREDENTIALS_FILE_MAX, &text, err);
-    return r < 0 ? r : credentials_read(path, buf_str(&text), text.len, ret, err);
+    r = paths_read_own(path, CREDENTIALS_FILE_MAX, &text, err);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    return credentials_read(path, buf_str(&text), text.len, ret, err);
 }
 
 /* Grants ----------------------------------------------------------------------------------------------------------- */

@@ -83,7 +83,7 @@ void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant 
     else
         name_ssh_key(&line, m);
     if (m->value == 0)
-        netcount_used(&g->count, line.secret, line.host);
+        netcount_used(&g->count, line.secret, line.host, m->count);
     else if (!grant)
         netcount_not_signed(&g->count, line.host);
     if (g->log)

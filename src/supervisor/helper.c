@@ -15,7 +15,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 
-enum { ABOVE = HELPER_FDS_MAX + 1, SIGNALLED = 128 }; /* above all that the child gets, and its program */
+enum { ABOVE = HELPER_FDS_MAX + 1 }; /* above all that the child gets, and its program */
 
 /* Shared with the child, which runs on our memory until it has become the other program (CLONE_VFORK). */
 struct birth {
@@ -125,6 +125,6 @@ int helper_wait(const char *name, pid_t pid, int *ret_status, struct err *err) {
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return err_sys(err, -errno, "wait for %s", name);
-    *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : SIGNALLED + WTERMSIG(status);
+    *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : HELPER_SIGNALLED + WTERMSIG(status);
     return 0;
 }

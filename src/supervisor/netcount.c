@@ -55,11 +55,11 @@ static struct netcount_secret *find_secret(struct netcount *c, const char *name,
     return s;
 }
 
-void netcount_used(struct netcount *c, const char *name, const char *host) {
+void netcount_used(struct netcount *c, const char *name, const char *host, uint64_t n) {
     struct netcount_secret *s = find_secret(c, name, host);
 
     if (s)
-        s->used++;
+        s->used += n;
 }
 
 void netcount_not_signed(struct netcount *c, const char *host) {

@@ -31,9 +31,10 @@ struct netcount {
 };
 
 void netcount_done(struct netcount *c);
-void netcount_add(struct netcount *c, const struct gate_msg *m);            /* an event that has passed gatemsg_sane() */
-void netcount_used(struct netcount *c, const char *name, const char *host); /* a credential went into a request to host */
-void netcount_not_signed(struct netcount *c, const char *host);             /* the ssh-agent refused; host: "" if not known */
+void netcount_add(struct netcount *c, const struct gate_msg *m); /* an event that has passed gatemsg_sane() */
+void netcount_used(struct netcount *c, const char *name, const char *host,
+                   uint64_t n);                                 /* a credential went into n requests to host */
+void netcount_not_signed(struct netcount *c, const char *host); /* the ssh-agent refused; host: "" if not known */
 /* Log lines for people: nothing if nothing was refused, and no credential used. */
 void netcount_report(const struct netcount *c);
 /* {"reached": [...], "refused": [...], "secrets": [...]} */

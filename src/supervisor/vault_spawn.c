@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
+#include "policy/credential.h"
 #include "supervisor/helper.h"
 
 enum { VAULT_FD = 3 };
@@ -11,17 +13,23 @@ enum { VAULT_FD = 3 };
 static const char program[] = "bawn-vault";
 
 int vault_start(const struct vault_job *j, pid_t *ret_pid, struct err *err) {
-    char *argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t)j->verb, NULL, NULL, NULL};
+    char *argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t)j->verb, NULL, NULL, NULL, NULL, NULL};
     struct helper h = {.name = program,
                        .argv = argv,
                        .envp = j->environ_,
                        .fds = {j->terminal ? STDIN_FILENO : -1, j->terminal ? STDOUT_FILENO : -1, STDERR_FILENO, j->sock},
                        .n_fds = j->sock >= 0 ? VAULT_FD + 1 : VAULT_FD,
                        .terminal = j->terminal};
+    char purpose[CREDENTIAL_PURPOSE_SIZE];
     size_t n = 2;
 
     if (j->name)
         argv[n++] = (char *)(uintptr_t)j->name;
+    if (j->of) {
+        credential_purpose(j->of, purpose);
+        argv[n++] = "--of";
+        argv[n++] = purpose;
+    }
     if (j->fresh)
         argv[n] = "--fresh";
     if (j->out > 0)
@@ -43,5 +51,7 @@ int vault_run(const struct vault_job *j, int *ret_status, struct err *err) {
     r = r < 0 ? r : helper_wait(program, pid, ret_status, err);
     sigaction(SIGINT, &interrupt, NULL);
     sigaction(SIGQUIT, &quit, NULL);
+    if (r == 0 && *ret_status > HELPER_SIGNALLED && *ret_status != HELPER_SIGNALLED + SIGINT)
+        log_line("%s was ended by signal %d", program, *ret_status - HELPER_SIGNALLED);
     return r;
 }

@@ -6,12 +6,14 @@
 #include "base/macros.h"
 
 struct err;
+struct credential;
 
 struct vault_job {
-    const char *verb; /* "--get", "--put", ... */
-    const char *name; /* NULL: none */
+    const char *verb;            /* "--get", "--put", ... */
+    const char *name;            /* NULL: none */
+    const struct credential *of; /* --get and --keep: only for this purpose (credential_purpose()); NULL: for any */
     bool fresh;
-    int sock;          /* becomes descriptor 3; -1: none */
+    int sock;          /* becomes descriptor 3: a socket to the broker, or definitions that are about to be published; -1: none */
     bool terminal;     /* has our stdin, stdout and stderr; otherwise /dev/null, /dev/null and our stderr */
     int out, messages; /* become its stdout and stderr, whatever `terminal` says; 0: none */
     char *const *environ_;

@@ -84,6 +84,7 @@ static int renew(const struct vault *v, const struct credential *c, const struct
     struct err why = {0};
     int r = lockfile_take(v->dir, lockfile_of_name(c->name), &lock, err);
 
+    r = r < 0 ? r : vault_recheck(v, c, err);
     r = r < 0 ? r : load(v, c, s, err);
     if (r < 0 || (is_usable(s) && !(refused && same(refused, &s->access))))
         return r;
@@ -129,11 +130,13 @@ int oauth_check(const struct vault *v, const struct credential *c, struct err *e
 
 int oauth_put(const struct vault *v, const struct credential *c, const struct secret *text, struct err *err) {
     CLEANUP(oauth_state_done) struct oauth_state s = {0};
-    CLEANUP(closep) int lock = -1;
     int r = oauth_state_init(&s) < 0 ? err_oom(err) : oauth_state_read(c, text, &s, err);
 
-    r = r < 0 ? r : lockfile_take(v->dir, lockfile_of_name(c->name), &lock, err);
-    return r < 0 ? r : save(v, c, &s, err);
+    if (r < 0) {
+        err->status = EXIT_USAGE_ERR;
+        return err_ctx(err, r, "secret '%s'", c->name);
+    }
+    return save(v, c, &s, err);
 }
 
 int oauth_keep(const struct vault *v, const struct credential *c, const struct secret *access, const struct secret *refresh_token,
@@ -142,6 +145,7 @@ int oauth_keep(const struct vault *v, const struct credential *c, const struct s
     CLEANUP(closep) int lock = -1;
     int r = lockfile_take(v->dir, lockfile_of_name(c->name), &lock, err);
 
+    r = r < 0 ? r : vault_recheck(v, c, err);
     r = r < 0 ? r : credential_value_check(c, access->p, access->len, err);
     if (r == 0 && refresh_token->len)
         r = credential_value_check(c, refresh_token->p, refresh_token->len, err);

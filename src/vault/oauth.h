@@ -33,7 +33,7 @@ int oauth_get(const struct vault *v, const struct credential *c, bool fresh, str
               struct err *err);
 /* Could it be had, as far as this can be told without asking the server? */
 int oauth_check(const struct vault *v, const struct credential *c, struct err *err);
-/* What the user typed or piped. */
+/* What the user typed or piped. The caller has the lock of the name. */
 int oauth_put(const struct vault *v, const struct credential *c, const struct secret *text, struct err *err);
 /* Tokens that were caught elsewhere; refresh "" leaves the old one. */
 int oauth_keep(const struct vault *v, const struct credential *c, const struct secret *access, const struct secret *refresh,

@@ -147,6 +147,7 @@ int oauth_login(const struct vault *v, const struct credential *c, struct err *e
         return err_ctx(err, r, "secret '%s'", c->name);
     r = oauth_state_write(&s, &text, err);
     r = r < 0 ? r : lockfile_take(v->dir, lockfile_of_name(c->name), &lock, err);
+    r = r < 0 ? r : vault_recheck(v, c, err);
     r = r < 0 ? r : store_put(v, c, &text, err);
     if (r == 0)
         log_line("secret '%s': logged in", c->name);

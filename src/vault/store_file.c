@@ -88,17 +88,21 @@ static void sweep(const struct vault *v) {
         closedir(d);
 }
 
-/* A rename is on disk only when the folder is: power may fail right after we have said that it is done. */
+/* A rename is on disk only when the folder is: power may fail right after we have said that it is done. All others see it already, so
+ * that a failure here takes nothing back. */
 static int file_replace(const struct vault *v, const struct buf *b, struct err *err) {
     CLEANUP(closep) int dir = open(v->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct err why = {0};
     int r;
 
     if (dir < 0)
         return err_sys(err, -errno, "open the folder '%s'", v->dir);
     sweep(v);
     r = paths_publish_at(dir, v->dir, file_name, 0600, buf_str(b), b->len, PUBLISH_REPLACE, err);
-    if (r == 0 && fsync(dir) < 0 && errno != EINVAL)
-        return err_sys(err, -errno, "write the folder '%s'", v->dir);
+    if (r == 0 && fsync(dir) < 0 && errno != EINVAL) {
+        err_sys(&why, -errno, "write the folder '%s'", v->dir);
+        log_err(&why);
+    }
     return r;
 }
 
@@ -135,6 +139,7 @@ static int file_rewrite(const struct vault *v, const struct credential *c, const
     }
     r = r < 0 ? r : change_entries(&entries, c, value, &changed, v, err);
     r = r < 0 ? r : sealed_close(h, key, &changed, &out, err);
+    r = r < 0 || !value ? r : vault_withdraw(v, c, err);
     return r < 0 ? r : file_replace(v, &out, err);
 }
 

@@ -7,10 +7,11 @@ static int keyring_value(const struct vault *v UNUSED, const struct credential *
     return service_get(SERVICE_NAME, c->name, ret, err);
 }
 
-static int keyring_keep(const struct vault *v UNUSED, const struct credential *c, const struct secret *value, struct err *err) {
+static int keyring_keep(const struct vault *v, const struct credential *c, const struct secret *value, struct err *err) {
     CLEANUP(freep) char *label = str_dupf("Bawn: %s", c->name);
+    int r = label ? vault_withdraw(v, c, err) : err_oom(err);
 
-    return label ? service_put(SERVICE_NAME, c->name, label, value, err) : err_oom(err);
+    return r < 0 ? r : service_put(SERVICE_NAME, c->name, label, value, err);
 }
 
 static int keyring_forget(const struct vault *v UNUSED, const struct credential *c, struct err *err) {

@@ -11,16 +11,18 @@
 #include "os/sock.h"
 #include "proto/brokermsg.h"
 #include "vault/input.h"
+#include "vault/lockfile.h"
 #include "vault/oauth.h"
 #include "vault/store.h"
 #include "vault/store_file.h"
 
-enum { FD_BROKER = 3, EXIT_NOT_HAD = 1, CHECK_MAX = 8 * 1024 };
+enum { FD_GIVEN = 3, /* a socket to the broker, or definitions */ EXIT_NOT_HAD = 1, CHECK_MAX = 8 * 1024 };
 
 struct task {
     struct vault *v;
     const char *name;
     const struct credential *c; /* NULL: the verb has no name */
+    const char *of;             /* NULL: whatever its purpose is */
     bool fresh;
 };
 
@@ -56,7 +58,7 @@ static int send_value(int status, const struct secret *value, uint64_t expires, 
     memcpy(m.p, &head, sizeof head);
     if (value->len)
         memcpy(m.p + sizeof head, value->p, value->len);
-    r = sock_send(FD_BROKER, m.p, sizeof head + value->len, NULL, 0);
+    r = sock_send(FD_GIVEN, m.p, sizeof head + value->len, NULL, 0);
     return r < 0 ? err_sys(err, r, "send the value to the broker") : 0;
 }
 
@@ -75,6 +77,7 @@ static int do_get(const struct task *t, struct err *err) {
     uint64_t expires = 0;
     int r = value_of(t, &value, &expires, err);
 
+    r = r < 0 ? r : vault_recheck(t->v, t->c, err);
     return r < 0 ? r : send_value(0, &value, expires, err);
 }
 
@@ -104,11 +107,25 @@ static int do_keep(const struct task *t, struct err *err) {
         return err_usage(err, "secret '%s' is not one of OAuth", t->name);
     if (secret_alloc(&m, max) < 0)
         return err_oom(err);
-    n = sock_recv(FD_BROKER, m.p, max, NULL, NULL);
+    n = sock_recv(FD_GIVEN, m.p, max, NULL, NULL);
     if (n <= 0)
         return err_set(err, n < 0 ? (int)n : -EPIPE, "no tokens came from the broker");
     m.len = (size_t)n;
     return keep_parts(t, &m, err);
+}
+
+/* A keyring that did not answer in time may have it all the same: then neither definition is for it. */
+static int put_locked(const struct task *t, const struct secret *value, struct err *err) {
+    CLEANUP(closep) int lock = -1;
+    struct err why = {0};
+    int r = lockfile_take(t->v->dir, lockfile_of_name(t->name), &lock, err);
+
+    if (r < 0)
+        return r;
+    r = t->c->token_url ? oauth_put(t->v, t->c, value, err) : store_put(t->v, t->c, value, err);
+    if (r < 0 && r != -ETIMEDOUT && *t->v->withdrawn && vault_put_back(t->v, &why) < 0)
+        log_err(&why);
+    return r;
 }
 
 static int do_put(const struct task *t, struct err *err) {
@@ -122,14 +139,13 @@ static int do_put(const struct task *t, struct err *err) {
     r = isatty(STDIN_FILENO) ? input_ask(question, max, &value, err) : input_read(STDIN_FILENO, max, &value, err);
     if (r == -ENXIO)
         return err_set(err, r, "there is no terminal to ask at: give the value through a pipe");
-    if (r == 0 && t->c->token_url)
-        return oauth_put(t->v, t->c, &value, err);
-    r = r < 0 ? r : credential_value_check(t->c, value.p, value.len, err);
+    if (r == 0 && !t->c->token_url)
+        r = credential_value_check(t->c, value.p, value.len, err);
     if (r < 0) {
         err->status = EXIT_USAGE_ERR;
         return err_ctx(err, r, "secret '%s'", t->name);
     }
-    return store_put(t->v, t->c, &value, err);
+    return put_locked(t, &value, err);
 }
 
 static int do_rm(const struct task *t, struct err *err) {
@@ -171,15 +187,31 @@ static int do_login(const struct task *t, struct err *err) {
 struct verb {
     const char *name;
     int (*run)(const struct task *t, struct err *err);
-    bool named, socket, may_ask;
+    bool named, socket, may_ask, new_defs;
 };
 
 static const struct verb verbs[] = {
-    {"--get", do_get, true, true, false},      {"--keep", do_keep, true, true, false},
-    {"--put", do_put, true, false, true},      {"--rm", do_rm, true, false, true},
-    {"--check", do_check, true, false, false}, {"--unlock", do_unlock, false, false, true},
-    {"--lock", do_lock, false, false, false},  {"--login", do_login, true, false, true},
+    {"--get", do_get, .named = true, .socket = true},
+    {"--keep", do_keep, .named = true, .socket = true},
+    {"--put", do_put, .named = true, .may_ask = true, .new_defs = true},
+    {"--rm", do_rm, .named = true, .may_ask = true, .new_defs = true},
+    {"--check", do_check, .named = true},
+    {"--unlock", do_unlock, .may_ask = true},
+    {"--lock", do_lock},
+    {"--login", do_login, .named = true, .may_ask = true},
 };
+
+static bool take_options(const struct verb *b, int argc, char **argv, int i, struct task *t) {
+    if (b->socket && i + 1 < argc && str_eq(argv[i], "--of")) {
+        t->of = argv[i + 1];
+        i += 2;
+    }
+    if (b->run == do_get && i < argc && str_eq(argv[i], "--fresh")) {
+        t->fresh = true;
+        i++;
+    }
+    return i == argc;
+}
 
 static const struct verb *find_verb(int argc, char **argv, struct task *t) {
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(verbs); i++) {
@@ -189,30 +221,41 @@ static const struct verb *find_verb(int argc, char **argv, struct task *t) {
         if (!str_eq(b->name, argv[1]))
             continue;
         t->name = b->named && argc > 2 ? argv[2] : NULL;
-        t->fresh = b->run == do_get && argc == want + 1 && str_eq(argv[want], "--fresh");
-        return argc == want + t->fresh ? b : NULL;
+        return argc >= want && take_options(b, argc, argv, want, t) ? b : NULL;
     }
     return NULL;
 }
 
-/* A command must not inherit the way to the broker, nor what our own caller left open. */
-static int take_socket(const struct verb *b, struct err *err) {
-    if (!b->socket)
-        return 0;
-    if (fcntl(FD_BROKER, F_SETFD, FD_CLOEXEC) < 0)
+/* A command must not inherit the way to the broker, nor what our own caller left open. 1: it was given; 0: not, and it need not be. */
+static int take_given(const struct verb *b, struct err *err) {
+    bool wanted = b->socket || b->new_defs, is = wanted && fcntl(FD_GIVEN, F_SETFD, FD_CLOEXEC) == 0;
+
+    if (b->socket && !is)
         return err_usage(err, "bawn-vault %s is started by bawn", b->name);
-    return fd_close_from(FD_BROKER + 1) < 0 ? err_sys(err, -errno, "close inherited descriptors") : 0;
+    return fd_close_from(FD_GIVEN + wanted) < 0 ? err_sys(err, -errno, "close inherited descriptors") : is;
 }
 
-static int run_verb(const struct verb *b, struct task *t, char *const *environ_, struct err *err) {
+static int check_purpose(const struct task *t, struct err *err) {
+    char purpose[CREDENTIAL_PURPOSE_SIZE];
+
+    credential_purpose(t->c, purpose);
+    if (!t->of || str_eq(t->of, purpose))
+        return 0;
+    return err_set(err, -ENOKEY, "secret '%s' was defined anew after this sandbox was started: start another one", t->name);
+}
+
+static int run_verb(const struct verb *b, struct task *t, char *const *environ_, bool given, struct err *err) {
     CLEANUP(secret_done) struct secret key = {0};
     CLEANUP(vault_done) struct vault v = {0};
-    int r = vault_open(environ_, &v, err);
+    bool withdrawn = false;
+    int r = vault_open(environ_, given && b->new_defs ? FD_GIVEN : -1, &v, err);
 
     v.key = &key;
+    v.withdrawn = &withdrawn;
     v.may_ask = b->may_ask;
     t->v = &v;
     r = r < 0 || !b->named ? r : vault_find(&v, t->name, &t->c, err);
+    r = r < 0 || !b->named ? r : check_purpose(t, err);
     return r < 0 ? r : b->run(t, err);
 }
 
@@ -221,10 +264,10 @@ int vault_run_verb(int argc, char **argv, char *const *environ_) {
     struct err err = {0};
     struct task t = {0};
     const struct verb *b = find_verb(argc, argv, &t);
-    int r = b ? take_socket(b, &err) : err_usage(&err, "bawn-vault is started by bawn: use 'bawn secret'");
+    int r = b ? take_given(b, &err) : err_usage(&err, "bawn-vault is started by bawn: use 'bawn secret'");
 
-    if (r == 0) {
-        r = run_verb(b, &t, environ_, &err);
+    if (r >= 0) {
+        r = run_verb(b, &t, environ_, r > 0, &err);
         if (r < 0 && b->run == do_get)
             (void)send_value(told(r), &none, 0, NULL); /* a broker that is gone needs no answer */
     }

@@ -131,19 +131,24 @@ static bool was_entitled(const struct scene *s, const struct broker_request *req
 }
 
 static void read_answers(struct scene *s) {
-    static uint8_t bytes[sizeof(struct broker_answer) + BROKER_DATA_MAX];
+    static uint8_t bytes[BROKER_MESSAGE_MAX];
     struct broker_answer a;
     ssize_t n;
 
-    while ((n = recv(s->gate, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
-        memcpy(&a, bytes, sizeof a);
-        if ((size_t)n != sizeof a + a.len || a.status > 0 || (a.status < 0 && a.len) || a.id >= s->n_sent)
-            BUG("an answer of the wrong form");
-        if (a.status == 0 && s->sent[a.id].type == BROKER_LEAF)
-            check_certificate(bytes + sizeof a, a.len);
-        if (!s->known && memmem(bytes, (size_t)n, FUZZ_VALUE, strlen(FUZZ_VALUE)) && !was_entitled(s, &s->sent[a.id]))
-            BUG("a value for somebody else");
-    }
+    broker_flush(&s->b);
+    while ((n = recv(s->gate, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        for (size_t at = 0; at < (size_t)n; at += sizeof a + a.len) {
+            if ((size_t)n - at < sizeof a)
+                BUG("an answer that is cut");
+            memcpy(&a, bytes + at, sizeof a);
+            if ((size_t)n - at - sizeof a < a.len || a.status > 0 || (a.status < 0 && a.len) || a.id >= s->n_sent)
+                BUG("an answer of the wrong form");
+            if (a.status == 0 && s->sent[a.id].type == BROKER_LEAF)
+                check_certificate(bytes + at + sizeof a, a.len);
+            if (!s->known && memmem(bytes + at, sizeof a + a.len, FUZZ_VALUE, strlen(FUZZ_VALUE)) &&
+                !was_entitled(s, &s->sent[a.id]))
+                BUG("a value for somebody else");
+        }
 }
 
 static void read_questions(struct scene *s) {
@@ -161,21 +166,34 @@ static void read_questions(struct scene *s) {
     }
 }
 
+/* Every request in a message gets an id of its own, by which its answer is known again. */
+static void number_requests(struct scene *s, uint8_t *bytes, size_t len, bool whole) {
+    struct broker_request req;
+
+    for (size_t at = 0; len - at >= sizeof req && s->n_sent < ARRAY_LEN(s->sent); at += sizeof req + req.len) {
+        memcpy(&req, bytes + at, sizeof req);
+        if (whole)
+            req.len = (uint32_t)(len - at - sizeof req);
+        req.id = s->n_sent;
+        memcpy(bytes + at, &req, sizeof req);
+        s->sent[s->n_sent++] = req;
+        if (req.len > len - at - sizeof req)
+            break;
+    }
+}
+
 static void do_request(struct scene *s, const uint8_t *data, size_t len, bool whole) {
     size_t room = whole ? MAX_OF(len, sizeof(struct broker_request)) : len;
     uint8_t *copy = calloc(1, room + 1);
-    struct broker_request req = {0};
 
     if (!copy)
         return;
     memcpy(copy, data, len);
-    memcpy(&req, copy, MIN_OF(room, sizeof req));
-    if (whole)
-        req.len = (uint32_t)(room - sizeof req);
-    req.id = s->n_sent;
-    memcpy(copy, &req, MIN_OF(room, sizeof req));
-    s->sent[s->n_sent++] = req;
-    (void)serve_request(&s->b, copy, room);
+    number_requests(s, copy, room, whole);
+    if (s->n_sent < ARRAY_LEN(s->sent))
+        (void)serve_requests(&s->b, copy, room);
+    else
+        memset(copy, 0, room);
     for (size_t i = 0; i < room; i++)
         if (copy[i])
             BUG("a request that is still there");

@@ -7,6 +7,7 @@
 """
 
 import array
+import collections
 import errno
 import json
 import os
@@ -22,7 +23,7 @@ LAYERS = {"session": 0, "sandbox": 1, "project": 2, "user": 3, "built-in": 4, "o
 
 REQUEST = struct.Struct("=IIIII256s36s")
 ANSWER = struct.Struct("=IiI")
-MSG = struct.Struct("=IIiI256s36s128s")
+MSG = struct.Struct("=IIiII256s36s128s")
 HEAD = struct.Struct("=iIQ")  # of a value from a bawn-vault
 DATA_MAX, VALUE_MAX, PENDING_MAX = 64 * 1024, 16 * 1024, 1024
 WAIT = 60  # seconds: only so that a hang ends as a failure
@@ -120,7 +121,7 @@ class Broker:
     # The supervisor.
 
     def tell(self, type, index=0, value=0, fd=None):
-        data = MSG.pack(type, index, value, 0, b"", b"", b"")
+        data = MSG.pack(type, index, value, 0, 0, b"", b"", b"")
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))] if fd is not None else []
         self.supervisor.sendmsg([data], rights)
 
@@ -136,7 +137,7 @@ class Broker:
     def heard(self):
         """The next message of the broker's."""
         f = MSG.unpack(self.supervisor.recv(MSG.size + 1))
-        return dict(type=f[0], index=f[1], value=f[2], port=f[3], host=text(f[4]), method=text(f[5]), text=text(f[6]))
+        return dict(type=f[0], index=f[1], value=f[2], port=f[3], count=f[4], host=text(f[5]), method=text(f[6]), text=text(f[7]))
 
     def want(self, type):
         """The next question; what was used meanwhile is collected."""
@@ -148,6 +149,15 @@ class Broker:
 
     def next_used(self):
         return self.used.pop(0) if self.used else self.heard()
+
+    def count_used(self, n):
+        """n uses, however many messages tell of them: {status: how often}."""
+        counts = collections.Counter()
+        while counts.total() < n:
+            m = self.next_used()
+            assert m["type"] == USED and m["count"] > 0, m
+            counts[m["value"]] += m["count"]
+        return counts
 
     def vault_socket(self, index, says=None):
         """Our end of what the broker reads from, or writes to. says: it is there before the broker has its end, which it may close at once."""
@@ -174,11 +184,13 @@ class Broker:
 
     def answer(self, ident):
         while ident not in self.answers:
-            data = self.gate.recv(ANSWER.size + DATA_MAX + 1)
+            data = self.gate.recv(1 << 17)
             assert data, "the broker is gone"
-            got, status, length = ANSWER.unpack_from(data)
-            assert len(data) == ANSWER.size + length and got not in self.answers
-            self.answers[got] = Answer(status, data[ANSWER.size:])
+            while data:  # several in one message
+                got, status, length = ANSWER.unpack_from(data)
+                assert len(data) >= ANSWER.size + length and got not in self.answers
+                self.answers[got] = Answer(status, data[ANSWER.size:ANSWER.size + length])
+                data = data[ANSWER.size + length:]
         return self.answers.pop(ident)
 
     def status(self, ident):

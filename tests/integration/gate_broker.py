@@ -94,13 +94,15 @@ class Broker:
     def serve(self, s):
         with contextlib.suppress(OSError):
             while data := s.recv(REQUEST.size + 65536):
-                type, id, index, port, length, host, method = REQUEST.unpack_from(data)
-                assert len(data) == REQUEST.size + length
-                host, method = (b.split(b"\0", 1)[0].decode() for b in (host, method))
-                answer = self.answer(type, index, host, port, method, data[REQUEST.size:])
-                if answer is not None:
-                    status, body = answer
-                    s.send(ANSWER.pack(id, status, len(body)) + body)
+                while data:  # several in one message
+                    type, id, index, port, length, host, method = REQUEST.unpack_from(data)
+                    assert len(data) >= REQUEST.size + length
+                    host, method = (b.split(b"\0", 1)[0].decode() for b in (host, method))
+                    answer = self.answer(type, index, host, port, method, data[REQUEST.size:REQUEST.size + length])
+                    data = data[REQUEST.size + length:]
+                    if answer is not None:
+                        status, body = answer
+                        s.send(ANSWER.pack(id, status, len(body)) + body)
 
     def answer(self, type, index, host, port, method, data):
         if type == LEAF:

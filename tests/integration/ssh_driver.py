@@ -105,7 +105,7 @@ class Stack:
         self.settings.update(settings)
         self.generation += 1
         if self.broker:
-            self.send_config(self.broker, MSG.pack(CONFIG, 0, 0, 0, b"", b"", b""))
+            self.send_config(self.broker, MSG.pack(CONFIG, 0, 0, 0, 0, b"", b"", b""))
         self.send_config(self.gate, GATE_MSG.pack(GATE_CONFIG, *[0] * 11, *[b""] * 8))
         with self.condition:
             assert self.condition.wait_for(lambda: self.ready == self.generation or self.closing, WAIT)
@@ -117,7 +117,7 @@ class Stack:
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         self.brokers.append(start("bawn-broker", ["--serve"], {3: broker_end.fileno(), 4: null, 5: theirs.fileno()}))
         os.close(null)
-        self.send_config(ours, MSG.pack(CONFIG, 0, 0, 0, b"", b"", b""))
+        self.send_config(ours, MSG.pack(CONFIG, 0, 0, 0, 0, b"", b"", b""))
         socket.send_fds(self.gate, [GATE_MSG.pack(GATE_BROKER, *[0] * 11, *[b""] * 8)], [gate_end.fileno()])
         for s in (theirs, gate_end, broker_end):
             s.close()
@@ -133,9 +133,9 @@ class Stack:
     def give_agent(self):
         try:
             with self.agent_fd() as s:
-                socket.send_fds(self.broker, [MSG.pack(AGENT, 0, 0, 0, b"", b"", b"")], [s.fileno()])
+                socket.send_fds(self.broker, [MSG.pack(AGENT, 0, 0, 0, 0, b"", b"", b"")], [s.fileno()])
         except OSError as e:
-            self.broker.send(MSG.pack(AGENT, 0, e.errno, 0, b"", b"", b""))
+            self.broker.send(MSG.pack(AGENT, 0, e.errno, 0, 0, b"", b"", b""))
 
     def from_gate(self):
         data = self.gate.recv(GATE_MSG.size)
@@ -163,7 +163,7 @@ class Stack:
             self.give_agent()
         if f[0] == USED:
             with self.condition:
-                self.used.append(dict(index=f[1], status=f[2], port=f[3], host=text(f[4]), method=text(f[5]), text=text(f[6])))
+                self.used.append(dict(index=f[1], status=f[2], port=f[3], host=text(f[5]), method=text(f[6]), text=text(f[7])))
                 self.condition.notify_all()
 
     def listen(self):

@@ -107,6 +107,23 @@ def test_a_credential_is_named(agent):
     assert found["fake"]["credential"] == "mine"
 
 
+def test_what_is_explained_has_the_preset_in_it(agent):
+    """What is explained is what happens: hosts and variables of the preset count in both."""
+    def verdict(*options):
+        return agent.bawn("policy", "explain", "model.example:443", *options, "--json", env=agent.agent_env).json()["action"]
+
+    assert verdict() != "allow" and verdict("--agent", "fake") == "allow"
+    r = agent.bawn("explain", "--agent", "fake", env=agent.agent_env)
+    assert r.rc == 0 and b"FAKE_QUIET=1" in r.out and b"fake-agent" in r.out, r
+    assert not (agent.home / ".local" / "state" / "bawn" / "volumes").exists(), "to explain is to make nothing"
+
+
+def test_the_command_for_its_credential_makes_its_variable(agent):
+    listed = agent.bawn("agents", env=agent.agent_env).out.decode()
+    assert "(bawn secret set fake --host model.example --env FAKE_KEY)" in listed
+    assert "(bawn secret set openai --host api.openai.com)" in listed, "usual variables need not be said"
+
+
 BAD = {
     "no command": ({}, b"\"command\" is missing"),
     "a path": ({"command": "/bin/sh"}, b"not a path"),

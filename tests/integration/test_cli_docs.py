@@ -92,7 +92,7 @@ def test_man_page_has_no_warnings_and_misses_nothing(user, commands):
         assert f"bawn {name}" in text
         for option in options - {"--help", "-h"}:
             assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), option
-    for word in ("BAWN_SANDBOX", "BAWN_PROFILE", "BAWN_SANDBOX_IMAGE", "64", "125", "126", "127", "128+N"):
+    for word in ("BAWN_SANDBOX", "BAWN_PROFILE", "BAWN_SANDBOX_IMAGE", "BAWN_PASSPHRASE_FILE", "BAWN_OPEN", "64", "125", "126", "127", "128+N"):
         assert word in text
 
 
@@ -136,6 +136,8 @@ def test_bash_completion(user, script, commands):
     for name, options in commands.items():
         assert offers(*name.split(), "--") == {o for o in options if o.startswith("--")}, name
     assert {"dev", "safe", "tight", "offline"} <= offers("run", "--profile", "")
+    assert {"claude", "codex", "gemini", "opencode"} <= offers("run", "--agent", "")
+    assert offers("agents", "--install", "cod") == {"codex"}
     assert offers("run", "--sandbox", "=", "req") == {"require"}
     assert "true" in offers("run", "--", "tru")
     assert "true" in offers("run", "--memory", "64m", "tru")
@@ -162,6 +164,8 @@ def test_fish_completion(user, script, commands):
     assert offers("bawn ") == {name.split()[0] for name in commands}
     assert offers("bawn profile ") == {name.split()[1] for name in commands if name.startswith("profile ")}
     assert {"dev", "tight"} <= offers("bawn run --profile ")
+    assert {"claude", "codex", "gemini", "opencode"} <= offers("bawn run --agent ")
+    assert offers("bawn secret ") == {name.split()[1] for name in commands if name.startswith("secret ")}
     assert {"--memory"} <= offers("bawn run --mem")
     assert offers("bawn completion ") == {"bash", "zsh", "fish"}
 

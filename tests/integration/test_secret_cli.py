@@ -7,15 +7,23 @@ import pathlib
 import pty
 import re
 import select
+import signal
 import stat
 import subprocess
+import sys
 import termios
+import time
 
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import vault_driver  # noqa: E402
+
 FILE = ".config/bawn/secrets.json"
 VALUE = "s3cr3t-value-that-nobody-sees"
+NEW = "another-value-for-another-host"
 AWS = "AKIAIOSFODNN7EXAMPLE:wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
+OAUTH = ["--oauth-token-url", "https://id.example/token", "--oauth-client-id", "me"]
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "spec" / "secrets.schema.json").read_text())
 
 
@@ -23,8 +31,8 @@ class Secrets:
     def __init__(self, runner):
         self.runner = runner
         self.file = runner.home / FILE
-        self.passphrase = runner.write(runner.home / "passphrase", "correct horse\n", 0o600)
-        self.env = {"BAWN_PASSPHRASE_FILE": str(self.passphrase)}
+        self.vault = vault_driver.Vault(runner)
+        self.env = self.vault.env
 
     def __call__(self, *args, value=None, env=None, **kw):
         data = value.encode() if isinstance(value, str) else value
@@ -39,6 +47,12 @@ class Secrets:
         r = self("ls", "--json")
         assert r.rc == 0, r
         return {s["name"]: s for s in r.json()["secrets"]}
+
+    def kept(self, name):
+        """The hosts of its definition, and the value that bawn-vault has for it; None: there is no definition."""
+        got = self.vault.get(name)
+        assert (got.status == 0) == bool(got.value), got
+        return (self.ls()[name]["hosts"], got.value) if name in self.ls() else None
 
     def test(self, *args, **kw):
         r = self("test", "--json", *args, **kw)
@@ -108,6 +122,10 @@ REFUSED = {
     "line break": (["x", "--host", "a.example"], VALUE + "\r\nHost: evil", "line break"),
     "sigv4 without key id": (["x", "--host", "a.example", "--sigv4", "eu/s3"], VALUE, "KEY-ID:SECRET-KEY"),
     "oauth by http": (["x", "--host", "a.example", "--oauth-token-url", "http://a.example/", "--oauth-client-id", "c"], VALUE, "https://"),
+    "empty refresh token": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], "", "empty"),
+    "refresh token with a line break": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], VALUE + "\nmore", "line break"),
+    "long refresh token": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], "v" * (1 << 20), "65536 bytes"),
+    "tokens that are no JSON": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], '{"refresh": "' + VALUE, "no JSON"),
 }
 
 
@@ -317,3 +335,119 @@ def test_login_needs_a_place_to_log_in(secrets):
     secrets.set("x", "--host", "api.github.com")
     r = secrets("login", "x")
     assert r.rc == 64 and "nothing to log in to" in r.err.decode(), r
+
+
+# Killed, and half done
+
+
+def kill_at(secrets, *strace, value=NEW):
+    """Replaces the secret x by one for another host; dies where strace says."""
+    r = secrets.runner.run("strace", "-qq", "-o", "/dev/null", *strace, secrets.runner.path, "secret", "set", "x", "--replace", "--host", "new.example",
+                           input=value.encode(), env=secrets.env)
+    assert r.rc != 0, r
+    return r
+
+
+RENAME = "renameat,renameat2,rename"
+KILLS = {  # which rename is not done any more: of bawn-vault, the old definition goes (1), the value comes (2); of bawn, the new definition comes
+    "before the old definition goes": (["-f", "-e", f"trace={RENAME}", "-e", f"inject={RENAME}:signal=KILL:when=1"], (["old.example"], VALUE)),
+    "before the value is stored": (["-f", "-e", f"trace={RENAME}", "-e", f"inject={RENAME}:signal=KILL:when=2"], None),
+    "before the definition is published": (["-e", f"trace={RENAME}", "-e", f"inject={RENAME}:signal=KILL:when=1"], None),
+    "the store cannot be written": (["-f", "-e", f"trace={RENAME}", "-e", f"inject={RENAME}:error=ENOSPC:when=2"], (["old.example"], VALUE)),
+}
+
+
+@pytest.mark.parametrize("when", KILLS)
+def test_killed_while_it_is_replaced(secrets, when):
+    """Neither the old value for the new host nor the new one for the old host, whoever dies when."""
+    strace, left = KILLS[when]
+    secrets.set("other", "--host", "other.example", value="the value of another one")
+    secrets.set("x", "--host", "old.example")
+    assert secrets.kept("x") == (["old.example"], VALUE)
+    kill_at(secrets, *strace)
+    assert secrets.kept("x") == left
+    assert secrets.kept("other") == (["other.example"], "the value of another one")
+    secrets.set("x", "--host", "new.example", *(["--replace"] if left else []), value=NEW)
+    assert secrets.kept("x") == (["new.example"], NEW)
+
+
+def started(secrets, *args):
+    """`bawn secret set`, which waits for the value: bawn-vault has begun to read it."""
+    p = secrets.runner.popen(secrets.runner.path, "secret", "set", *args, env=secrets.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    p.stdin.write(b"half of a val")
+    p.stdin.flush()
+    unread = bytearray(4)
+    while fcntl.ioctl(p.stdin.fileno(), termios.FIONREAD, unread) == 0 and int.from_bytes(unread, sys.byteorder):
+        assert p.poll() is None
+        time.sleep(0.01)
+    return p
+
+
+@pytest.mark.parametrize("who", ["bawn", "bawn-vault"])
+def test_killed_at_the_prompt(secrets, who):
+    """Nothing has changed: no definition without value, and none with the value of another one."""
+    secrets.set("x", "--host", "old.example")
+    for args in (["new", "--host", "new.example"], ["x", "--replace", "--host", "new.example"]):
+        p = started(secrets, *args)
+        vault = subprocess.run(["pgrep", "-P", str(p.pid)], stdout=subprocess.PIPE).stdout.split()
+        os.kill(p.pid if who == "bawn" else int(vault[0]), signal.SIGKILL)
+        assert p.wait() != 0
+        p.stdin.close()
+        vault_driver.wait_until(lambda: vault_driver.ended(int(vault[0])), "bawn-vault outlives bawn")
+        assert set(secrets.ls()) == {"x"} and secrets.kept("x") == (["old.example"], VALUE)
+    secrets.set("x", "--replace", "--host", "new.example", value=NEW)  # and nobody has a lock
+    assert secrets.kept("x") == (["new.example"], NEW)
+
+
+def test_old_tokens_do_not_serve_a_new_definition(secrets):
+    """One of OAuth has no value at first: also not one that another definition of this name has left."""
+    secrets.set("x", "--host", "old.example", *OAUTH, "--oauth-refresh-token", value=json.dumps({"access": VALUE, "expires": 4000000000}))
+    assert secrets.kept("x") == (["old.example"], VALUE)
+    secrets.set("x", "--replace", "--host", "new.example", *OAUTH, value=None)
+    assert secrets.kept("x") == (["new.example"], "")
+    secrets.set("y", "--host", "old.example")
+    assert secrets("rm", "--force", "y", env={"BAWN_PASSPHRASE_FILE": "/nonexistent"}).rc == 0  # its value stays
+    secrets.set("y", "--host", "new.example", *OAUTH, value=None)
+    assert secrets.kept("y") == (["new.example"], "")
+
+
+# What can be wrong outside of Bawn
+
+
+def test_wrong_passphrase_stores_nothing(secrets):
+    secrets.set("x", "--host", "a.example")
+    store = secrets.file.parent / "secrets.enc"
+    before = secrets.file.read_bytes(), store.read_bytes()
+    wrong = {"BAWN_PASSPHRASE_FILE": str(secrets.runner.write(secrets.runner.home / "wrong", "battery staple\n", 0o600))}
+    for args in (["set", "y", "--host", "a.example"], ["set", "x", "--replace", "--host", "b.example"], ["rm", "x"], ["unlock"]):
+        r = secrets(*args, value=NEW, env=wrong)
+        assert r.rc == 1 and "wrong passphrase" in r.err.decode() and NEW not in r.err.decode() and "staple" not in r.err.decode(), r
+    assert (secrets.file.read_bytes(), store.read_bytes()) == before
+    r = secrets("test", "--json", "x", env=wrong)
+    assert r.rc == 1 and "wrong passphrase" in r.json()["secrets"][0]["value"]["error"], r
+
+
+def test_store_that_hangs(secrets):
+    """It ends in time, with what it has started, and says whose fault it is."""
+    pid = secrets.runner.workspace / "pid"
+    secrets.set("x", "--host", "a.example", "--store", "command", "--", "sh", "-c", f"echo $$ > {pid}; echo {VALUE}; exec sleep 1000", value=None)
+    (one,) = secrets.test("x", env={"BAWN_VAULT_COMMAND_TIMEOUT_MS": "500"})
+    assert not one["value"]["ok"] and "did not end in time" in one["value"]["error"] and VALUE not in str(one), one
+    vault_driver.wait_until(lambda: vault_driver.ended(int(pid.read_text())), "the command is still there")
+
+
+def test_keyring_that_is_not_there(secrets):
+    r = secrets("set", "x", "--host", "a.example", "--store", "secret-service", value=VALUE, env={"DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"})
+    assert r.rc == 1 and VALUE not in r.err.decode() and r.err.startswith(b"bawn: secret 'x': "), r
+    assert secrets.ls() == {} and not secrets.file.exists()
+
+
+@pytest.mark.parametrize("agent", [None, "/nonexistent/agent.sock"])
+def test_missing_ssh_agent(secrets, agent):
+    """Who insists on it is told; who does not runs without."""
+    run = lambda mode: secrets.runner.bawn("run", "--ssh-agent", mode, "--", "sh", "-c", "echo ran [$SSH_AUTH_SOCK]", env={"SSH_AUTH_SOCK": agent})  # noqa: E731
+    r = run("on")
+    assert r.rc == 125 and b"ran" not in r.out and b"no ssh-agent: " in r.err and b"SSH_AUTH_SOCK" in r.err, r
+    r = run("auto")
+    assert r.rc == 0 and r.out == b"ran []\n", r

@@ -145,6 +145,32 @@ def test_file_must_be_private(vault):
     assert b"chmod 600" in vault.get("one").err
 
 
+def test_definitions_that_somebody_else_could_have_written(vault):
+    """They say which command is run and which host gets a value."""
+    assert vault.put("one").rc == 0
+    defs = vault.dir / "secrets.json"
+    defs.chmod(0o664)
+    got = vault.get("one")
+    assert (got.rc, got.status, got.value) == (1, -errno.ENOKEY, "") and b"nobody else may write it" in got.err, got
+    defs.chmod(0o644)
+    assert vault.get("one").value == VALUE
+    defs.rename(vault.dir / "other.json")
+    defs.symlink_to("other.json")
+    got = vault.get("one")
+    assert (got.rc, got.status, got.value) == (1, -errno.ENOKEY, "") and b"symbolic links" in got.err, got
+
+
+def test_only_for_the_purpose_that_was_asked(vault):
+    """A sandbox that was started with another definition gets nothing, and what it has got is not kept."""
+    vault.define(o={"store": "file", "oauth": {"token_url": "https://id.example.com/token", "client_id": "x"}})
+    assert vault.put("one").rc == 0
+    got = vault.get("one", "--of", "0" * 64)
+    assert (got.rc, got.status, got.value) == (1, -errno.ENOKEY, "") and b"defined anew" in got.err, got
+    rc, err = vault.keep("o", "access-token-5", "refresh-token-5", int(time.time()) + 3600, "--of", "0" * 64)
+    assert rc == 1 and b"defined anew" in err
+    assert vault.get("o").status == -errno.ENOKEY
+
+
 def test_many_writers(vault):
     names = [f"n{i}" for i in range(6)]
     vault.define(**{n: {"store": "file"} for n in names})

@@ -71,9 +71,9 @@ class Vault:
     def get(self, name, *args, env=None):
         return self.finish(self.start_get(name, *args, env=env))
 
-    def keep(self, name, access, refresh, expires, env=None):
+    def keep(self, name, access, refresh, expires, *args, env=None):
         parts = b"".join(struct.pack("=I", len(p)) + p for p in (access.encode(), refresh.encode()))
-        proc, ours = self.with_socket(["--keep", name], env, HEAD.pack(0, len(parts), expires) + parts)
+        proc, ours = self.with_socket(["--keep", name, *args], env, HEAD.pack(0, len(parts), expires) + parts)
         out, err = proc.communicate(timeout=300)
         ours.close()
         return proc.returncode, err

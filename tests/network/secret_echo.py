@@ -315,7 +315,7 @@ def listen(address, port, cert=None, key=None, kind="http/1.1"):
         while True:
             threading.Thread(target=serve, args=(listener.accept()[0], context, h2_connection if kind == "h2" else h1_connection), daemon=True).start()
 
-    threading.Thread(target=accept).start()
+    threading.Thread(target=accept, daemon=True).start()
 
 
 if __name__ == "__main__":
@@ -323,3 +323,4 @@ if __name__ == "__main__":
     FOLDER = pathlib.Path(sys.argv[1])
     for where in reversed(sys.argv[2:]):  # the first is what is waited for
         listen(*where.split(":"))
+    signal.pause()

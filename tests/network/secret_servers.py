@@ -28,6 +28,8 @@ BIG = bytes(range(256)) * 4 * 20480  # 20 MiB
 USER = "me"
 S3, BUCKET, STS = "s3.eu-central-1.example.com", "bucket.s3.eu-central-1.example.com", "sts.eu-central-1.example.com"
 GITHUB = "api.github.com"
+TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+OTHER_PORT = 8443
 
 # name: how the credential has to come, and the name of its value
 WANTS = {
@@ -55,7 +57,7 @@ http {{
     client_body_temp_path {f}/body; proxy_temp_path {f}/proxy; fastcgi_temp_path {f}/fastcgi; uwsgi_temp_path {f}/uwsgi; scgi_temp_path {f}/scgi;
     ssl_certificate {cert}; ssl_certificate_key {key};
     server {{
-        listen {a}:443 ssl http2;
+        listen {a}:443 ssl http2; listen {a}:{other} ssl http2;
         client_max_body_size 64m; underscores_in_headers on; keepalive_requests 1000;
         location / {{
             proxy_pass http://127.0.0.1:{port}; proxy_http_version 1.1; proxy_request_buffering off; proxy_buffering off;
@@ -82,7 +84,7 @@ class Servers:
         servers.git_repository(self.folder)
         servers.python_index(self.folder)
         servers.run("git", "--git-dir", self.folder / "demo.git", "config", "http.receivepack", "true")
-        (self.folder / "front.conf").write_text(NGINX.format(f=self.folder / "front", cert=cert, key=key, a=FRONT, port=BEHIND))
+        (self.folder / "front.conf").write_text(NGINX.format(f=self.folder / "front", cert=cert, key=key, a=FRONT, port=BEHIND, other=OTHER_PORT))
         self.programs = [
             servers.Server(world, self.folder / "behind", "/usr/bin/python3", __file__, self.folder, cert, key, ready=(DIRECT, 443)),
             servers.Server(world, self.folder / "front", "nginx", "-c", self.folder / "front.conf", "-e", self.folder / "front" / "nginx.txt",
@@ -127,7 +129,7 @@ def aws_ok(value, service, request):
     again.context["timestamp"] = headers["x-amz-date"]
     auth = (S3SigV4Auth if service == "s3" else SigV4Auth)(Credentials(key_id, secret), service, "eu-central-1")
     canonical = auth.canonical_request(again)
-    hashes = (digest(request.body), "UNSIGNED-PAYLOAD")
+    hashes = (digest(request.body), "UNSIGNED-PAYLOAD", TRAILER)
     return (found[1] == auth.scope(again) and headers.get("x-amz-content-sha256", hashes[0]) in hashes and {"host", "x-amz-date"} <= set(names) and
             [headers.get("x-amz-security-token")] == (token or [None]) and (not token or "x-amz-security-token" in names) and
             hmac.compare_digest(found[3], auth.signature(auth.string_to_sign(again, canonical), again)))
@@ -162,7 +164,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def handle_request(self):
         self.fields = [(n.lower(), v) for n, v in self.headers.items()]
-        self.host = self.headers["host"]
+        self.host = self.headers["host"].partition(":")[0]
         self.body = b"".join(self.chunks()) if self.headers.get("transfer-encoding") == "chunked" else self.rfile.read(
             int(self.headers.get("content-length", 0)))
         self.route, _, self.query = self.path.partition("?")
@@ -266,8 +268,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Objects in one bucket; a listing shows their names."""
         key = urllib.parse.unquote(self.route).removeprefix("/bucket" if self.host == S3 else "")
         if self.command == "PUT":
-            self.packages[key] = self.body
-            return self.say(200, b"", ("ETag", f'"{hashlib.md5(self.body).hexdigest()}"'))
+            # aws-chunked: each piece with its length in front, then a checksum
+            pieces = re.findall(rb"\r\n(.*)\r\n", self.body) if self.one("x-amz-content-sha256") == TRAILER else [self.body]
+            self.packages[key] = pieces[0]
+            return self.say(200, b"", ("ETag", f'"{hashlib.md5(pieces[0]).hexdigest()}"'))
         if key in self.packages:
             return self.say(200, self.packages[key], ("ETag", f'"{hashlib.md5(self.packages[key]).hexdigest()}"'), ("Accept-Ranges", "bytes"),
                             ("Last-Modified", "Sun, 01 Nov 2026 00:00:00 GMT"))
@@ -285,13 +289,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Listener(http.server.ThreadingHTTPServer):
+    request_queue_size = 500
+
+
 def main(folder, cert, key):
     Handler.folder = pathlib.Path(folder)
     Handler.values = json.loads((Handler.folder / "values.json").read_text())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
-    plain = http.server.ThreadingHTTPServer(("127.0.0.1", BEHIND), Handler)
-    secure = http.server.ThreadingHTTPServer((DIRECT, 443), Handler)
+    plain = Listener(("127.0.0.1", BEHIND), Handler)
+    secure = Listener((DIRECT, 443), Handler)
     secure.socket = context.wrap_socket(secure.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=plain.serve_forever).start()
     secure.serve_forever()

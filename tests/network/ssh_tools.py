@@ -1,30 +1,27 @@
 """What the tests of ssh share: real servers with several host keys, the user's own ssh-agent, and a client of agents that does as it likes.
 
-    sshd = ssh_tools.Sshd(inter_net, "git", ssh_tools.GIT)    user git, who lets in every key of ssh_tools.KEYS; 22, 443 and 2222
-    ssh = ssh_tools.User(net)                                 their agent, their known_hosts
-    ssh.know("git.example.com", sshd, "ed25519")
-    r = net.sandbox("ssh", ..., env=ssh.env)
+    server = ssh_tools.Sshd(inter_net)       git.example.com: the user git, who lets in every key of ssh_tools.KEYS
+    me = ssh_tools.User(net)                 who runs Bawn: their agent, their known_hosts
+    me.know(server.known("git.example.com"))
+    r = net.sandbox("ssh", ..., env=me.env)
 """
 
 import os
 import pathlib
 import pwd
-import shutil
 import signal
 import socket
-import struct
 import subprocess
 import time
 
 import servers
 
-GIT, OTHER = "11.0.0.28", "11.0.0.29"
-PORTS = (22, 443, 2222)
+GIT, RELAY = "11.0.0.28", "11.0.0.29"
+NAMES = {"git.example.com": [GIT], "relay.example.com": [RELAY]}
+PORTS = (22, 443, 2222)  # of GIT; RELAY leads there from 7022, 7443 and 9222
 KEYS = {"me@laptop": "ed25519", "work key": "rsa", "spare": "ecdsa"}  # comment: kind
 HOST_KEYS = ("ed25519", "ecdsa", "rsa")
-RELAY = 7000  # of Sshd: leads to the port 22 of another one
-
-FAILURE, SUCCESS, KEYS_ANSWER, SIGNATURE = 5, 6, 12, 14
+FAILURE, SUCCESS, SIGNATURE = 5, 6, 14
 
 CONFIG = """
 {listen}
@@ -57,23 +54,31 @@ def user_keys(world):
 class Sshd(servers.Server):
     """With a user git whose home has an empty repository demo.git. The user exists in sshd's own mount namespace only."""
 
-    def __init__(self, world, name, address):
-        servers.need("sshd", "ssh", "ssh-agent", "git")
-        folder = servers.fresh(world, f"sshd-{name}")
+    def __init__(self, world):
+        servers.need("sshd", "ssh", "ssh-agent", "git", "socat")
+        folder = servers.fresh(world, "sshd-git")
         for kind in HOST_KEYS:
             make_key(folder / kind, "", kind)
         (folder / "authorized").write_text("".join(path.with_suffix(".pub").read_text() for path in user_keys(world).values()))
         user = pwd.getpwnam(servers.TEST_USER)
-        self.home = servers.fresh(world, f"sshd-{name}/home")
+        self.home = servers.fresh(world, "sshd-git/home")
         self.repository = self.home / "demo.git"
         servers.run("git", "init", "-q", "--bare", "-b", "main", self.repository)
         servers.run("chown", "-R", f"{user.pw_uid}:{user.pw_gid}", self.home)
         (folder / "passwd").write_text(f"git:x:{user.pw_uid}:{user.pw_gid}::{self.home}:/bin/sh\n{pathlib.Path('/etc/passwd').read_text()}")
-        (folder / "config").write_text(CONFIG.format(f=folder, listen="\n".join(f"ListenAddress {address}:{port}" for port in PORTS),
+        (folder / "config").write_text(CONFIG.format(f=folder, listen="\n".join(f"ListenAddress {GIT}:{port}" for port in PORTS),
                                                      host_keys="\n".join(f"HostKey {folder}/{kind}" for kind in HOST_KEYS)))
         start = ('mount --bind "$1/passwd" /etc/passwd && mount -t tmpfs none /run && mkdir -m 755 /run/sshd && '
                  'exec /usr/sbin/sshd -D -e -f "$1/config"')
-        super().__init__(world, folder, "unshare", "-m", "sh", "-c", start, "sh", folder, ready=(address, 22))
+        super().__init__(world, folder, "unshare", "-m", "sh", "-c", start, "sh", folder, ready=(GIT, 22))
+
+        self.relays = [servers.Server(world, servers.fresh(world, f"relay-{port}"), "socat", f"TCP-LISTEN:{7000 + port},bind={RELAY},fork,reuseaddr",
+                                      f"TCP:{GIT}:{port}", ready=(RELAY, 7000 + port)) for port in PORTS]
+
+    def end(self):
+        for relay in self.relays:
+            relay.end()
+        super().end()
 
     def known(self, names, *kinds):
         """Lines of known_hosts."""
@@ -89,6 +94,8 @@ class User:
 
     def __init__(self, net, *comments):
         self.net, self.runner = net, net.runner
+        net.names.update(NAMES)
+        net.save_names()
         self.keys = {comment: path for comment, path in user_keys(net.world).items() if not comments or comment in comments}
         self.path = self.runner.home / "agent.sock"
         self.env = {"SSH_AUTH_SOCK": str(self.path)}
@@ -123,35 +130,36 @@ class User:
             assert "example" not in path.read_text()
         return path
 
-    def outside(self, *args, options=()):
-        """ssh without a sandbox, by the same agent; the names are those of the world."""
-        known = self.runner.home / ".ssh" / "known_hosts"
-        return self.net.outside("ssh", "-o", f"UserKnownHostsFile={known}", "-o", "BatchMode=yes", *options, *args, env=self.env)
+    def outside(self, *args):
+        """ssh without a sandbox, with the same agent and the same known_hosts (ssh does not look at HOME)."""
+        return self.net.outside("ssh", "-o", f"UserKnownHostsFile={self.runner.home}/.ssh/known_hosts", *args, env=self.env)
 
 
-# What an agent is told. This part runs inside, too: nothing here may need more than Python (`ssh_tools.INSIDE`).
-
-INSIDE = '''
+# Runs inside, too.
+CLIENT = '''
 import os, socket, struct
 
 def string(b):
     return struct.pack(">I", len(b)) + b
 
-def strings(b):
-    out = []
-    while len(b) >= 4 and len(b) - 4 >= (n := struct.unpack(">I", b[:4])[0]):
-        out.append(b[4:4 + n])
-        b = b[4 + n:]
-    return out
-
 class Agent:
-    def __init__(self, path=None):
+    def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(path or os.environ["SSH_AUTH_SOCK"])
+        self.socket.connect(os.environ["SSH_AUTH_SOCK"])
         self.file = self.socket.makefile("rb")
 
     def ask(self, message):
         self.socket.sendall(string(message))
-        head = self.file.read(4)
-        return self.file.read(struct.unpack(">I", head)[0]) if head else b""
+        return self.file.read(struct.unpack(">I", self.file.read(4))[0])
+
+    def sign(self, key, data):
+        return self.ask(b"\\x0d" + string(key) + string(data) + bytes(4))[0]
+
+def login(key, user=b"git"):
+    """What a client lets its agent sign to log in; the session is nobody's."""
+    return (string(os.urandom(32)) + b"\\x32" + string(user) + string(b"ssh-connection") + string(b"publickey") + b"\\x01" +
+            string(b"ssh-ed25519") + string(key))
+
+def sshsig(namespace):
+    return b"SSHSIG" + string(namespace) + string(b"") + string(b"sha512") + string(bytes(64))
 '''

@@ -3,6 +3,7 @@
 Afterwards the value is looked for, in every form, in what the client printed and in every file that the sandbox could write.
 """
 
+import hashlib
 import json
 import secrets
 import shlex
@@ -13,7 +14,7 @@ import pytest
 import secret_servers
 import secret_tools
 import servers
-from secret_servers import BIG, BUCKET, GITHUB, S3, STS, USER
+from secret_servers import BIG, BUCKET, GITHUB, OTHER_PORT, S3, STS, TRAILER, USER
 
 TOKEN = secrets.token_hex(40)
 VALUES = {
@@ -53,13 +54,13 @@ class Clients:
         net.names.update(secret_servers.NAMES)
         net.save_names()
 
-    def run(self, *names, script, allow=(), env=None):
-        """Runs the script inside with these credentials."""
+    def run(self, *names, script, allow=(), more=None):
+        """Runs the script inside with these credentials; more: what their definitions have besides."""
         for name in names:
-            secret_tools.define(self.net, name, store="env", variable=f"REAL_{name}", **DEFINITIONS[name])
+            secret_tools.define(self.net, name, **{"store": "env", "variable": f"REAL_{name}", **DEFINITIONS[name], **(more or {})})
         hosts = [host for name in names for host in DEFINITIONS[name]["hosts"]]
         real = {f"REAL_{name}": VALUES[name] for name in names}
-        r = self.net.sandbox("sh", "-c", f"( set -e; {script}\n); {KEEP}", allow=[*hosts, *allow], env={**real, **(env or {})})
+        r = self.net.sandbox("sh", "-c", f"( set -e; {script}\n); {KEEP}", allow=[*hosts, *allow], env=real)
         self.not_inside(r)
         return r
 
@@ -142,11 +143,27 @@ def test_redirect(clients):
     assert r.out.endswith(b"403\n"), r
 
 
+def test_only_for_the_placeholder(clients):
+    """inject: placeholder. A client that shows none speaks for itself."""
+    curl = "curl -sS -o /dev/null -w '%{http_code}\n'"
+    r = clients.run("key", more={"inject": "placeholder"}, script=f'{curl} https://key.example.com/; {curl} -H "x-api-key: mine" https://key.example.com/; '
+                    f'{curl} -H "x-api-key: $API_KEY" https://key.example.com/')
+    assert r.out == b"401\n401\n200\n", r
+    assert [fields(s, "x-api-key") for s in clients.seen()] == [[], ["mine"], [VALUES["key"]]]
+
+
+def test_another_port_is_another_server(clients):
+    curl = "curl -sS -o /dev/null -w '%{http_code}\n' https://key.example.com"
+    r = clients.run("key", more={"hosts": [f"key.example.com:{OTHER_PORT}"]}, script=f"{curl}:{OTHER_PORT}/; {curl}/", allow=[f"key.example.com:{OTHER_PORT}"])
+    assert r.out == b"200\n401\n", r
+    assert [fields(s, "x-api-key") for s in clients.seen()] == [[VALUES["key"]], []]
+
+
 # What streams, and what is large
 
 def test_uploads(clients):
     """20 MiB after 100-continue, chunked, and over HTTP/2: all of it arrives as it was."""
-    (clients.net.runner.write("big.bin", BIG))
+    clients.net.runner.write("big.bin", BIG)
     script = "\n".join(f"curl -fsS -o /dev/null {option} https://{host}/" for option, host in (
         ("-T big.bin -H 'Expect: 100-continue'", "direct.example.com"), ("-T - -H 'Transfer-Encoding: chunked' < big.bin", "direct.example.com"),
         ("--http2 -T big.bin", "key.example.com"), ("--http2 -T - < big.bin", "key.example.com")))
@@ -176,6 +193,13 @@ def test_keep_alive(clients):
     assert b"credentials: key 200 times (direct.example.com)" in r.err, r
 
 
+def test_many_at_once(clients):
+    """A hundred streams of one HTTP/2 connection, before the value has been fetched for the first."""
+    r = clients.works("key", script="curl -fsS --http2 -Z --parallel-max 100 'https://key.example.com/[1-100]'")
+    assert len({s["path"] for s in clients.seen()}) == 100 and r.out.count(b"*" * len(VALUES["key"])) == 100
+    assert b"credentials: key 100 times (key.example.com)" in r.err, r
+
+
 SSE = """
 import urllib.request
 events = urllib.request.urlopen("https://direct.example.com/sse")
@@ -194,18 +218,19 @@ def test_events_are_not_held_back(clients):
 WEBSOCKET = """
 import asyncio, websockets
 async def main():
-    async with websockets.connect("wss://direct.example.com/ws") as ws:
+    async with websockets.connect("wss://direct.example.com/ws", ping_interval=None) as ws:
         print(await ws.recv())
-        for i in range(3):
-            await ws.send(f"message {i}")
-            print(await ws.recv())
+        for text in ("one", "ends as the value begins: s", "in hex: 7", "in base64: c2s"):
+            await ws.send(text)
+            assert await ws.recv() == text
 asyncio.run(main())
 """
 
 
 def test_websocket(clients):
+    """Each message is answered before the next one is sent, so none may be held back, whatever it ends with."""
     r = clients.works("key", script=python(WEBSOCKET))
-    assert r.out.decode().splitlines() == ["hello " + "*" * len(VALUES["key"]), "message 0", "message 1", "message 2"], r
+    assert r.out.decode() == "hello " + "*" * len(VALUES["key"]) + "\n", r
 
 
 # Languages
@@ -223,7 +248,7 @@ with requests.Session() as s:
 
 
 def test_python(clients):
-    clients.refuses("/usr/bin/python3", "-c", PYTHON, )
+    clients.refuses("/usr/bin/python3", "-c", PYTHON)
     clients.works("bearer", script=python(PYTHON))
     assert len(clients.seen()) == 5
 
@@ -314,29 +339,31 @@ def test_gh(clients):
 
 # AWS: the gate signs again, with keys that are not here
 
+KEY = "dir/a b+c=&ü%20~(1).txt"
 AWS = f"""
-export AWS_DEFAULT_REGION=eu-central-1 AWS_EC2_METADATA_DISABLED=true AWS_PAGER=
-printf '[default]\\ns3 =\\n  addressing_style = %s\\n' "$1" > $HOME/aws; export AWS_CONFIG_FILE=$HOME/aws
+export AWS_DEFAULT_REGION=eu-central-1 AWS_EC2_METADATA_DISABLED=true AWS_PAGER= AWS_CONFIG_FILE=$HOME/aws
 s3="--endpoint-url https://{S3}"
+style() {{ printf '[default]\\ns3 =\\n  addressing_style = %s\\n' $1 > $HOME/aws; }}
 printf 'some bytes' > file
-for key in plain 'dir/a b+c=&ü%20~(1).txt'; do
-    aws s3 cp --quiet file "s3://bucket/$key" $s3
-    aws s3 cp --quiet "s3://bucket/$key" copy $s3
-    cmp file copy
-done
+style path
+aws s3 cp --quiet file "s3://bucket/{KEY}" $s3
 aws s3api list-objects-v2 --bucket bucket --prefix 'dir/a b+c' --start-after 'x=&y' --query 'Contents[].Key' --output text $s3
-aws s3api head-object --bucket bucket --key plain --query ContentLength $s3
+aws s3api put-object --bucket bucket --key other --body file --checksum-algorithm SHA256 --query ETag $s3
+style virtual
+aws s3 cp --quiet "s3://bucket/{KEY}" copy $s3
+cmp file copy
 """
 
 
-@pytest.mark.parametrize("style", ["path", "virtual"])
-def test_aws_s3(clients, style):
+def test_aws_s3(clients):
+    """Names with every sort of character, both styles of addresses, bodies that nobody signs, one with a checksum behind it."""
     servers.need("aws")
     clients.refuses("env", "AWS_ACCESS_KEY_ID=AKIA0123456789ABCDEF", "AWS_SECRET_ACCESS_KEY=x", "AWS_DEFAULT_REGION=eu-central-1", "aws", "s3", "ls", "bucket",
                     "--endpoint-url", f"https://{S3}", "--no-verify-ssl")
-    r = clients.works("aws", script=shlex.join(["sh", "-ec", AWS, "sh", style]))
-    assert r.out.decode().splitlines() == ["dir/a b+c=&ü%20~(1).txt", "10"], r
-    assert {s["host"] for s in clients.seen()} == {S3 if style == "path" else BUCKET}
+    r = clients.works("aws", script=AWS)
+    assert r.out.decode().splitlines() == [KEY, '"\\"' + hashlib.md5(b"some bytes").hexdigest() + '\\""'], r
+    assert {s["host"] for s in clients.seen()} == {S3, BUCKET}
+    assert {h for s in clients.seen() if s["method"] == "PUT" for h in fields(s, "x-amz-content-sha256")} == {"UNSIGNED-PAYLOAD", TRAILER}
 
 
 def test_aws_sts(clients):

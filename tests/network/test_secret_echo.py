@@ -50,7 +50,7 @@ def joined(body):
     while (size := int(body.partition("\r\n")[0].partition(";")[0], 16)):
         body = body.partition("\r\n")[2]
         out, body = out + body[:size], body[size + 2:]
-    return out + body.partition("\r\n")[2]
+    return out + body.partition("\r\n")[2].removesuffix("\r\n")
 
 def h2(path, host="echo2.example.com"):
     import h2.config, h2.connection, h2.events
@@ -89,7 +89,7 @@ def ask(net, script, real=False, **rules):
 
 
 def body_of(text):
-    return text.partition("\r\n\r\n")[2]
+    return text.rpartition("\r\n\r\n")[2]
 
 
 def test_told_in_any_place_and_spelling(net, echo):

@@ -25,7 +25,10 @@ static size_t load(const char *name) {
 static uint8_t answer_bytes[sizeof(struct broker_answer) + BROKER_DATA_MAX];
 
 static bool next_answer(struct scene *s, struct broker_answer *ret) {
-    ssize_t n = recv(s->gate, answer_bytes, sizeof answer_bytes, MSG_DONTWAIT);
+    ssize_t n;
+
+    broker_flush(&s->b);
+    n = recv(s->gate, answer_bytes, sizeof answer_bytes, MSG_DONTWAIT);
 
     if (n < (ssize_t)sizeof *ret)
         return false;
@@ -60,7 +63,7 @@ static void test_table(void **state) {
         size_t len = load(rows[i].file);
         struct broker_answer a;
 
-        assert_int_equal(serve_request(&s.b, request_bytes, len), rows[i].r);
+        assert_int_equal(serve_requests(&s.b, request_bytes, len), rows[i].r);
         assert_int_equal(next_answer(&s, &a), rows[i].r == 0);
         if (rows[i].r == 0) {
             assert_int_equal(a.status, rows[i].status);
@@ -79,7 +82,7 @@ static void test_cut(void **state) {
     scene_open(&s);
     for (size_t n = 0; n < len; n++) {
         load("name");
-        assert_int_equal(serve_request(&s.b, request_bytes, n), -EBADMSG);
+        assert_int_equal(serve_requests(&s.b, request_bytes, n), -EBADMSG);
     }
     assert_false(next_answer(&s, &a));
     scene_close(&s);
@@ -131,7 +134,7 @@ static void test_time(void **state) {
     X509_free(s.b.ca.cert);
     s.b.ca.cert = X509_dup(authority()->cert);
     assert_non_null(X509_gmtime_adj(X509_getm_notAfter(s.b.ca.cert), 3600));
-    assert_int_equal(serve_request(&s.b, request_bytes, load("name")), 0);
+    assert_int_equal(serve_requests(&s.b, request_bytes, load("name")), 0);
     assert_true(next_answer(&s, &a));
     p = answer_bytes + sizeof a;
     leaf = d2i_X509(NULL, &p, (long)a.len);
@@ -139,7 +142,7 @@ static void test_time(void **state) {
     assert_int_equal(ASN1_TIME_compare(X509_get0_notAfter(leaf), X509_get0_notAfter(s.b.ca.cert)), 0);
     X509_free(leaf);
     assert_non_null(X509_gmtime_adj(X509_getm_notAfter(s.b.ca.cert), -10));
-    assert_int_equal(serve_request(&s.b, request_bytes, load("name")), 0);
+    assert_int_equal(serve_requests(&s.b, request_bytes, load("name")), 0);
     assert_true(next_answer(&s, &a));
     assert_int_equal(a.status, -EKEYEXPIRED);
     scene_close(&s);
@@ -152,7 +155,7 @@ static void test_value(void **state) {
     struct scene s = {0};
 
     scene_open(&s);
-    assert_int_equal(serve_request(&s.b, request_bytes, load("value-basic")), 0);
+    assert_int_equal(serve_requests(&s.b, request_bytes, load("value-basic")), 0);
     read_questions(&s);
     assert_int_equal(s.wanted, 1);
     assert_false(next_answer(&s, &a));

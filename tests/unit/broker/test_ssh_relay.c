@@ -25,6 +25,8 @@ struct scene {
     uint32_t ids;
     const char *guess; /* of the gate */
     uint32_t guess_port;
+    uint8_t got[BROKER_MESSAGE_MAX]; /* answers that were not taken yet */
+    size_t got_at, got_len;
 };
 
 /* "name key\n" */
@@ -441,10 +443,23 @@ static void send_request(struct scene *s, uint32_t type) {
     assert_int_equal(serve_round(&s->b, NULL), 0);
 }
 
+/* The next answer; one message may have several. */
 static int take_status(struct scene *s) {
     struct broker_answer a;
 
-    assert_int_equal(sock_recv(s->gate, &a, sizeof a, NULL, NULL), sizeof a);
+    if (s->got_at == s->got_len) {
+        long n;
+
+        broker_flush(&s->b);
+        n = sock_recv(s->gate, s->got, sizeof s->got, NULL, NULL);
+        assert_true(n > 0);
+        s->got_len = (size_t)n;
+        s->got_at = 0;
+    }
+    assert_true(s->got_len - s->got_at >= sizeof a);
+    memcpy(&a, s->got + s->got_at, sizeof a);
+    assert_int_equal(a.len, 0);
+    s->got_at += sizeof a;
     return a.status;
 }
 

@@ -18,6 +18,8 @@ struct scene {
     struct gate gate; /* first: gate_send() finds the scene by it */
     int broker;
     unsigned wanted;
+    uint8_t got[BROKER_MESSAGE_MAX]; /* requests that came in one message and were not taken yet */
+    size_t got_at, got_len;
 };
 
 struct hope {
@@ -66,6 +68,7 @@ static void connect_broker(struct scene *s) {
     assert_int_equal(sock_pair(pair), 0);
     closep(&s->broker);
     s->broker = pair[1];
+    s->got_at = s->got_len = 0;
     brokerlink_socket(s->gate.broker, pair[0]);
 }
 
@@ -90,18 +93,24 @@ static struct broker_call *ask(struct scene *s, struct hope *h, const char *data
 
 /* The id of the next request, whose data has to be this. */
 static uint32_t take(struct scene *s, const char *data) {
-    uint8_t bytes[4096];
     struct broker_request req;
     struct pollfd p = {.fd = s->broker, .events = POLLIN};
-    long n;
 
-    for (int i = 0; i < TURNS && poll(&p, 1, 0) == 0; i++)
-        turn(s);
-    n = sock_recv(s->broker, bytes, sizeof bytes, NULL, NULL);
-    memcpy(&req, bytes, sizeof req);
-    assert_int_equal(n, sizeof req + strlen(data));
+    if (s->got_at == s->got_len) {
+        long n;
+
+        for (int i = 0; i < TURNS && poll(&p, 1, 0) == 0; i++)
+            turn(s);
+        n = sock_recv(s->broker, s->got, sizeof s->got, NULL, NULL);
+        assert_true(n > 0);
+        s->got_at = 0;
+        s->got_len = (size_t)n;
+    }
+    assert_true(s->got_len - s->got_at >= sizeof req + strlen(data));
+    memcpy(&req, s->got + s->got_at, sizeof req);
     assert_int_equal(req.len, strlen(data));
-    assert_memory_equal(bytes + sizeof req, data, req.len);
+    assert_memory_equal(s->got + s->got_at + sizeof req, data, req.len);
+    s->got_at += sizeof req + req.len;
     return req.id;
 }
 
@@ -199,6 +208,42 @@ static void test_cancel_from_within(void **state) {
     assert_int_equal(b.calls, 0);
 }
 
+static void test_answers_in_one_message(void **state) {
+    struct scene *s = *state;
+    struct hope h[3] = {{0}};
+    uint8_t bytes[3 * (sizeof(struct broker_answer) + 1)], *p = bytes;
+
+    connect_broker(s);
+    for (int i = 0; i < 3; i++)
+        assert_non_null(ask(s, &h[i], "q"));
+    for (int i = 0; i < 3; i++) {
+        struct broker_answer a = {.id = take(s, "q"), .len = 1};
+
+        memcpy(p, &a, sizeof a);
+        p[sizeof a] = (uint8_t)('0' + i);
+        p += sizeof a + 1;
+    }
+    assert_int_equal(s->got_len, 3 * (sizeof(struct broker_request) + 1)); /* asked in one turn, so in one message */
+    assert_int_equal(sock_send(s->broker, bytes, sizeof bytes, NULL, 0), 0);
+    await(s, &h[2], 1);
+    assert_string_equal(h[0].data, "0");
+    assert_string_equal(h[1].data, "1");
+    assert_string_equal(h[2].data, "2");
+}
+
+static void test_an_answer_that_is_cut(void **state) {
+    struct scene *s = *state;
+    struct hope h = {0};
+    struct broker_answer a = {.len = 5};
+
+    connect_broker(s);
+    assert_non_null(ask(s, &h, "q"));
+    a.id = take(s, "q");
+    assert_int_equal(sock_send(s->broker, &a, sizeof a, NULL, 0), 0);
+    await(s, &h, 1);
+    assert_int_equal(h.status, -ECONNRESET);
+}
+
 static void test_a_full_socket_waits(void **state) {
     struct scene *s = *state;
     struct hope h = {0};
@@ -238,6 +283,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_cancelled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cancel_from_within, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_answers_in_one_message, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_answer_that_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_full_socket_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
     };

@@ -37,10 +37,12 @@ struct scene {
     X509 *ca;
     int broker;
     uv_poll_t broker_poll;
-    unsigned wanted; /* WANT_BROKER messages */
-    unsigned asked;  /* requests that the broker got */
-    bool silent;     /* the broker does not answer */
-    int status;      /* of its answers */
+    unsigned wanted;                 /* WANT_BROKER messages */
+    unsigned asked;                  /* requests that the broker got */
+    bool silent;                     /* the broker does not answer */
+    int status;                      /* of its answers */
+    uint8_t out[BROKER_MESSAGE_MAX]; /* of the broker */
+    size_t n_out;
 };
 
 struct paper {
@@ -129,28 +131,37 @@ static void scene_turn(struct scene *s) {
     uv_run(&s->gate.loop, UV_RUN_NOWAIT);
 }
 
+/* Answers go out together: this one thread cannot wait until the gate has taken the first ones. */
+static void send_answers(struct scene *s) {
+    if (s->n_out)
+        assert_int_equal(sock_send(s->broker, s->out, s->n_out, NULL, 0), 0);
+    s->n_out = 0;
+}
+
 static void answer(struct scene *s, const struct broker_request *req, const uint8_t *p) {
-    uint8_t bytes[sizeof(struct broker_answer) + 4096];
     struct broker_answer a = {.id = req->id, .status = s->status};
-    uint8_t *out = bytes + sizeof a;
     EVP_PKEY *key = d2i_PUBKEY(NULL, &p, (long)req->len);
     char alt[BROKER_HOST_MAX + 8];
+    uint8_t *out;
     X509 *cert;
 
     assert_non_null(key);
     snprintf(alt, sizeof alt, "%s:%s", strspn(req->host, "0123456789.") == strlen(req->host) ? "IP" : "DNS", req->host);
     cert = sign_host(s, alt, key);
     assert_in_range(i2d_X509(cert, NULL), 1, 4096);
+    if (s->n_out + sizeof a + 4096 > sizeof s->out)
+        send_answers(s);
+    out = s->out + s->n_out + sizeof a;
     a.len = (uint32_t)i2d_X509(cert, &out);
-    memcpy(bytes, &a, sizeof a);
-    assert_int_equal(sock_send(s->broker, bytes, sizeof a + a.len, NULL, 0), 0);
+    memcpy(s->out + s->n_out, &a, sizeof a);
+    s->n_out += sizeof a + a.len;
     X509_free(cert);
     EVP_PKEY_free(key);
 }
 
 static void on_request(uv_poll_t *poll, int status UNUSED, int events UNUSED) {
     struct scene *s = poll->data;
-    uint8_t bytes[sizeof(struct broker_request) + 4096];
+    static uint8_t bytes[BROKER_MESSAGE_MAX];
     struct broker_request req;
     long n = sock_recv(s->broker, bytes, sizeof bytes, NULL, NULL);
 
@@ -158,12 +169,15 @@ static void on_request(uv_poll_t *poll, int status UNUSED, int events UNUSED) {
         uv_poll_stop(poll);
         return;
     }
-    memcpy(&req, bytes, sizeof req);
-    assert_int_equal(n, sizeof req + req.len);
-    assert_int_equal(req.type, BROKER_LEAF);
-    s->asked++;
-    if (!s->silent)
-        answer(s, &req, bytes + sizeof req);
+    for (const uint8_t *p = bytes; p < bytes + n; p += sizeof req + req.len) {
+        memcpy(&req, p, sizeof req);
+        assert_true((size_t)(bytes + n - p) >= sizeof req + req.len);
+        assert_int_equal(req.type, BROKER_LEAF);
+        s->asked++;
+        if (!s->silent)
+            answer(s, &req, p + sizeof req);
+    }
+    send_answers(s);
 }
 
 static void scene_broker(struct scene *s) {

@@ -168,6 +168,36 @@ static void test_hosts_are_exact(void **state) {
     assert_false(credential_is_for(&c, "api.example.com.evil.test", 443));
 }
 
+/* A value goes on with another store or another variable, not with another host, place or token server. */
+static void test_purpose(void **state UNUSED) {
+    static const struct {
+        const char *more;
+        bool same;
+    } cases[] = {
+        {"\"hosts\": [\"a.example\"], \"header\": \"X\", \"env\": [\"OTHER\"], \"inject\": \"placeholder\"", true},
+        {"\"hosts\": [\"A.example:443\"], \"header\": \"X: {}\"", true},
+        {"\"hosts\": [\"b.example\"], \"header\": \"X\"", false},
+        {"\"hosts\": [\"a.example:8443\"], \"header\": \"X\"", false},
+        {"\"hosts\": [\"a.example\", \"b.example\"], \"header\": \"X\"", false},
+        {"\"hosts\": [\"a.example\"], \"header\": \"Y\"", false},
+        {"\"hosts\": [\"a.example\"], \"header\": \"X: a {}\"", false},
+        {"\"hosts\": [\"a.example\"], \"query\": \"X\"", false},
+        {"\"hosts\": [\"a.example\"], \"basic\": \"X\"", false},
+        {"\"hosts\": [\"a.example\"], \"oauth\": {\"token_url\": \"https://i.example/\", \"client_id\": \"c\"}", false},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(credentials_done) struct credentials c = {0};
+        CLEANUP(freep)
+        char *text = str_dupf("{\"secrets\": {\"a\": {\"hosts\": [\"a.example\"], \"header\": \"X\", \"store\": \"file\"},"
+                              "\"b\": {\"store\": \"file\", %s}}}",
+                              cases[i].more);
+
+        assert_int_equal(read_text(text, &c, NULL), 0);
+        assert_int_equal(credential_same_purpose(&c.v[0], &c.v[1]), cases[i].same);
+    }
+}
+
 static void test_put_and_remove(void **state) {
     CLEANUP(credentials_done) struct credentials all = {0};
     struct err err = {0};
@@ -214,6 +244,7 @@ int main(void) {
         cmocka_unit_test(test_what_is_wrong_is_said),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_hosts_are_exact),
+        cmocka_unit_test(test_purpose),
         cmocka_unit_test(test_put_and_remove),
         cmocka_unit_test(test_values),
     };

@@ -37,7 +37,7 @@ static void test_a_length_that_lies(void **state) {
 }
 
 static void test_sane(void **state) {
-    struct broker_msg m = {.type = BROKER_MSG_USED, .index = UINT32_MAX, .value = -EACCES, .host = "a\033[2Jb"};
+    struct broker_msg m = {.type = BROKER_MSG_USED, .index = UINT32_MAX, .value = -EACCES, .count = 1, .host = "a\033[2Jb"};
 
     assert_int_equal(brokermsg_sane(&m), 0);
     assert_string_equal(m.host, "a?[2Jb");
@@ -46,12 +46,16 @@ static void test_sane(void **state) {
     m.index = 0;
     assert_int_equal(brokermsg_sane(&m), -EBADMSG); /* neither 0 nor 1 */
     m.value = 1;
+    assert_int_equal(brokermsg_sane(&m), -EBADMSG); /* a count of nothing */
+    m.count = 0;
     assert_int_equal(brokermsg_sane(&m), 0);
     m.type = BROKER_MSG_CONFIG; /* only to the broker */
     assert_int_equal(brokermsg_sane(&m), -EBADMSG);
     m.type = BROKER_MSG_TYPES;
     assert_int_equal(brokermsg_sane(&m), -EBADMSG);
     m.type = BROKER_MSG_USED;
+    assert_int_equal(brokermsg_sane(&m), -EBADMSG); /* used, but not once */
+    m.count = 3;
     m.port = 65536;
     assert_int_equal(brokermsg_sane(&m), -EBADMSG);
     m.port = 443;

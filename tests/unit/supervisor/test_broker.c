@@ -46,7 +46,13 @@ static void tell(const char *fmt, ...) {
 }
 
 static void ask(uint32_t type, uint32_t index, int32_t value) {
-    struct broker_msg m = {.type = type, .index = index, .value = value, .port = 443, .host = "api.example", .method = "GET"};
+    struct broker_msg m = {.type = type,
+                           .count = type == BROKER_MSG_USED,
+                           .index = index,
+                           .value = value,
+                           .port = 443,
+                           .host = "api.example",
+                           .method = "GET"};
 
     snprintf(m.text, sizeof m.text, "SHA256:abc");
     if (sock_send(BROKER_FD_SUPERVISOR, &m, sizeof m, NULL, 0) < 0)

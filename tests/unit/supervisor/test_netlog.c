@@ -202,7 +202,7 @@ static void test_secrets(void **state) {
     char host[32];
 
     for (int i = 0; i < 12; i++)
-        netcount_used(&c, "anthropic", "api.anthropic.com");
+        netcount_used(&c, "anthropic", "api.anthropic.com", 1);
     snprintf(m.secret, sizeof m.secret, "anthropic");
     add(&c, m); /* refused for another reason: it is not the placeholder's doing */
     m.code = POLICY_SECRET_MISPLACED;
@@ -217,7 +217,7 @@ static void test_secrets(void **state) {
                            "{\"name\":\"anthropic\",\"host\":\"evil.example\",\"used\":0,\"blocked\":3}]"));
     for (int i = 0; i < 1000; i++) {
         snprintf(host, sizeof host, "h%d.example", i);
-        netcount_used(&c, "anthropic", host);
+        netcount_used(&c, "anthropic", host, 1);
     }
     assert_int_equal(c.n_secrets, NETCOUNT_SECRETS);
     assert_int_equal(c.secrets_left_out, 1000 + 2 - NETCOUNT_SECRETS);
@@ -226,9 +226,8 @@ static void test_secrets(void **state) {
 static void test_ssh(void **state) {
     CLEANUP(netcount_done) struct netcount c = {0};
 
-    netcount_used(&c, "ssh SHA256:x", "git.example");
-    netcount_used(&c, "ssh SHA256:x", "");
-    netcount_used(&c, "ssh SHA256:x", "");
+    netcount_used(&c, "ssh SHA256:x", "git.example", 1);
+    netcount_used(&c, "ssh SHA256:x", "", 2);
     netcount_not_signed(&c, "");
     netcount_not_signed(&c, "evil.example");
     netcount_report(&c);
