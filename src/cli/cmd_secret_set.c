@@ -73,7 +73,7 @@ static void note_policy(const struct credential *c) {
     }
 }
 
-static void say(const struct credential *c) {
+static void say(const struct credential *c, bool has_tokens) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(64 * 1024);
 
     secret_add_place(c, &b);
@@ -83,9 +83,10 @@ static void say(const struct credential *c) {
     for (size_t i = 0; i < c->env.len; i++)
         buf_addf(&b, "%s%s", i ? ", " : "; inside, a placeholder stands in ", c->env.v[i]);
     log_line("secret '%s' set: %s", c->name, buf_str(&b));
-    if (c->token_url)
-        log_line("%s",
-                 c->device_url ? "now get its tokens: 'bawn secret login'" : "its tokens are kept when a sandbox gets them");
+    if (c->device_url && !has_tokens)
+        log_line("now get its tokens: 'bawn secret login %s'", c->name);
+    else if (c->token_url && !has_tokens)
+        log_line("its tokens are kept when a sandbox gets them");
 }
 
 static int set(struct secret_request *q, int *ret_status, struct err *err) {
@@ -105,7 +106,7 @@ static int set(struct secret_request *q, int *ret_status, struct err *err) {
     r = secret_file_save(&f, err);
     if (r < 0)
         return r;
-    say(c);
+    say(c, q->refresh_token);
     note_others(&f, c);
     note_policy(c);
     return 0;

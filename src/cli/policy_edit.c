@@ -14,9 +14,9 @@
 #include "config/paths.h"
 #include "config/project.h"
 #include "config/trust.h"
-#include "policy/gateconf.h"
 #include "os/fd.h"
 #include "os/safepath.h"
+#include "policy/gateconf.h"
 
 enum { LOCK_TRIES = 50, LOCK_PAUSE_US = 100 * 1000 };
 

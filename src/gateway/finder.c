@@ -250,14 +250,14 @@ static size_t put(struct buf *out, const uint8_t *data, size_t *pos, size_t end,
 }
 
 /* How many of the n bytes at the end, which may begin a pattern, are not to go out yet. Stars may. */
-static size_t held(size_t len, size_t n, size_t covered) {
-    return n < FINDER_HOLD || covered >= len ? 0 : MIN_OF(n, len - covered);
+static size_t held(const struct finder_stream *s, size_t len, size_t n, size_t covered) {
+    return (s->live && n < FINDER_HOLD) || covered >= len ? 0 : MIN_OF(n, len - covered);
 }
 
 /* Adds the bytes from *pos on but for those that are held; matches within the last n are found again. *covered: the bytes
  * before it are to be covered, as far as is known. */
-static size_t cover(const struct finder *f, const uint8_t *data, size_t len, size_t n, size_t *pos, size_t *covered,
-                    struct buf *out) {
+static size_t cover(const struct finder *f, const struct finder_stream *s, const uint8_t *data, size_t len, size_t n, size_t *pos,
+                    size_t *covered, struct buf *out) {
     size_t stars = 0;
     struct finder_match m = {0};
 
@@ -265,7 +265,7 @@ static size_t cover(const struct finder *f, const uint8_t *data, size_t len, siz
         stars += put(out, data, pos, m.at, *covered);
         *covered = MAX_OF(*covered, m.at + m.len);
     }
-    return stars + put(out, data, pos, len - held(len, n, *covered), *covered);
+    return stars + put(out, data, pos, len - held(s, len, n, *covered), *covered);
 }
 
 static long out_of_memory(struct buf *out) {
@@ -283,7 +283,7 @@ long finder_cover(const struct finder *f, struct finder_stream *s, const void *d
     all = joined ? (const uint8_t *)s->kept : data;
     total = joined ? s->len : len;
     n = end ? 0 : unsure(f, all, total);
-    stars = cover(f, all, total, n, &pos, &covered, out);
+    stars = cover(f, s, all, total, n, &pos, &covered, out);
     s->covered = covered > total - n ? covered - (total - n) : 0;
     s->sent = pos - (total - n);
     if (joined)

@@ -36,12 +36,13 @@ struct finder_stream {
     size_t len, cap;
     size_t covered; /* of the kept bytes: the first so many belong to a match */
     size_t sent;    /* of the kept bytes: the first so many have gone out already */
+    bool live;      /* see finder_cover() */
 };
 void finder_stream_done(struct finder_stream *s); /* zeroes */
 /* Is there a match in the stream so far that ends in this piece? -ENOMEM, 0, 1 with *ret_tag. */
 int finder_watch(const struct finder *f, struct finder_stream *s, const void *data, size_t len, uint32_t *ret_tag);
 /* Passes on what cannot be part of a match any more, each match as so many '*'. Bytes are kept back only as long as they may
- * be the beginning of a pattern, and are at least FINDER_HOLD: a message that ends with the first letter of a value would
- * otherwise wait for the next one, for which its reader may wait. So if the pieces are cut there, the first FINDER_HOLD - 1
- * bytes of a value are seen. At the end all go. Returns how many were covered, or -ENOMEM, and out is marked as failed. */
+ * be the beginning of a pattern; in a live stream only if they are at least FINDER_HOLD: a message of a WebSocket that ends with the
+ * first letter of a value would otherwise wait for the next one, for which its reader may wait. There, if the pieces are cut so,
+ * the first FINDER_HOLD - 1 bytes of a value are seen. At the end all go. Returns how many were covered, or -ENOMEM, and out is marked as failed. */
 long finder_cover(const struct finder *f, struct finder_stream *s, const void *data, size_t len, bool end, struct buf *out);

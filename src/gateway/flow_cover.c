@@ -94,6 +94,7 @@ bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_hea
         flow_request_stopped(q, ret);
         return false;
     }
+    s->back.live = status == 101;
     *ret_rewrite = has_body(q, status) && flow_token_head(q, status);
     return true;
 }

@@ -18,7 +18,14 @@ void h1_head_init(struct h1_head *h) {
     *h = (struct h1_head){.raw = BUF_INIT(HTTPX_HEAD_MAX)};
 }
 
+/* A server that was told a secret may have said it in words that no hook covers. */
+static void forget(struct buf *raw) {
+    if (raw->len)
+        explicit_bzero(raw->data, raw->len);
+}
+
 void h1_head_done(struct h1_head *h) {
+    forget(&h->raw);
     buf_done(&h->raw);
     http_head_done(&h->fields);
 }
@@ -27,6 +34,7 @@ void h1_head_clear(struct h1_head *h) {
     struct buf raw = h->raw;
     struct http_head fields = h->fields;
 
+    forget(&raw);
     if (raw.cap > KEPT_MAX)
         buf_done(&raw);
     buf_clear(&raw);

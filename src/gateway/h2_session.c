@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <malloc.h>
 
 #include "gateway/h2_priv.h"
 
@@ -188,17 +189,54 @@ static nghttp2_option *make_options(void) {
     return o;
 }
 
+/* Of the session with a server that may say a credential again, in a field: what nghttp2 lets go of, it does not leave behind. */
+static void mem_free(void *p, void *arg UNUSED) {
+    if (p)
+        explicit_bzero(p, malloc_usable_size(p));
+    free(p);
+}
+
+static void *mem_alloc(size_t size, void *arg UNUSED) {
+    return malloc(size);
+}
+
+static void *mem_calloc(size_t n, size_t size, void *arg UNUSED) {
+    return calloc(n, size);
+}
+
+static void *mem_realloc(void *p, size_t size, void *arg) {
+    void *grown = malloc(size);
+
+    if (grown && p)
+        memcpy(grown, p, MIN_OF(size, malloc_usable_size(p)));
+    if (grown)
+        mem_free(p, arg);
+    return grown;
+}
+
+static bool covers(const struct h2 *h) {
+    return h->x.opts.hooks.receiving != NULL;
+}
+
+static int server_session(struct h2 *h, const nghttp2_session_callbacks *callbacks, const nghttp2_option *options) {
+    nghttp2_mem mem = {.malloc = mem_alloc, .free = mem_free, .calloc = mem_calloc, .realloc = mem_realloc};
+
+    return nghttp2_session_client_new3(&h->session[HTTPX_TO_SERVER], callbacks, h, options, covers(h) ? &mem : NULL);
+}
+
 static int start(struct h2 *h) {
     static const nghttp2_settings_entry to_client[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, HTTPX_STREAMS_MAX},
                                                        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, H2_STREAM_WINDOW},
                                                        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTPX_HEAD_MAX}};
     static const nghttp2_settings_entry to_server[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
                                                        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, H2_STREAM_WINDOW},
-                                                       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTPX_HEAD_MAX}};
+                                                       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTPX_HEAD_MAX},
+                                                       {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 0}}; /* last: see below */
+    size_t n_to_server = ARRAY_LEN(to_server) - !covers(h); /* its fields are not kept for the next answers */
     nghttp2_session *client = h->session[HTTPX_TO_CLIENT], *server = h->session[HTTPX_TO_SERVER];
 
     if (nghttp2_submit_settings(client, NGHTTP2_FLAG_NONE, to_client, ARRAY_LEN(to_client)) < 0 ||
-        nghttp2_submit_settings(server, NGHTTP2_FLAG_NONE, to_server, ARRAY_LEN(to_server)) < 0 ||
+        nghttp2_submit_settings(server, NGHTTP2_FLAG_NONE, to_server, n_to_server) < 0 ||
         nghttp2_session_set_local_window_size(client, NGHTTP2_FLAG_NONE, 0, H2_WINDOW) < 0 ||
         nghttp2_session_set_local_window_size(server, NGHTTP2_FLAG_NONE, 0, H2_WINDOW) < 0)
         return -ENOMEM;
@@ -211,7 +249,7 @@ int h2_sessions_new(struct h2 *h) {
     int r = -ENOMEM;
 
     if (callbacks && options && nghttp2_session_server_new2(&h->session[HTTPX_TO_CLIENT], callbacks, h, options) == 0 &&
-        nghttp2_session_client_new2(&h->session[HTTPX_TO_SERVER], callbacks, h, options) == 0)
+        server_session(h, callbacks, options) == 0)
         r = start(h);
     nghttp2_option_del(options);
     nghttp2_session_callbacks_del(callbacks);

@@ -148,6 +148,8 @@ static bool pull(struct inspect *i, enum httpx_way way) {
         i->bad = true;
         i->how = INSPECT_PROTOCOL;
     }
+    if (way == HTTPX_TO_CLIENT && inspect_covers(i))
+        explicit_bzero(data, (size_t)n);
     return true;
 }
 

@@ -90,6 +90,11 @@ static inline struct inspect_side *inspect_server(struct inspect *i) {
     return &i->side[HTTPX_TO_SERVER];
 }
 
+/* May the server's answers have a credential in them? Then no copy of their bytes is left behind. */
+static inline bool inspect_covers(const struct inspect *i) {
+    return i->opts.http.hooks.receiving != NULL;
+}
+
 void inspect_run(struct inspect *i);
 void inspect_enter(struct inspect *i, enum inspect_state state); /* also starts its time */
 void inspect_close_side(struct inspect_side *side);

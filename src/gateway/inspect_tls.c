@@ -57,6 +57,8 @@ static void start(struct inspect *i, const struct tls_hello *hello) {
         inspect_trouble(i, INSPECT_HANDSHAKE, err.msg);
     else
         inspect_enter(i, STATE_SERVER);
+    if (ssl && inspect_covers(i))
+        SSL_set_options(ssl, SSL_OP_CLEANSE_PLAINTEXT);
 }
 
 /*

@@ -108,19 +108,29 @@ int credentials_remove(struct credentials *c, const char *name) {
     return 0;
 }
 
-bool credential_is_for(const struct credential *c, const char *host, uint16_t port) {
-    struct host wanted, mine;
-    uint16_t my_port;
+/* Is this entry, as credential_add_host() writes it ("a.test", "a.test:8443", "[::1]:8443"), for host and port? Asked for every
+ * request of a sandbox, so it compares text. */
+static bool host_entry_is(const char *entry, const char *host, size_t len, uint16_t port) {
+    const char *rest = entry[0] == '[' ? entry + 1 : entry;
+    char with_port[8];
 
-    if (host_parse(host, strlen(host), &wanted, NULL) < 0)
+    if (strncmp(rest, host, len) != 0)
         return false;
-    for (size_t i = 0; i < c->hosts.len; i++) {
-        const char *h = c->hosts.v[i];
+    rest += len;
+    if (entry[0] == '[' && *rest++ != ']')
+        return false;
+    if (!*rest)
+        return port == 443;
+    snprintf(with_port, sizeof with_port, ":%u", port);
+    return str_eq(rest, with_port);
+}
 
-        if (host_parse_with_port(h, strlen(h), &mine, &my_port, NULL) == 0 && host_eq(&mine, &wanted) &&
-            (my_port ? my_port : 443) == port)
+bool credential_is_for(const struct credential *c, const char *host, uint16_t port) {
+    size_t len = strlen(host);
+
+    for (size_t i = 0; i < c->hosts.len; i++)
+        if (host_entry_is(c->hosts.v[i], host, len, port))
             return true;
-    }
     return false;
 }
 

@@ -101,7 +101,7 @@ int credential_value_check(const struct credential *c, const char *value, size_t
 /* Fills place, header, format, user, env and shape that are still unset, if the first host is one that is known
  * (api.anthropic.com: x-api-key, ANTHROPIC_API_KEY, sk-ant-api03-); otherwise "Authorization: Bearer {}". */
 int credential_fill_known(struct credential *c, struct err *err);
-bool credential_is_for(const struct credential *c, const char *host, uint16_t port);
+bool credential_is_for(const struct credential *c, const char *host, uint16_t port); /* host: as struct host has it */
 /* What a value of it is for, as hexadecimal digits: its hosts, how it goes into requests, who renews it. A value that was given for one
  * purpose serves no other. */
 enum { CREDENTIAL_PURPOSE_SIZE = 65 };

@@ -9,7 +9,7 @@
 #include "base/macros.h"
 
 enum {
-    GATE_PROTOCOL = 1,
+    GATE_PROTOCOL = 2,
     GATE_FD_CONTROL = 3, /* descriptors that bawn-gate is born with */
     GATE_FD_TCP4 = 4,
     GATE_FD_TCP6 = 5,

@@ -92,10 +92,12 @@ void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant 
 
 /* The gate may have been taken over: the address is judged here, and only a login's own port is opened. */
 static int on_open(struct gatekeeper *g, const struct gate_msg *m) {
-    uint16_t port = g->finishing ? 0 : opener_piece(&g->opener, m->path, m->value == 1);
     uint64_t now = watch_now_ms();
+    uint16_t port;
     int fd;
 
+    g->opener.only_show = g->finishing;
+    port = opener_piece(&g->opener, m->path, m->value == 1);
     if (!port)
         return 0;
     fd = published_add(&g->published, port, now + OPENER_CALLBACK_MS);

@@ -137,7 +137,7 @@ uint16_t opener_piece(struct opener *o, const char *piece, bool last) {
     if (!last)
         return 0;
     if (buf_ok(&o->url) && opener_url_ok(buf_str(&o->url)) && !too_many(o)) {
-        g = opener_grant(o, buf_str(&o->url));
+        g = o->only_show ? NULL : opener_grant(o, buf_str(&o->url));
         if (g)
             port = open_login(o, g, buf_str(&o->url));
         else

@@ -17,6 +17,7 @@ net.server(*cmd)      a real server, started in the internet namespace, ended wi
 """
 
 import contextlib
+import copy
 import json
 import os
 import pathlib
@@ -255,3 +256,34 @@ def net(inter_net, runner):
     n = Net(inter_net, runner)
     yield n
     n.end()
+
+
+@pytest.fixture
+def floor(net):
+    """floor(*rules) writes /etc/bawn/network.json, in a mount namespace of this test's own."""
+    folder = net.world.folder
+    top = folder / "etc"
+    for name in ("upper", "work"):
+        (top / name).mkdir(parents=True, exist_ok=True)
+    holder = subprocess.Popen(["nsenter", f"--net=/proc/{net.world.outer}/ns/net", f"--mount=/proc/{net.world.outer}/ns/mnt", "--",
+                               "unshare", "-m", "sh", "-ec", f"""
+mount -t tmpfs none {top}; mkdir {top}/upper {top}/work
+mount -t overlay none -o lowerdir=/etc,upperdir={top}/upper,workdir={top}/work /etc
+mount --bind {folder}/resolv.conf "$(readlink -f /etc/resolv.conf)"
+mount --bind {folder}/bundle.crt /etc/ssl/certs/ca-certificates.crt
+echo up; exec cat"""], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"up\n"
+    world = net.world
+    net.world = copy.copy(world)
+    net.world.outer = holder.pid
+
+    def write(*rules, **more):
+        text = json.dumps({"rules": list(rules), **more})
+        subprocess.run(["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", "--", "sh", "-ec",
+                        'mkdir -p /etc/bawn; umask 022; printf %s "$1" >/etc/bawn/new; mv /etc/bawn/new /etc/bawn/network.json',
+                        "sh", text], check=True)
+
+    yield write
+    net.world = world
+    holder.kill()
+    holder.wait()

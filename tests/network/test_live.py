@@ -1,9 +1,7 @@
 """Rules that change while a sandbox runs hold at once, for new connections and for open ones; what the commands say is what the gate does."""
 
 import collections
-import copy
 import json
-import subprocess
 
 import pytest
 from inside import Inside, until
@@ -158,37 +156,6 @@ def test_a_broken_file_stops_a_new_run(net):
 
 
 # The organisation's floor
-
-@pytest.fixture
-def floor(net):
-    """floor(*rules) writes /etc/bawn/network.json, in a mount namespace of this test's own."""
-    folder = net.world.folder
-    top = folder / "etc"
-    for name in ("upper", "work"):
-        (top / name).mkdir(parents=True, exist_ok=True)
-    holder = subprocess.Popen(["nsenter", f"--net=/proc/{net.world.outer}/ns/net", f"--mount=/proc/{net.world.outer}/ns/mnt", "--",
-                               "unshare", "-m", "sh", "-ec", f"""
-mount -t tmpfs none {top}; mkdir {top}/upper {top}/work
-mount -t overlay none -o lowerdir=/etc,upperdir={top}/upper,workdir={top}/work /etc
-mount --bind {folder}/resolv.conf "$(readlink -f /etc/resolv.conf)"
-mount --bind {folder}/bundle.crt /etc/ssl/certs/ca-certificates.crt
-echo up; exec cat"""], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert holder.stdout.readline() == b"up\n"
-    world = net.world
-    net.world = copy.copy(world)
-    net.world.outer = holder.pid
-
-    def write(*rules, **more):
-        text = json.dumps({"rules": list(rules), **more})
-        subprocess.run(["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", "--", "sh", "-ec",
-                        'mkdir -p /etc/bawn; umask 022; printf %s "$1" >/etc/bawn/new; mv /etc/bawn/new /etc/bawn/network.json',
-                        "sh", text], check=True)
-
-    yield write
-    net.world = world
-    holder.kill()
-    holder.wait()
-
 
 def test_the_floor_cannot_be_loosened(net, floor):
     floor({"id": "org", "action": "deny", "host": "other.example.com"})

@@ -122,18 +122,3 @@ static inline void hooked_done(struct hooked *h) {
     buf_done(&h->body);
     buf_done(&h->whole);
 }
-
-/* got is text with stars for VALUE. If text came in two pieces, and the first one ended in the first bytes of a value, these
- * may be seen (finder.h: FINDER_HOLD). */
-static inline void assert_value_covered(const char *text, size_t cut, const char *got) {
-    char want[256];
-
-    assert_true(strlen(text) < sizeof want);
-    snprintf(want, sizeof want, "%s", text);
-    for (char *at = want; (at = strstr(at, VALUE)); at += strlen(VALUE)) {
-        size_t begin = (size_t)(at - want), shown = cut > begin && cut - begin < FINDER_HOLD ? cut - begin : 0;
-
-        memset(at + shown, '*', strlen(VALUE) - shown);
-    }
-    assert_string_equal(got, want);
-}

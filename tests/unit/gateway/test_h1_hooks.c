@@ -362,6 +362,7 @@ static void unchunk(const char *text, struct buf *ret) {
 
 static void test_value_in_pieces(void **state) {
     static const char text[] = "event: one\n\ndata: " VALUE "\n\nreal-value-471" VALUE "end real-val";
+    static const char want[] = "event: one\n\ndata: " STARS "\n\nreal-value-471" STARS "end real-val";
 
     for (size_t cut = 1; cut < sizeof text; cut++) {
         CLEANUP(buf_done) struct buf got = BUF_INIT(HOOKED_MAX);
@@ -380,7 +381,7 @@ static void test_value_in_pieces(void **state) {
         }
         rig_server(&r, "0\r\n\r\n");
         unchunk(rig_to_client(&r), &got);
-        assert_value_covered(text, cut, buf_str(&got));
+        assert_string_equal(buf_str(&got), want);
         assert_false(rig_over(&r));
         close_hooked(&r);
     }

@@ -253,6 +253,7 @@ static void test_own_answer(void **state) {
 
 static void test_value_in_pieces(void **state) {
     static const char text[] = "data: " VALUE "\n\nreal-value-471" VALUE "end real-val";
+    static const char want[] = "data: " STARS "\n\nreal-value-471" STARS "end real-val";
     static char piece[sizeof text];
 
     for (size_t cut = 1; cut < sizeof text; cut++) {
@@ -267,7 +268,7 @@ static void test_value_in_pieces(void **state) {
         stream(&n.server, 1)->trailer = (nghttp2_nv)NV("t", VALUE);
         more(&n, &n.server, 1, piece, false);
         assert_string_equal(head_of(&n.client, id), ":status=200\na=" STARS "\nt=" STARS "\n");
-        assert_value_covered(text, cut, body_of(&n.client, id));
+        assert_string_equal(body_of(&n.client, id), want);
         assert_true(stream(&n.client, id)->closed);
         assert_int_equal(stream(&n.client, id)->code, 0);
         assert_int_equal(h.down_ends, 1);
