@@ -214,20 +214,23 @@ SPREAD = {"test_hiding_modes.py", "test_protect.py", "test_review_risks.py", "te
           "test_guard.py", "test_realwork.py"}
 
 
+ONE_USER = {"test_vault.py", "test_secret_cli.py", "test_broker.py", "test_ca.py", "test_ssh_agent.py"}
+
+
 def other_user_runs(item):
-    """Of the network tests each case runs as one of the two users, chosen by name; BAWN_ALL=1: as both."""
+    """Of the network tests, and of those in ONE_USER, each case runs as one of the two users, chosen by name; BAWN_ALL=1: as both."""
     who = re.search(r"[-\[](root|user)[-\]]", item.name)
-    if not who or item.path.parent.name != "network" or os.environ.get("BAWN_ALL"):
+    if not who or not (item.path.parent.name == "network" or item.path.name in ONE_USER) or os.environ.get("BAWN_ALL"):
         return False
     case = item.name.replace(who[0], "")
     return zlib.crc32(case.encode()) % 2 != (who[1] == "root")
 
 
 def is_sampled_out(item):
-    """Of the long tables a quarter of the rows runs as root and half as the ordinary user, chosen by name; BAWN_ALL=1: all."""
+    """Of the long tables an eighth of the rows runs as root and a quarter as the ordinary user, chosen by name; BAWN_ALL=1: all."""
     if item.path.name not in SPREAD or os.environ.get("BAWN_ALL"):
         return False
-    return zlib.crc32(item.name.encode()) % 4 not in ((0,) if re.search(r"[-\[]root( for a user)?[-\]]", item.name) else (1, 2))
+    return zlib.crc32(item.name.encode()) % 8 not in ((0,) if re.search(r"[-\[]root( for a user)?[-\]]", item.name) else (1, 2))
 
 
 def pytest_collection_modifyitems(config, items):

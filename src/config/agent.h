@@ -12,13 +12,14 @@ enum { AGENT_NAME_MAX = 32, AGENT_LIST_MAX = 64 };
 
 struct agent {
     char *name, *title, *docs;
-    char *command;     /* name of the program */
-    char *package;     /* of npm, to install it; NULL: it cannot be installed that way */
-    struct strv args;  /* come before the user's own */
-    struct strv env;   /* "NAME=VALUE"; what the user sets is stronger */
-    struct strv home;  /* folders below the home that the agent keeps between runs, each project has its own: ".claude" */
-    struct strv files; /* pairs: path below the home, in one of these folders, and content: made if it is not there (first-run questions) */
-    struct strv hosts, deny; /* as --allow and --deny */
+    char *command;    /* name of the program */
+    char *package;    /* of npm, to install it; NULL: it cannot be installed that way */
+    struct strv args; /* come before the user's own */
+    struct strv env;  /* "NAME=VALUE"; what the user sets is stronger */
+    struct strv home; /* folders below the home that the agent keeps between runs, each project has its own: ".claude" */
+    struct strv
+        files; /* pairs: path below the home, in one of these folders, and content: made if it is not there (first-run questions) */
+    struct strv hosts, deny;         /* as --allow and --deny */
     char *secret_name, *secret_host; /* the credential that it wants; NULL: none */
     struct strv secret_env;          /* its variables */
 };

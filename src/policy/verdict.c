@@ -51,12 +51,12 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
     [POLICY_CANNOT_LOOK] = {"BAWN_NET_CANNOT_LOOK",
                             "A rule needs a look inside the TLS, and this sandbox has no certificate authority for that.",
                             "Tell the user: a sandbox that is started now, with the rule in place, has one."},
-    [POLICY_SECRET_MISPLACED] = {"BAWN_NET_SECRET_MISPLACED",
-                                 "The request has a credential's placeholder where it does not belong: at another host, over plain "
-                                 "HTTP, or in a place that is not the credential's.",
-                                 "Send the placeholder only to the credential's own host, over https, where its client puts it."},
-    [POLICY_SECRET_UNAVAILABLE] = {"BAWN_NET_SECRET_UNAVAILABLE",
-                                   "The request needs a credential that cannot be had now.",
+    [POLICY_SECRET_MISPLACED] =
+        {"BAWN_NET_SECRET_MISPLACED",
+         "The request has a credential's placeholder where it does not belong: at another host, over plain "
+         "HTTP, or in a place that is not the credential's.",
+         "Send the placeholder only to the credential's own host, over https, where its client puts it."},
+    [POLICY_SECRET_UNAVAILABLE] = {"BAWN_NET_SECRET_UNAVAILABLE", "The request needs a credential that cannot be had now.",
                                    "Tell the user: 'bawn secret test HOST' says what is wrong with it."},
 };
 

@@ -25,7 +25,7 @@ struct brokerkeeper {
     struct vault_child vaults[BROKER_VAULTS_MAX];
     size_t n_vaults;
     char said[BROKER_LINE_MAX]; /* the last message of one: a client that tries again and again must not fill the screen */
-    int uses;                      /* the folder secret-use; -1: not open */
+    int uses;                   /* the folder secret-use; -1: not open */
     bool uses_failed;
     uint64_t touched_ms[GRANTS_MAX]; /* 0: not yet */
 };

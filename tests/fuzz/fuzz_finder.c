@@ -48,6 +48,14 @@ static bool naive_begins(const struct plain *s, const uint8_t *text, size_t len)
     return false;
 }
 
+/* May a pattern that goes on past end begin at `at` or before it, where stars have gone out already? */
+static bool naive_begins_before(const struct plain *s, const uint8_t *text, size_t at, size_t end) {
+    for (size_t from = 0; from <= at; from++)
+        if (naive_begins(s, text + from, end - from))
+            return true;
+    return false;
+}
+
 static void check_find(const struct finder *f, const struct plain *s, const uint8_t *text, size_t len) {
     struct finder_match m = {0};
     size_t at = 0;
@@ -71,7 +79,7 @@ static void check_streams(const struct finder *f, const struct plain *s, const u
         if (finder_watch(f, &up, text + at, n, &tag) != naive_ends_in(s, text, at, at + n))
             BUG("a match was not seen, or none was");
         stars += (size_t)finder_cover(f, &down, text + at, n, false, &out);
-        if (out.len < at + n && !naive_begins(s, text + out.len, at + n - out.len))
+        if (out.len < at + n && !naive_begins_before(s, text, out.len, at + n))
             BUG("bytes are kept back for nothing");
     }
     stars += (size_t)finder_cover(f, &down, NULL, 0, true, &out);
