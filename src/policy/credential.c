@@ -114,7 +114,7 @@ static bool host_entry_is(const char *entry, const char *host, size_t len, uint1
     const char *rest = entry[0] == '[' ? entry + 1 : entry;
     char with_port[8];
 
-    if (strncmp(rest, host, len) != 0)
+    if (strncmp(rest, host, len) != 0 || (rest == entry && memchr(host, ':', len)))
         return false;
     rest += len;
     if (entry[0] == '[' && *rest++ != ']')
