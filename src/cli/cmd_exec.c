@@ -117,7 +117,8 @@ static int run(const struct verb *self, int argc, char **argv) {
         *(it.id == OPT_TOOL ? &tool : &dir) = it.value;
     if (r == 0 && !tool)
         r = err_usage(&err, "which tool? e.g. bawn exec --tool todoread -- ARG");
-    r = r < 0 ? r : run_tool(tool, dir, argv + it.pos, (size_t)(argc - it.pos), &err);
+    if (r == 0)
+        run_tool(tool, dir, argv + it.pos, (size_t)(argc - it.pos), &err); /* returns only on failure */
     return verb_fail(self, &err);
 }
 

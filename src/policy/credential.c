@@ -79,10 +79,8 @@ int credentials_put(struct credentials *c, struct credential *one, struct err *e
     int r;
 
     if (old) {
-        struct credential swapped = *old;
-
-        *old = mine;
-        mine = swapped;
+        credential_done(old);
+        *old = TAKE(mine, (struct credential){0});
         return 0;
     }
     r = make_room(c, err);

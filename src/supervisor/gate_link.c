@@ -61,8 +61,8 @@ static int add_item(struct gate_link *l, struct link_item item) {
         return -ENOTCONN;
     if (l->len == LINK_QUEUE_MAX)
         return -ENOBUFS;
+    item.fd = TAKE_FD(owned);
     l->queue[(l->head + l->len++) % LINK_QUEUE_MAX] = item;
-    owned = -1;
     return gate_link_flush(l);
 }
 

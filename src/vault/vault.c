@@ -45,8 +45,7 @@ int vault_open(char *const *environ_, int new_defs, struct vault *ret, struct er
     r = r < 0 || new_defs < 0 ? r : read_new(new_defs, &v.defs, err);
     if (r < 0)
         return r;
-    *ret = v;
-    v = (struct vault){0};
+    *ret = TAKE(v, (struct vault){0});
     return 0;
 }
 

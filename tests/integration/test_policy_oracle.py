@@ -19,7 +19,7 @@ import urllib.parse
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["base/buf.c", "base/err.c", "base/parse.c", "base/str.c", "base/strv.c"]
+SOURCES = ["base/buf.c", "base/err.c", "base/parse.c", "base/sha256.c", "base/str.c", "base/strv.c"]
 ROUNDS = int(os.environ.get("BAWN_POLICY_ROUNDS", "20000"))
 
 try:

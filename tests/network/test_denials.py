@@ -244,7 +244,7 @@ assert c.getresponse().status == 200
 """)
     assert r.rc == 0 and b"network" not in r.err, r
     r = net.python("pass", options=["--json"])
-    assert json.loads(r.err.splitlines()[-1])["network"] == {"reached": [], "refused": []}
+    assert json.loads(r.err.splitlines()[-1])["network"] == {"reached": [], "refused": [], "secrets": []}
 
 
 def test_many_hosts_are_counted_together(net):
