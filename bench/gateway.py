@@ -21,6 +21,8 @@ http {{ access_log off; keepalive_requests 100000000; keepalive_timeout 600; typ
     client_body_temp_path {d}/t1; proxy_temp_path {d}/t2; fastcgi_temp_path {d}/t3; uwsgi_temp_path {d}/t4; scgi_temp_path {d}/t5;
     server {{ listen 127.0.0.1:{plain} backlog=4096; listen 127.0.0.1:{tls} ssl backlog=4096; ssl_certificate {d}/cert.pem; ssl_certificate_key {d}/key.pem;
         location / {{ return 200 "0123456789012345678901234567890123456789012345678901234567890123\\n"; }}
+        location /none {{ if ($http_x_bench_key = "{value}") {{ return 401; }}
+            return 200 "0123456789012345678901234567890123456789012345678901234567890123\\n"; }}
         location /key {{ if ($http_x_bench_key != "{value}") {{ return 401; }}
             return 200 "0123456789012345678901234567890123456789012345678901234567890123\\n"; }}
         location /big {{ root {d}; }} }} }}
@@ -149,8 +151,8 @@ def load(stage, place, how, *options):
     """One run of the client: "direct" on the host, else inside."""
     host = "127.0.0.1" if how == "direct" else HOST
     port = TLS if "-s" in options else PLAIN
-    path = "/big" if "big" in options else "/key" if how == "credential" else "/"
-    command = [os.path.join(place.workspace, "load"), *(o for o in options if o != "big"), host, str(port), path]
+    path = "/big" if "big" in options else "/" if "key" not in options else "/key" if how == "credential" else "/none"
+    command = [os.path.join(place.workspace, "load"), *(o for o in options if o not in ("big", "key")), host, str(port), path]
     if how != "direct":
         command = [stage.bawn, *RUN[how], *command]
     arguments = place.popen_as()
@@ -189,7 +191,7 @@ def cases(servers, ms):
     proxies.pop("mitmproxy", None)  # half a minute for what the others do in a tenth of a second
     yield "looked into (TLS), bulk, MB/s", "bulk", {**both, **proxies}, tls_bulk
     yield "first connection of a sandbox, ms (gate started, name looked up)", "first", {"bawn": "bawn"}, ("-1",)
-    yield "a credential is put in (TLS), requests/s, 16 connections", "requests", {"bawn": "bawn", "credential": "credential"}, tls
+    yield "a credential is put in (TLS), requests/s, 16 connections", "requests", {"bawn": "bawn", "credential": "credential"}, (*tls, "key")
 
 
 START = "cold start with four credentials, ms"

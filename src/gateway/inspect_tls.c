@@ -57,8 +57,10 @@ static void start(struct inspect *i, const struct tls_hello *hello) {
         inspect_trouble(i, INSPECT_HANDSHAKE, err.msg);
     else
         inspect_enter(i, STATE_SERVER);
-    if (ssl && inspect_covers(i))
+    if (ssl && inspect_covers(i)) {
         SSL_set_options(ssl, SSL_OP_CLEANSE_PLAINTEXT);
+        SSL_clear_mode(ssl, SSL_MODE_RELEASE_BUFFERS); /* a buffer is zeroed whole each time it is given back */
+    }
 }
 
 /*
