@@ -28,14 +28,11 @@ sys.path.insert(0, str(HERE))
 import model_servers  # noqa: E402
 
 
-BOTH = {"test_agent_inside"}
-
-
 def pytest_collection_modifyitems(config, items):
-    """All but those of BOTH run as one of the two users, chosen by name, because agents are slow; BAWN_ALL=1: as both."""
+    """Each runs as one of the two users, chosen by name, because agents are slow; BAWN_ALL=1: as both."""
     def is_left_out(item):
         users = {"root", "user"} & set(getattr(item, "callspec").id.split("-")) if hasattr(item, "callspec") else set()
-        if item.path.parent != HERE or item.originalname in BOTH or not users or os.environ.get("BAWN_ALL"):
+        if item.path.parent != HERE or not users or os.environ.get("BAWN_ALL"):
             return False
         user = users.pop()
         return zlib.crc32(item.name.replace(user, "").encode()) % 2 != (user == "root")

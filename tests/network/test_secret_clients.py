@@ -195,7 +195,7 @@ def test_keep_alive(clients):
 
 def test_many_at_once(clients):
     """A hundred streams of one HTTP/2 connection, before the value has been fetched for the first."""
-    r = clients.works("key", script="curl -fsS --http2 -Z --parallel-max 100 'https://key.example.com/[1-100]'")
+    r = clients.works("key", script="curl -fsS --http2 -Z --parallel-max 100 -o '/tmp/o#1' 'https://key.example.com/[1-100]' && cat /tmp/o*")
     assert len({s["path"] for s in clients.seen()}) == 100 and r.out.count(b"*" * len(VALUES["key"])) == 100
     assert b"credentials: key 100 times (key.example.com)" in r.err, r
 
