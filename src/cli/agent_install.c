@@ -1,5 +1,7 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -39,6 +41,24 @@ static int run_npm(const char *folder, const char *package, struct err *err) {
                    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/* What an install left that was killed: NAME.new-PID, NAME.old-PID. */
+static void sweep(const char *all, const char *name) {
+    DIR *d = opendir(all);
+    size_t n = strlen(name);
+    struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        const char *rest = e->d_name + n;
+        int pid;
+
+        if (strncmp(e->d_name, name, n) == 0 && (sscanf(rest, ".new-%d", &pid) == 1 || sscanf(rest, ".old-%d", &pid) == 1) &&
+            pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
+            remove_tree(dirfd(d), e->d_name);
+    }
+    if (d)
+        closedir(d);
+}
+
 static int replace(const char *fresh, const char *folder, struct err *err) {
     CLEANUP(freep) char *old = str_dupf("%s.old-%d", folder, (int)getpid());
 
@@ -72,6 +92,7 @@ int agent_install(const struct agent *a, const struct host_facts *facts, struct 
     fresh = str_dupf("%s/%s.new-%d", all, a->name, (int)getpid());
     if (!folder || !fresh)
         return err_oom(err);
+    sweep(all, a->name);
     r = paths_make_dirs(fresh, err);
     if (r < 0)
         return r;
