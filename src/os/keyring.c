@@ -1,11 +1,9 @@
-#include "vault/keyring.h"
+#include "os/keyring.h"
 
 #include <errno.h>
 #include <linux/keyctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "vault/vault.h"
 
 enum {
     KEY_SIZE_MAX = 64,
@@ -31,7 +29,7 @@ static int drop(long key) {
     return syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING, 0, 0) < 0 ? -errno : 0;
 }
 
-int keyring_put(const char *id, const struct secret *key) {
+int keyring_put(const char *id, const struct secret *key, unsigned seconds) {
     char description[DESCRIPTION_MAX];
     long serial;
     int r;
@@ -41,7 +39,7 @@ int keyring_put(const char *id, const struct secret *key) {
     if (serial < 0)
         return -errno;
     if (syscall(SYS_keyctl, KEYCTL_SETPERM, serial, PERMISSIONS, 0, 0) < 0 ||
-        syscall(SYS_keyctl, KEYCTL_SET_TIMEOUT, serial, VAULT_UNLOCKED_S, 0, 0) < 0) {
+        syscall(SYS_keyctl, KEYCTL_SET_TIMEOUT, serial, seconds, 0, 0) < 0) {
         r = -errno;
         drop(serial); /* better none than one that stays for ever */
         return r;
@@ -61,8 +59,7 @@ int keyring_get(const char *id, struct secret *ret) {
     if (n < 0 || n > KEY_SIZE_MAX)
         return n < 0 ? -errno : -ENOKEY;
     s.len = (size_t)n;
-    *ret = s;
-    s = (struct secret){0};
+    *ret = TAKE(s, (struct secret){0});
     return 0;
 }
 
@@ -70,4 +67,8 @@ int keyring_drop(const char *id) {
     long serial = find(id);
 
     return serial < 0 ? (int)serial : drop(serial);
+}
+
+bool keyring_has(const char *id) {
+    return find(id) >= 0;
 }

@@ -1,7 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/keyctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -11,6 +9,7 @@
 #include "config/paths.h"
 #include "jail/plan.h"
 #include "os/fd.h"
+#include "os/keyring.h"
 #include "supervisor/credentials_priv.h"
 #include "supervisor/vault_spawn.h"
 #include "vault/sealed.h"
@@ -28,14 +27,12 @@ static bool read_head(const struct host_facts *facts, struct sealed_head *ret) {
     return fd >= 0 && fd_read_some(fd, ret, sizeof *ret) == (ssize_t)sizeof *ret;
 }
 
-/* Its key is in the user's keyring (vault/keyring.c). */
 static bool is_unlocked(const struct sealed_head *h) {
-    char name[sizeof "bawn:" + SEALED_ID_TEXT] = "bawn:";
-    size_t n = strlen(name);
+    char id[SEALED_ID_TEXT];
 
-    for (size_t i = 0; i < SEALED_ID; i++, n += 2)
-        snprintf(name + n, sizeof name - n, "%02x", h->id[i]);
-    return syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, "user", name, 0) >= 0;
+    for (size_t i = 0; i < SEALED_ID; i++)
+        snprintf(id + 2 * i, 3, "%02x", h->id[i]);
+    return keyring_has(id);
 }
 
 static bool is_locked(const struct host_facts *facts) {

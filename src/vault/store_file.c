@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "config/paths.h"
 #include "os/fd.h"
-#include "vault/keyring.h"
+#include "os/keyring.h"
 #include "vault/lockfile.h"
 #include "vault/store.h"
 #include "vault/unlock.h"
@@ -201,7 +201,7 @@ int file_unlock(const struct vault *v, struct err *err) {
         return 0;
     }
     sealed_id_text(&h, id);
-    r = keyring_put(id, &key);
+    r = keyring_put(id, &key, VAULT_UNLOCKED_S);
     return r < 0 ? err_sys(err, r, "the kernel's keyring cannot be used here (set BAWN_PASSPHRASE_FILE instead)") : 0;
 }
 

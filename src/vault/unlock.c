@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "os/fd.h"
+#include "os/keyring.h"
 #include "vault/input.h"
-#include "vault/keyring.h"
 #include "vault/service.h"
 #include "vault/vault.h"
 
@@ -189,7 +189,7 @@ void unlock_keep(const struct vault *v, const struct sealed_head *h, const struc
     if (h->kind != SEALED_PASSPHRASE || vault_getenv(v, passphrase_variable))
         return;
     sealed_id_text(h, id);
-    (void)keyring_put(id, key); /* without keyrings the passphrase is asked for each time */
+    (void)keyring_put(id, key, VAULT_UNLOCKED_S); /* without keyrings the passphrase is asked for each time */
 }
 
 void unlock_undo(const struct sealed_head *h) {
