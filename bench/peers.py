@@ -106,6 +106,11 @@ def oci_config(place):
     }
 
 
+def write_config(bundle, config):
+    with open(os.path.join(bundle, "config.json"), "w") as f:
+        json.dump(config, f)
+
+
 def oci(place, *runtime):
     """A bundle whose root holds only symlinks and the made files; all other content comes from the mounts."""
     bundle = os.path.join(place.directory, runtime[0])
@@ -117,8 +122,7 @@ def oci(place, *runtime):
                 os.symlink(source, rootfs + target)
             elif kind == "file":
                 shutil.copy(source, rootfs + target)
-        with open(os.path.join(bundle, "config.json"), "w") as f:
-            json.dump(oci_config(place), f)
+        write_config(bundle, oci_config(place))
         place.own(bundle, rootfs, os.path.join(rootfs, "etc"))
     return [*runtime, "--root", os.path.join(bundle, "state"), "run", "--bundle", bundle, "bawn-bench-@ID@"]
 

@@ -3,13 +3,15 @@ import os
 import sys
 
 import gateway
+import kept
 import peers
 import trees
 from modes import IGNORE_MODES, REVIEW_MODES
-from starts import BAWN, RAW, why
+from starts import BAWN, POOL, POOL_SIZE, RAW, why
 
 COLOURS = {"met": "32", "missed": "31", "not measured": "33"}
-NOTES = {RAW: "posix_spawn of /bin/true", BAWN: "bawn run, whole default policy", **{p.name: p.note for p in peers.PEERS}}
+NOTES = {RAW: "posix_spawn of /bin/true", BAWN: "bawn run, whole default policy", POOL: f"the same, after 'bawn pool on -n {POOL_SIZE}'",
+         **{p.name: p.note for p in peers.PEERS}}
 
 # name, measurement, what Bawn is divided by (None: nothing), which side is better, bar, "must" or only a goal
 COLUMN_BARS = (
@@ -41,6 +43,9 @@ GATEWAY_BARS = (
     ("first connection of a sandbox, ms (gate started, name looked up)", None, "<=", 15),
 )
 CREDENTIAL_CASE, CREDENTIAL_RATIO, CREDENTIAL_START_MS = "a credential is put in (TLS), requests/s, 16 connections", 0.9, 1
+# contender of kept.py, times raw
+WARM_BARS = ((kept.SOCKET, 1.5), (kept.EXEC, 3))
+KEPT_KIB, PS_MS = 1024, 100
 REVIEW_SECONDS = 1
 CHANGES = trees.LARGE_FILES // trees.CHANGE_EVERY
 HIDDEN = trees.LARGE_FILES // trees.HIDE_EVERY
@@ -70,7 +75,7 @@ def table(title, head, rows):
 
 
 def names_of(data, key):
-    found = [RAW, BAWN, *(p.name for p in peers.PEERS)]
+    found = [RAW, BAWN, POOL, *(p.name for p in peers.PEERS)]
     return [n for n in found if key == "cold" or any(n in column[key] for column in data["columns"].values())]
 
 
@@ -146,6 +151,21 @@ def gateway_table(data):
     return table("The gate: one client inside, one server on loopback; direct: without a sandbox; squid with ssl-bump (median, interleaved)", head, rows)
 
 
+def warm_table(data):
+    columns = {label: c["kept"]["warm"] for label, c in data["columns"].items() if "kept" in c}
+    head = ["", *(f"{c} {t}" for c in columns for t in ("us", "x raw"))]
+    names = [RAW, kept.SOCKET, kept.EXEC, *kept.PEERS]
+    rows = [[n, *(cell for r in columns.values() for cell in (number(median(r, n), 0), number(ratio(r, n, RAW), 2)))] for n in names]
+    return table("A command (/bin/true) in a sandbox that runs already (median, interleaved)", head, rows)
+
+
+def crowd_table(data):
+    columns = {label: c["kept"]["crowd"] for label, c in data["columns"].items() if "kept" in c}
+    facts = (("KiB each (supervisor, PID 1, kernel)", "kib", 0), ("bawn ps, ms", "ps_ms", 1), ("start of one, ms (one after the other)", "start_ms", 1))
+    rows = [[what, *(number(c[key], digits) for c in columns.values())] for what, key, digits in facts]
+    return table(f"{data['effort']['kept']} kept sandboxes at once, idle", ["", *columns], rows)
+
+
 def failure(result):
     return why(result) if isinstance(result["failed"], dict) else result["failed"]
 
@@ -156,6 +176,7 @@ def missing(data):
         lines += [f"  {name} ({label}): {reason}" for name, reason in column["reasons"].items()]
         for workload, result in column.get("io", {}).items():
             lines += [f"  {workload}, {name} ({label}): {r['failed']}" for name, r in result.items() if "failed" in r]
+        lines += [f"  {name} ({label}): {reason}" for name, reason in column.get("kept", {}).get("reasons", {}).items()]
         if "failed" in column.get("gateway", {}):
             lines.append(f"  the gate ({label}): {column['gateway']['failed']}")
         for what, results in column.get("modes", {}).items():
@@ -200,12 +221,19 @@ def gateway_bars(column):
     yield bar("start with four credentials, ms over none", with_them - without if with_them and without else None, CREDENTIAL_START_MS, True)
 
 
+def kept_bars(column):
+    for name, limit in WARM_BARS:
+        yield bar(f"warm, {name}, x raw", ratio(column["kept"]["warm"], name, RAW), limit, True)
+    yield bar(f"{column['kept']['crowd']['n']} kept, KiB each", column["kept"]["crowd"]["kib"], KEPT_KIB, True)
+    yield bar(f"bawn ps of {column['kept']['crowd']['n']}, ms", column["kept"]["crowd"]["ps_ms"], PS_MS, True)
+
+
 def bars(data):
     """Dictionaries with name, value (None: not measured), bar, better, must and verdict."""
     found = []
     for label, column in data["columns"].items():
         groups = [start_bars, *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else []),
-                  *([gateway_bars] if "gateway" in column else [])]
+                  *([kept_bars] if "kept" in column else []), *([gateway_bars] if "gateway" in column else [])]
         found += [{**b, "name": f"{b['name']}, {label}"} for group in groups for b in group(column)]
     for b in found:
         b["verdict"] = verdict(b)
@@ -243,6 +271,8 @@ def text(data):
         parts.append(io_table(data))
     if any("modes" in c for c in data["columns"].values()):
         parts += [mode_table(data), ignore_table(data), review_table(data)]
+    if any("kept" in c for c in data["columns"].values()):
+        parts += [warm_table(data), crowd_table(data)]
     if any("gateway" in c for c in data["columns"].values()):
         parts.append(gateway_table(data))
     return "\n".join([*parts, *filter(None, [missing(data)]), bars_table(data["bars"])])

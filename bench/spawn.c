@@ -3,7 +3,9 @@
  *
  *     spawn --rounds 300 -- raw /bin/true :: bwrap bwrap --unshare-all ... /bin/true
  *     spawn --parallel 16 --block 2s --rounds 4 -- raw /bin/true :: bwrap ...
+ *     spawn -- kept socket:/run/user/0/bawn/box/x.sock /bin/true          (by the exec socket of a kept sandbox)
  *     spawn -- bwrap '10</some/file' bwrap --file 10 /etc/passwd ...     (the command starts with the file open as 10)
+ *     spawn -- pool env:XDG_RUNTIME_DIR=/some/dir bawn run -- /bin/true  (the command has this variable, and the others do not)
  *
  * The machine is noisy and gets slower and faster over seconds, so nothing is measured in one piece: every round runs
  * every command once, in an order that is shuffled anew (with a fixed order the same command would always pay for what
@@ -27,6 +29,8 @@
 #include "base/macros.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "base/str.h"
+#include "socket.h"
 
 extern char **environ;
 
@@ -35,6 +39,7 @@ enum {
     PARALLEL_MAX = 1024,
     ROUNDS_MAX = 100000,
     OPENS_MAX = 16,
+    VARIABLES_MAX = 64,
     OPEN_FD_MIN = 10, /* out of the way of our own descriptors */
     OPEN_FD_MAX = 99,
     WARMUPS = 2,
@@ -54,7 +59,9 @@ struct command {
     struct opened opens[OPENS_MAX];
     size_t n_opens;
     char **argv;
-    char **mark; /* the slot of argv whose text holds SERIAL_MARK; NULL: none */
+    char *variable;     /* NAME=value for this command only; NULL: none */
+    const char *socket; /* instead of starting argv here: the socket of a kept sandbox */
+    char **mark;        /* the slot of argv whose text holds SERIAL_MARK; NULL: none */
     const char *mark_text;
     double *samples; /* microseconds, or commands per second */
     size_t n_samples;
@@ -72,6 +79,7 @@ struct bench {
     uint64_t random, serial;
     int null_fd, stderr_fd;
     char serial_text[256];
+    char *variables[VARIABLES_MAX + 2];
 };
 
 enum opt_id { OPT_USER = 1, OPT_CHDIR, OPT_ROUNDS, OPT_PARALLEL, OPT_BLOCK, OPT_BUDGET, OPT_GAP };
@@ -127,6 +135,15 @@ static int command_prepare(struct bench *b, struct command *c, struct err *err) 
     return 0;
 }
 
+static char **command_environ(struct bench *b, struct command *c) {
+    size_t n = 0;
+    for (char **e = environ; *e && n < VARIABLES_MAX; e++)
+        b->variables[n++] = *e;
+    b->variables[n++] = c->variable;
+    b->variables[n] = NULL;
+    return b->variables;
+}
+
 static int command_start(struct bench *b, struct command *c, pid_t *ret_pid, struct err *err) {
     posix_spawn_file_actions_t fa;
     int r = posix_spawn_file_actions_init(&fa);
@@ -140,7 +157,7 @@ static int command_start(struct bench *b, struct command *c, pid_t *ret_pid, str
     for (size_t i = 0; r == 0 && i < c->n_opens; i++)
         r = posix_spawn_file_actions_addopen(&fa, c->opens[i].fd, c->opens[i].path, O_RDONLY, 0);
     if (r == 0)
-        r = posix_spawnp(ret_pid, c->argv[0], &fa, NULL, c->argv, environ);
+        r = posix_spawnp(ret_pid, c->argv[0], &fa, NULL, c->argv, c->variable ? command_environ(b, c) : environ);
     posix_spawn_file_actions_destroy(&fa);
     return r == 0 ? 0 : err_sys(err, -r, "start '%s'", c->argv[0]);
 }
@@ -168,6 +185,13 @@ static int command_once(struct bench *b, struct command *c, double *ret_us, stru
     if (r < 0 || (r = stderr_forget(b, err)) < 0)
         return r;
     double start = now_us();
+    if (c->socket) {
+        r = socket_exec(c->socket, c->argv, b->stderr_fd, &status, err);
+        *ret_us = now_us() - start;
+        if (r >= 0 && status != 0)
+            command_failed(b, c, status);
+        return r;
+    }
     r = command_start(b, c, &pid, err);
     if (r < 0)
         return r;
@@ -346,6 +370,13 @@ static int bench_add_command(struct bench *b, char **words, struct err *err) {
     }
     if (r < 0)
         return r;
+    if (*c->argv && str_starts(*c->argv, "env:"))
+        c->variable = *c->argv++ + strlen("env:");
+    if (*c->argv && str_starts(*c->argv, "socket:")) {
+        c->socket = *c->argv++ + strlen("socket:");
+        if (b->parallel > 0)
+            return err_usage(err, "'%s': a socket is not measured with --parallel", c->name);
+    }
     if (!*c->argv)
         return err_usage(err, "'%s' names no program", c->name);
     c->samples = calloc(b->rounds, sizeof(c->samples[0]));

@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 TEST_USER = "bawn-test"
 HYBRID = "/sys/fs/cgroup/unified/cgroup.controllers"
+SPAWN_SOURCES = ("bench/socket.c", "src/proto/execreq.c", "src/proto/execmsg.c", "src/os/sock.c", "src/os/fd.c")
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I" + os.path.join(ROOT, "src"), "-include", os.path.join(ROOT, "src/base/banned.h")]
 
 
@@ -80,7 +81,7 @@ class Stage:
 
     def fill(self, user, bawn):
         os.chmod(self.directory, 0o755)
-        self.spawn = self.compile("spawn")
+        self.spawn = self.compile("spawn", sources=SPAWN_SOURCES)
         self.io = self.compile("io")
         self.load = self.compile("load", "-lssl", "-lcrypto", "-lpthread")
         self.bawn = self.copy_bawn(bawn)
@@ -94,10 +95,11 @@ class Stage:
         if os.path.exists(self.directory):
             print(f"bench: could not remove all of {self.directory}", file=sys.stderr)
 
-    def compile(self, name, *libraries):
+    def compile(self, name, *libraries, sources=()):
         out = os.path.join(self.directory, name)
         base = os.path.join(ROOT, "src", "base")
-        sources = [os.path.join(HERE, name + ".c"), *(os.path.join(base, f) for f in sorted(os.listdir(base)) if f.endswith(".c"))]
+        sources = [os.path.join(HERE, name + ".c"), *(os.path.join(ROOT, s) for s in sources),
+                   *(os.path.join(base, f) for f in sorted(os.listdir(base)) if f.endswith(".c"))]
         subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, *sources, "-o", out, *libraries], check=True)
         return out
 

@@ -1,4 +1,5 @@
 """Cold starts, one at a time and many at a time, measured by spawn.c."""
+import contextlib
 import json
 import os
 import shlex
@@ -10,6 +11,8 @@ import peers
 PROBE_SECONDS = 30
 RAW = "raw"
 BAWN = "bawn"
+POOL = "bawn, pool"
+POOL_SIZE = 64
 
 
 def spawn(stage, place, options, commands, timeout=None):
@@ -76,8 +79,29 @@ def contenders(stage, place):
     return able, reasons
 
 
+@contextlib.contextmanager
+def pooled(stage, place, able):
+    """The contenders and, if it can be had, Bawn with a pool, which is told which root is wanted. The others, plain Bawn among them, do not see it."""
+    if BAWN not in able:
+        yield able
+        return
+    runtime = os.path.join(place.directory, "runtime")
+    os.makedirs(runtime, mode=0o700, exist_ok=True)
+    place.own(runtime)
+    how = place.popen_as()
+    how["env"] = {**how["env"], "XDG_RUNTIME_DIR": runtime}
+    subprocess.run([stage.bawn, "pool", "on", "-n", str(POOL_SIZE)], check=True, stdout=subprocess.DEVNULL, **how)
+    try:
+        argv = [f"env:XDG_RUNTIME_DIR={runtime}", *able[BAWN]]
+        spawn(stage, place, ["--rounds", "1"], {POOL: argv})
+        yield {**able, POOL: argv}
+    finally:
+        subprocess.run([stage.bawn, "pool", "off"], check=True, **how)
+
+
 def cold(stage, place, effort, able, reasons):
-    results = spawn(stage, place, ["--rounds", str(effort.rounds), "--budget", f"{effort.budget_ms}ms"], able)
+    with pooled(stage, place, able) as able:
+        results = spawn(stage, place, ["--rounds", str(effort.rounds), "--budget", f"{effort.budget_ms}ms"], able)
     for name, result in results.items():
         result["command"] = shlex.join(able[name])
         if "failed" in result:
@@ -88,6 +112,7 @@ def cold(stage, place, effort, able, reasons):
 def parallel(stage, place, effort, able, reasons):
     wanted = {RAW, BAWN, *(p.name for p in peers.PEERS if p.parallel)}
     options = ["--parallel", str(effort.parallel), "--rounds", str(effort.blocks), "--block", f"{effort.block_ms}ms", "--gap", "400ms"]
-    results = spawn(stage, place, options, {name: argv for name, argv in able.items() if name in wanted})
+    with pooled(stage, place, {name: argv for name, argv in able.items() if name in wanted}) as some:
+        results = spawn(stage, place, options, some)
     reasons.update({f"{name}, {effort.parallel} at a time": why(r) for name, r in results.items() if "failed" in r})
     return results

@@ -93,21 +93,22 @@ static bool reap(struct init *in, int *ret_status) {
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-        if (pid != in->command)
-            continue;
-        if (WIFSTOPPED(status)) {
+        if (pid != in->command) {
+            jobs_ended(in, pid, status);
+        } else if (WIFSTOPPED(status)) {
             send_msg(in, INIT_MSG_STOPPED, WSTOPSIG(status), 0);
         } else {
             *ret_status = status;
             ended = true;
         }
     }
+    in->childless = pid < 0; /* ECHILD */
     return ended;
 }
 
 static void pass_signal(const struct init *in, const struct init_msg *msg) {
     if (msg->value == SIGCONT)
-        terminal_foreground(in);
+        terminal_foreground(in->tty, in->command);
     kill(msg->extra ? -in->command : in->command, msg->value);
 }
 
@@ -125,6 +126,24 @@ static void read_control(struct init *in) {
         inside_answer(in, &msg);
 }
 
+/* A supervisor that is slow makes us keep what it must know, up to a point: then we read nothing until it takes some. */
+static short control_events(const struct init *in) {
+    return (short)((in->outbox.n < INIT_OUT_MAX ? POLLIN : 0) | (in->outbox.n ? POLLOUT : 0));
+}
+
+static void on_control(struct init *in, short events) {
+    if (!(in->start.flags & INIT_FLAG_RESIDENT)) {
+        read_control(in);
+        return;
+    }
+    if (events & (POLLOUT | POLLHUP | POLLERR))
+        out_flush(in);
+    if (events & POLLIN)
+        resident_read(in);
+    else if (events & (POLLHUP | POLLERR))
+        in->outbox.broken = true;
+}
+
 static uint64_t now_ms(void) {
     struct timespec t;
 
@@ -136,7 +155,7 @@ static uint64_t now_ms(void) {
 static void watch(const struct init *in, uint64_t *last_ms) {
     uint64_t now;
 
-    if (!in->start.watch_memory || (now = now_ms()) - *last_ms < WATCH_MS)
+    if (!in->start.watch_memory || in->childless || (now = now_ms()) - *last_ms < WATCH_MS)
         return;
     *last_ms = now;
     if (tree_memory((in->start.flags & INIT_FLAG_NO_PIDNS) != 0) <= in->start.watch_memory)
@@ -145,33 +164,42 @@ static void watch(const struct init *in, uint64_t *last_ms) {
     finish(in, EXIT_SANDBOX);
 }
 
+enum { POLL_CONTROL, POLL_GUARD, POLL_LISTENERS, POLL_MAX = POLL_LISTENERS + GUARD_POLL_MAX };
+
+static const struct timespec *time_to_sleep(const struct init *in) {
+    static const struct timespec tick = {.tv_nsec = WATCH_MS * 1000000L}, now = {0};
+
+    if (in->guard && guard_has_work(in->guard))
+        return &now;
+    return in->start.watch_memory && !in->childless ? &tick : NULL;
+}
+
+/* Until the command has ended (its status), or the supervisor of a kept sandbox is gone. */
 static int serve(struct init *in) {
-    const struct timespec tick = {.tv_nsec = WATCH_MS * 1000000L}, now = {0};
+    struct pollfd p[POLL_MAX];
     sigset_t waiting;
     uint64_t watched = 0;
     int status = 0;
-    bool ended = reap(in, &status), listening = in->guard;
+    bool ended = reap(in, &status);
 
     sigfillset(&waiting);
     sigdelset(&waiting, SIGCHLD);
-    for (unsigned turn = 1; !ended; turn++) {
-        struct pollfd p[] = {{.fd = in->control, .events = POLLIN},
-                             {.fd = listening ? guard_listener(in->guard) : -1, .events = POLLIN},
-                             {.fd = in->guard ? guard_socket(in->guard) : -1}};
-        bool work = in->guard && guard_has_work(in->guard);
-        int n = ppoll(p, ARRAY_LEN(p), work ? &now : in->start.watch_memory ? &tick : NULL, &waiting);
+    for (unsigned turn = 1; !ended && !in->outbox.broken; turn++) {
+        size_t listeners = in->guard ? guard_poll(in->guard, p + POLL_LISTENERS) : 0;
+        int n;
 
-        if (n > 0 && p[0].revents)
-            read_control(in);
-        if (n > 0 && p[2].revents)
+        p[POLL_CONTROL] = (struct pollfd){.fd = in->control, .events = control_events(in)};
+        p[POLL_GUARD] = (struct pollfd){.fd = in->guard ? guard_socket(in->guard) : -1};
+        n = ppoll(p, POLL_LISTENERS + listeners, time_to_sleep(in), &waiting);
+        if (p[POLL_GUARD].revents)
             guard_orphan(in->guard);
-        if (work || (n > 0 && (p[1].revents & POLLIN)))
-            guard_handle(in->guard);
-        else if (n > 0 && (p[1].revents & POLLHUP)) /* nobody is left behind the filter: it would wake us until SIGCHLD comes */
-            listening = false;
+        if (in->guard)
+            guard_handle(in->guard, p + POLL_LISTENERS, listeners);
+        if (p[POLL_CONTROL].revents)
+            on_control(in, p[POLL_CONTROL].revents);
         watch(in, &watched);
         /* SIGCHLD interrupts only a poll that has nothing else to say, so under load somebody has to look. */
-        if (n <= 0 || turn % REAP_EVERY == 0)
+        if (n <= 0 || p[POLL_CONTROL].revents || turn % REAP_EVERY == 0)
             ended = reap(in, &status);
     }
     return status;
@@ -196,10 +224,48 @@ static void forget_stdio(void) {
     close(STDERR_FILENO);
 }
 
-int main(void) {
-    struct init in = {.control = FD_CONTROL, .tty = -1};
-    struct err err = {0};
+/* The one command of a run. 0, or EXITED was sent already. */
+static int start_command(struct init *in, struct err *err) {
+    static const uint32_t flag[3] = {INIT_FLAG_TTY_STDIN, INIT_FLAG_TTY_STDOUT, INIT_FLAG_TTY_STDERR};
+    const struct init_start *s = &in->start;
+    struct command c = {
+        .argv = s->argv, .argc = s->argc, .envp = s->envp, .cwd = s->cwd, .search_path = s->search_path, .tty = in->tty};
     int exec_errno = 0, r;
+
+    for (int i = 0; i < 3; i++)
+        c.fds[i] = s->flags & flag[i] ? in->tty : -1;
+    r = command_start(in, &c, &in->command, &exec_errno, err);
+    if (r >= 0)
+        forget_stdio();
+    if (r > 0)
+        send_msg(in, INIT_MSG_EXITED, exec_errno, 1);
+    return r;
+}
+
+static NORETURN void run_command(struct init *in, struct err *err) {
+    int r = start_command(in, err);
+
+    if (r < 0)
+        fail(in, err);
+    if (r > 0)
+        finish(in, EXIT_NOTFOUND);
+    for (size_t i = 0; i < in->n_early; i++)
+        pass_signal(in, &in->early[i]);
+    pass_keys(in);
+    send_msg(in, INIT_MSG_EXITED, serve(in), 0);
+    finish(in, 0);
+}
+
+static NORETURN void run_resident(struct init *in, struct err *err) {
+    if (resident_begin(in, err) < 0)
+        fail(in, err);
+    serve(in);
+    finish(in, 0);
+}
+
+int main(void) {
+    struct init in = {.control = FD_CONTROL, .tty = -1, .null = -1};
+    struct err err = {0};
 
     prctl(PR_SET_DUMPABLE, 0);
     fcntl(FD_CONTROL, F_SETFD, FD_CLOEXEC);
@@ -210,17 +276,7 @@ int main(void) {
         fcntl(FD_GUARD, F_SETFD, FD_CLOEXEC);
     if (set_up(&in, &err) < 0)
         fail(&in, &err);
-    r = command_start(&in, &exec_errno, &err);
-    if (r < 0)
-        fail(&in, &err);
-    forget_stdio();
-    if (r > 0) {
-        send_msg(&in, INIT_MSG_EXITED, exec_errno, 1);
-        finish(&in, EXIT_NOTFOUND);
-    }
-    for (size_t i = 0; i < in.n_early; i++)
-        pass_signal(&in, &in.early[i]);
-    pass_keys(&in);
-    send_msg(&in, INIT_MSG_EXITED, serve(&in), 0);
-    finish(&in, 0);
+    if (in.start.flags & INIT_FLAG_RESIDENT)
+        run_resident(&in, &err);
+    run_command(&in, &err);
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/apply_risk.h"
+#include "cli/audit_verb.h"
 #include "cli/review_spawn.h"
 #include "cli/run_pick.h"
 #include "cli/run_print.h"
@@ -258,6 +259,11 @@ static int check_named(const struct request *q, const struct apply_result *r, st
     return r->n && (q->only.len || q->except.len) ? err_usage(err, "--only and --except leave none of the changes") : 0;
 }
 
+/* Whoever wrote --yes has approved what is risky, too. */
+static int note(const struct request *q, const struct run_pick *p, const struct change_set *s, struct err *err) {
+    return q->dry_run ? 0 : audit_verb_changes(AUDIT_APPLY, p->rd.name, q->yes ? "apply --yes" : "apply", s, &q->only, err);
+}
+
 static int apply(const struct request *q, struct run_pick *p, struct err *err) {
     CLEANUP(change_set_done) struct change_set s = CHANGE_SET_INIT;
     CLEANUP(apply_result_done) struct apply_result result = {0};
@@ -275,7 +281,14 @@ static int apply(const struct request *q, struct run_pick *p, struct err *err) {
         r = check_risks(q, p, &s, err);
     if (r != 0)
         return r < 0 ? r : EXIT_NOT_DONE;
-    r = apply_changes(&p->rd, &s, p->workspace, &o, &result, err);
+    r = note(q, p, &s, err);
+    r = r < 0 ? r : apply_changes(&p->rd, &s, p->workspace, &o, &result, err);
+    if (!q->dry_run && (r < 0 || result.conflicts)) {
+        int told = audit_verb_word(AUDIT_APPLY, p->rd.name, "not applied", NULL, NULL);
+
+        if (told < 0)
+            log_line("that it was not applied is not in the audit log");
+    }
     r = r < 0 ? r : check_named(q, &result, err);
     if (r == 0 && !q->dry_run && !result.conflicts)
         r = close_run(p, err);
@@ -286,8 +299,9 @@ static int apply(const struct request *q, struct run_pick *p, struct err *err) {
 static int undo(const struct request *q, struct run_pick *p, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
     CLEANUP(strv_done) struct strv left = {0};
-    int r = apply_undo(&p->rd, p->workspace, q->force, &left, err);
+    int r = audit_verb_word(AUDIT_ROLLBACK, p->rd.name, q->force ? "apply --undo --force" : "apply --undo", NULL, err);
 
+    r = r < 0 ? r : apply_undo(&p->rd, p->workspace, q->force, &left, err);
     r = r < 0 ? r : run_pick_unmark(p, err);
     if (r < 0)
         return r;

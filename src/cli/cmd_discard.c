@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/run_pick.h"
 #include "cli/run_print.h"
 #include "cli/verb.h"
@@ -88,6 +89,7 @@ static int discard_part(const struct request *q, struct run_pick *p, struct err 
 
     snprintf(question, sizeof question, "Discard these changes of run '%s' for good?", p->rd.name);
     r = r < 0 ? r : agree(q, question, err);
+    r = r < 0 ? r : audit_verb_changes(AUDIT_DISCARD, p->rd.name, "discard --only", &before, &q->only, err);
     r = r < 0 ? r : discard_changes(&p->rd, &before, &q->only, &left, err);
     r = r < 0 ? r : run_pick_changes(p, &after, err);
     if (r < 0)
@@ -114,6 +116,7 @@ static int discard_run(const struct request *q, struct run_pick *p, struct err *
         return err_oom(err);
     snprintf(question, sizeof question, "Discard run '%s' with %zu changed %s for good?", name, s.n, run_print_files(s.n));
     r = r < 0 ? r : agree(q, question, err);
+    r = r < 0 ? r : audit_verb_changes(AUDIT_DISCARD, name, "discard", &s, NULL, err);
     r = r < 0 ? r : run_pick_remove(p, err);
     if (r == 0)
         printf("run '%s' discarded, with %zu changed %s\n", name, s.n, run_print_files(s.n));

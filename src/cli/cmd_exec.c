@@ -4,19 +4,32 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit/audit.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "cli/agent_run.h"
+#include "cli/exec_run.h"
 #include "cli/verb.h"
 #include "config/paths.h"
 #include "os/fd.h"
+#include "supervisor/stdio.h"
 
-enum { OPT_TOOL = 1, OPT_DIRECTORY, LINE_MAX = 8 * 1024, ARGUMENTS_MAX = 8 * 1024 * 1024 };
+enum { OPT_TOOL = 1, OPT_DIRECTORY, OPT_DETACH, OPT_ENV, OPT_CWD, OPT_TIMEOUT, OPT_START, OPT_TTY, OPT_NO_TTY, OPT_JSON };
+enum { LINE_MAX = 8 * 1024, ARGUMENTS_MAX = 8 * 1024 * 1024 };
 
 static const struct opt opts[] = {
+    {OPT_DETACH, 'd', "detach", NULL, "run it in the background and print the number of its job", NULL},
+    {OPT_ENV, 'e', "env", "NAME[=VALUE]", "set a variable, or pass the one of this name on (may be repeated)", NULL},
+    {OPT_CWD, 'w', "workdir", "DIR", "where it runs, a path inside (default: the workspace)", NULL},
+    {OPT_TIMEOUT, 't', "timeout", "TIME", "end it after this time, e.g. 90s or 5m (exit status 124)", NULL},
+    {OPT_START, 0, "start", NULL, "start the sandbox first if it is stopped", NULL},
+    {OPT_TTY, 0, "tty", NULL, "give the command a terminal even if there is none", NULL},
+    {OPT_NO_TTY, 0, "no-tty", NULL, "give the command pipes even if there is a terminal", NULL},
+    {OPT_JSON, 0, "json", NULL, "the result as one JSON line on stderr; with --detach the job as JSON on stdout", NULL},
     {OPT_TOOL, 0, "tool", "NAME", "a tool that the user's configuration lists in bypass_tools: runs on the host", NULL},
     {OPT_DIRECTORY, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir"},
 };
@@ -60,6 +73,18 @@ static void add_line(const char *tool, const char *path, char **argv, size_t arg
     buf_addf(b, ",\"argc\":%zu,\"argv_sha256\":\"%s\",\"pid\":%d}\n", argc, digest, (int)getpid());
 }
 
+/* The same in the audit log, with what of the arguments may be shown. */
+static int note_tool(const char *tool, const char *path, char **argv, size_t argc, const struct host_facts *facts,
+                     struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
+
+    audit_add(&b, "tool", tool);
+    audit_add(&b, "program", path);
+    audit_add(&b, "workspace", facts->workspace);
+    audit_add_argv(&b, argv, argc);
+    return buf_ok(&b) ? audit_note(facts->environ_, facts->home, AUDIT_TOOL, buf_str(&b), err) : err_oom(err);
+}
+
 /* Before the effect; what cannot be recorded does not happen. */
 static int record(const char *tool, const char *path, char **argv, size_t argc, const struct host_facts *facts, struct err *err) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(LINE_MAX);
@@ -76,7 +101,7 @@ static int record(const char *tool, const char *path, char **argv, size_t argc, 
     add_line(tool, path, argv, argc, &line);
     fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     r = fd < 0 ? -errno : buf_ok(&line) ? fd_write_all(fd, line.data, line.len) : -E2BIG;
-    return r < 0 ? err_sys(err, r, "record the call in '%s'", file) : 0;
+    return r < 0 ? err_sys(err, r, "record the call in '%s'", file) : note_tool(tool, path, argv, argc, facts, err);
 }
 
 /* Returns only on failure. */
@@ -107,29 +132,85 @@ static int run_tool(const char *tool, const char *dir, char **argv, size_t argc,
     return r;
 }
 
+static int take(struct exec_args *a, const struct opt_iter *it, struct err *err) {
+    switch (it->id) {
+    case OPT_DETACH:
+        a->background = true;
+        return 0;
+    case OPT_ENV:
+        return exec_args_env(a, it->value, err);
+    case OPT_CWD:
+        a->cwd = it->value;
+        return it->value[0] == '/' ? 0 : err_usage(err, "--workdir takes an absolute path inside, not '%.60s'", it->value);
+    case OPT_TIMEOUT:
+        return parse_duration(it->value, &a->timeout_ms, err);
+    case OPT_START:
+        a->start = true;
+        return 0;
+    case OPT_TTY:
+        a->tty = true;
+        return 0;
+    case OPT_NO_TTY:
+        a->no_tty = true;
+        return 0;
+    case OPT_JSON:
+        a->json = true;
+        return 0;
+    }
+    BUG("an option that nobody takes");
+}
+
+/* SANDBOX [--] COMMAND... */
+static int run_inside(struct exec_args *a, int argc, char **argv, struct err *err) {
+    int at = 1;
+
+    if (argc > at && str_eq(argv[at], "--"))
+        at++;
+    if (argc == 0)
+        return err_usage(err, "in which sandbox? e.g. bawn exec web -- npm test (see 'bawn ps')");
+    if (argc <= at)
+        return err_usage(err, "which command? e.g. bawn exec %.60s -- npm test", argv[0]);
+    if (a->tty && a->no_tty)
+        return err_usage(err, "--tty and --no-tty exclude each other");
+    a->name = argv[0];
+    a->argv = argv + at;
+    a->argc = (size_t)(argc - at);
+    return exec_run(a, err);
+}
+
 static int run(const struct verb *self, int argc, char **argv) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
+    CLEANUP(exec_args_done) struct exec_args a = {0};
     const char *tool = NULL, *dir = NULL;
     struct err err = {0};
-    int r;
+    int r = stdio_reserve(a.closed);
 
-    while ((r = opt_next(&it, &err)) > 0)
-        *(it.id == OPT_TOOL ? &tool : &dir) = it.value;
-    if (r == 0 && !tool)
-        r = err_usage(&err, "which tool? e.g. bawn exec --tool todoread -- ARG");
-    if (r == 0)
-        run_tool(tool, dir, argv + it.pos, (size_t)(argc - it.pos), &err); /* returns only on failure */
-    return verb_fail(self, &err);
+    if (r < 0)
+        err_sys(&err, r, "standard streams");
+    while (r >= 0 && (r = opt_next(&it, &err)) > 0)
+        if (it.id == OPT_TOOL || it.id == OPT_DIRECTORY)
+            *(it.id == OPT_TOOL ? &tool : &dir) = it.value;
+        else
+            r = take(&a, &it, &err);
+    if (r == 0 && tool)
+        r = run_tool(tool, dir, argv + it.pos, (size_t)(argc - it.pos), &err); /* returns only on failure */
+    else if (r == 0)
+        r = dir ? err_usage(&err, "--directory goes with --tool only") : run_inside(&a, argc - it.pos, argv + it.pos, &err);
+    return r < 0 ? verb_fail(self, &err) : r;
 }
 
 const struct verb verb_exec = {
     .name = "exec",
-    .summary = "run a tool on the host that your configuration lists",
-    .synopsis = "--tool NAME [--] [ARG...]",
+    .summary = "run a command in a sandbox that is kept",
+    .synopsis = "[options] SANDBOX [--] COMMAND [ARG...]",
     .description =
-        "For agents that run outside and put their commands into sandboxes: some of their tools belong on the host. Only those "
-        "that \"bypass_tools\" in your own configuration lists run, found in PATH but never in the workspace; each "
-        "call is recorded first, in $XDG_STATE_HOME/bawn/log/tools.jsonl.",
+        "Runs COMMAND in a sandbox that 'bawn start' has started, beside whatever runs there. Standard streams, signals, terminal and exit "
+        "status are as if it ran directly; it ends when this command is ended. With --detach it goes on alone: see 'bawn logs', 'bawn "
+        "attach'.\n\n"
+        "With --tool NAME nothing runs in a sandbox. It is for agents that run outside and put their commands into sandboxes: some of "
+        "their tools belong on the host. Only those that \"bypass_tools\" in your own configuration lists run, found in PATH but never in "
+        "the workspace; each call is recorded first, in $XDG_STATE_HOME/bawn/log/tools.jsonl.\n\n"
+        "    bawn exec --tool todoread -- ARG",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
     .run = run,

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/policy_edit.h"
 #include "cli/policy_live.h"
 #include "cli/policy_question.h"
@@ -200,6 +201,23 @@ static void say(const struct policy_edit_result *d) {
         log_line("the project's rules can only deny until you have read and trusted them (see 'bawn trust')");
 }
 
+static const char *target_of(const struct request *q) {
+    return q->sandbox ? q->sandbox : q->project ? "project" : "user";
+}
+
+/* The rule as the file gets it; its comment, too, is what the user said. */
+static int note_rule(const struct request *q, const struct rule *rule, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX), text = BUF_INIT(AUDIT_LINE_MAX);
+
+    rule_add_json(rule, &text);
+    audit_add(&b, "what", "rule added");
+    audit_add(&b, "where", target_of(q));
+    audit_add(&b, "rule", buf_str(&text));
+    if (!buf_ok(&text))
+        return err_oom(err);
+    return audit_verb(AUDIT_POLICY, "", &b, err);
+}
+
 static int add(const char *text, enum rule_action action, struct request *q, struct err *err) {
     CLEANUP(policy_edit_result_done) struct policy_edit_result done = {0};
     CLEANUP(place_done) struct place place = {0};
@@ -208,6 +226,7 @@ static int add(const char *text, enum rule_action action, struct request *q, str
     struct policy_edit e = {.target = q->project ? POLICY_TARGET_PROJECT : POLICY_TARGET_USER};
     int r = make_rule(text, action, q, &rule, err);
 
+    r = r < 0 ? r : note_rule(q, &rule, err);
     if (r < 0)
         return r;
     if (q->sandbox) {
@@ -260,7 +279,8 @@ static int remove_rule(const char *id, const struct request *q, struct err *err)
         return r;
     e.workspace = place.workspace;
     e.home = place.home;
-    r = policy_edit_remove(&e, id, &done, err);
+    r = audit_verb_word(AUDIT_POLICY, "", "rule removed", id, err);
+    r = r < 0 ? r : policy_edit_remove(&e, id, &done, err);
     if (r == 0)
         say(&done);
     return r;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/policy_live.h"
 #include "cli/policy_view.h"
 #include "supervisor/control_client.h"
@@ -174,7 +175,8 @@ static int answer(const char *text, const char *how, struct err *err) {
     if (c.found > 1)
         return err_usage(err, "several sandboxes have a question %s: write PID-%s", text, text);
     snprintf(request, sizeof request, "{\"cmd\": \"answer\", \"id\": %llu, \"answer\": \"%s\"}", (unsigned long long)c.id, how);
-    r = policy_live_call(c.socket, request, &reply, err);
+    r = audit_verb_word(AUDIT_POLICY, "", str_eq(how, "deny") ? "question rejected" : "question approved", text, err);
+    r = r < 0 ? r : policy_live_call(c.socket, request, &reply, err);
     if (r == 0)
         json_decref(reply);
     return r;

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/review_ask.h"
 #include "cli/review_options.h"
 
@@ -73,6 +74,8 @@ static int review(struct review_args *a, struct err *err) {
     r = run_pick(&o, &p, err);
     if (r == -ENOENT && !o.name)
         return say_nothing(a, err);
+    if (r == 0 && audit_verb_word(AUDIT_REVIEW, p.rd.name, a->interactive ? "review --interactive" : "review", NULL, err) < 0)
+        log_err(err); /* looking does no harm, and is all the more needed */
     if (r == 0 && a->interactive) {
         r = review_words(a, &words, err);
         return r < 0 ? r : review_ask(&p, &words, review_colours(a), err);

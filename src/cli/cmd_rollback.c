@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/run_pick.h"
 #include "cli/run_print.h"
 #include "cli/verb.h"
@@ -134,6 +135,8 @@ static int roll_back(const struct request *q, struct run_pick *p, struct err *er
     if (q->dry_run)
         r = rollback_check(&p->rd, &s, p->workspace, &q->only, q->force, &left, err);
     else
+        r = audit_verb_changes(AUDIT_ROLLBACK, p->rd.name, q->force ? "rollback --force" : "rollback", &s, &q->only, err);
+    if (r == 0 && !q->dry_run)
         r = rollback_run(&p->rd, &s, p->workspace, &q->only, q->force, &left, err);
     if (r == 0 && !q->dry_run)
         r = run_pick_changes(p, &after, err);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/policy_view.h"
 #include "cli/secret_file.h"
 #include "cli/secret_options.h"
@@ -89,6 +90,18 @@ static void say(const struct credential *c, bool has_tokens) {
         log_line("its tokens are kept when a sandbox gets them");
 }
 
+/* What it is for, and never what it is. */
+static int note_set(const struct credential *c, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
+
+    audit_add(&b, "what", "secret set");
+    audit_add(&b, "name", c->name);
+    audit_verb_list(&b, "hosts", &c->hosts);
+    audit_add(&b, "place", credential_place_names[c->place]);
+    audit_add(&b, "store", credential_store_names[c->store]);
+    return audit_verb(AUDIT_POLICY, "", &b, err);
+}
+
 static int set(struct secret_request *q, int *ret_status, struct err *err) {
     CLEANUP(secret_file_done) struct secret_file f = SECRET_FILE_INIT;
     CLEANUP(freep) char *name = strdup(q->c.name);
@@ -100,7 +113,9 @@ static int set(struct secret_request *q, int *ret_status, struct err *err) {
     if (r < 0)
         return r;
     c = credentials_find(&f.all, name);
-    r = secret_is_kept(c) ? change_value(&f, q, c, ret_status, err) : 0;
+    r = note_set(c, err);
+    if (r == 0 && secret_is_kept(c))
+        r = change_value(&f, q, c, ret_status, err);
     if (r < 0 || *ret_status)
         return r;
     r = secret_file_save(&f, err);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/policy_view.h"
 #include "cli/secret_file.h"
 #include "cli/secret_view.h"
@@ -41,6 +42,9 @@ static int remove_one(struct secret_file *f, const char *name, bool force, struc
     const struct credential *c;
     int status = 0, r = secret_file_find(f, name, &c, err);
 
+    if (r < 0)
+        return r;
+    r = audit_verb_word(AUDIT_POLICY, "", "secret removed", name, err);
     if (r < 0)
         return r;
     r = secret_is_kept(c) ? vault("--rm", name, &status, err) : 0;
@@ -86,6 +90,9 @@ static int run_plain(const struct verb *self, int argc, char **argv, const char 
     struct err err = {0};
     int status = 0, r = policy_read_words(self, argc, argv, take_force, NULL, 0, &words, &err);
 
+    r = r < 0
+            ? r
+            : audit_verb_word(AUDIT_POLICY, "", str_eq(vault_verb, "--lock") ? "secrets locked" : "secrets unlocked", NULL, &err);
     r = r < 0 ? r : vault(vault_verb, NULL, &status, &err);
     return r < 0 ? verb_fail(self, &err) : status;
 }
@@ -111,6 +118,7 @@ static int run_login(const struct verb *self, int argc, char **argv) {
     r = r < 0 ? r : secret_file_find(&f, words.v[0], &c, &err);
     if (r == 0 && !c->device_url)
         r = err_usage(&err, "the secret '%s' has no oauth with a device URL: there is nothing to log in to", c->name);
+    r = r < 0 ? r : audit_verb_word(AUDIT_POLICY, "", "secret login", words.v[0], &err);
     r = r < 0 ? r : vault("--login", words.v[0], &status, &err);
     return r < 0 ? verb_fail(self, &err) : status;
 }

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/verb.h"
 #include "config/file.h"
 #include "config/load.h"
@@ -266,6 +267,17 @@ static void print_state(const struct state *st, bool json) {
     fflush(stdout);
 }
 
+/* Which content of which project. */
+static int note_trust(const struct state *st, const char *what, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
+
+    audit_add(&b, "what", what);
+    audit_add(&b, "workspace", st->workspace);
+    audit_add(&b, "config_sha256", st->exists ? st->project.hash : NULL);
+    audit_add(&b, "network_sha256", st->network_exists ? st->network.hash : NULL);
+    return audit_verb(AUDIT_POLICY, "", &b, err);
+}
+
 static int grant(const struct request *q, struct state *st, struct err *err) {
     int r;
 
@@ -279,7 +291,9 @@ static int grant(const struct request *q, struct state *st, struct err *err) {
         if (!user_agrees())
             return err_set(err, -ECANCELED, "not trusted");
     }
-    r = st->exists ? trust_record(st->records, st->project.workspace, st->project.hash, err) : 0;
+    r = note_trust(st, "project trusted", err);
+    if (r == 0 && st->exists)
+        r = trust_record(st->records, st->project.workspace, st->project.hash, err);
     if (r == 0 && st->network_exists)
         r = trust_record(st->records, st->network.path, st->network.hash, err);
     if (r < 0)
@@ -294,9 +308,10 @@ static int grant(const struct request *q, struct state *st, struct err *err) {
 
 static int take_back(const struct request *q, struct state *st, struct err *err) {
     CLEANUP(freep) char *network = str_dupf("%s/%s", st->workspace, PROJECT_NETWORK_FILE);
-    int r = network ? trust_revoke(st->records, st->workspace, err) : err_oom(err);
-    int n = r < 0 ? r : trust_revoke(st->records, network, err);
+    int r = network ? note_trust(st, "trust revoked", err) : err_oom(err), n;
 
+    r = r < 0 ? r : trust_revoke(st->records, st->workspace, err);
+    n = r < 0 ? r : trust_revoke(st->records, network, err);
     if (n < 0)
         return n;
     st->revoked = r > 0 || n > 0;

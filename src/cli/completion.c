@@ -10,6 +10,7 @@ static const struct completion_hint hints[] = {
     {"@run", "_bawn_words \"$(_bawn_runs)\"", "_bawn_runs", "-x -a '(__bawn_runs)'"},
     {"@secret", "_bawn_words \"$(_bawn_secrets)\"", "_bawn_secrets", "-x -a '(__bawn_secrets)'"},
     {"@agent", "_bawn_words \"$(_bawn_agents)\"", "_bawn_agents", "-x -a '(__bawn_agents)'"},
+    {"@sandbox", "_bawn_sandboxes", "_bawn_sandboxes", "-x -a '(__bawn_sandboxes)'"},
     {"@engine", "_bawn_words 'auto native none'", "(auto native none)", "-x -a 'auto native none'"},
     {"@group", "_bawn_words '@registries @models @git'", "(@registries @models @git)", "-x -a '@registries @models @git'"},
     {"@verb", "_bawn_words \"$(_bawn_group '')\"", "_bawn_first_words", "-x -a '(__bawn_first_words)'"},
@@ -26,8 +27,8 @@ const char *completion_operand(const struct verb *v) {
     static const struct {
         const char *in_synopsis, *values;
     } operands[] = {
-        {"COMMAND", "@command"}, {"PROFILE", "@profile"}, {"FILE", "@file"},     {"DIR", "@dir"},
-        {"VERB", "@verb"},       {"RUN", "@run"},         {"SECRET", "@secret"},
+        {"SANDBOX", "@sandbox"}, {"COMMAND", "@command"}, {"PROFILE", "@profile"}, {"FILE", "@file"},
+        {"DIR", "@dir"},         {"VERB", "@verb"},       {"RUN", "@run"},         {"SECRET", "@secret"},
     };
     const char *last;
 
@@ -36,6 +37,8 @@ const char *completion_operand(const struct verb *v) {
     for (size_t i = 0; i < ARRAY_LEN(operands); i++)
         if (strstr(v->synopsis, operands[i].in_synopsis))
             return operands[i].values;
+    if (!strchr(v->name, ' ') && (strstr(v->synopsis, "NAME") || strstr(v->synopsis, "OLD ")))
+        return "@sandbox"; /* elsewhere a profile or a secret has the name */
     last = strrchr(v->synopsis, ' ');
     last = last ? last + 1 : v->synopsis;
     return strchr(last, '|') && strspn(last, "abcdefghijklmnopqrstuvwxyz|-") == strlen(last) ? last : NULL;
@@ -63,6 +66,17 @@ bool completion_opens_group(const struct manual *m, size_t i) {
         if (!m->verbs[k]->hidden && same_first_word(m->verbs[k], m->verbs[i]))
             return false;
     return true;
+}
+
+bool completion_has_second(const struct manual *m, size_t i) {
+    for (size_t k = 0; k < m->n; k++)
+        if (completion_is_second(m->verbs[k], m->verbs[i]))
+            return true;
+    return false;
+}
+
+bool completion_is_second(const struct verb *v, const struct verb *first) {
+    return !v->hidden && v->name[completion_first_word(v)] && same_first_word(v, first);
 }
 
 bool completion_script(const struct manual *m, const char *shell, struct buf *b) {

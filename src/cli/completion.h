@@ -1,6 +1,7 @@
 /*
- * Completion scripts for shells, made from the verb tables. A script knows verbs, options and fixed values by itself and
- * asks `bawn profile ls` for the names of profiles, `bawn secret ls` for those of secrets.
+ * Completion scripts for shells, made from the verb tables. A script knows verbs, options and fixed values by itself and asks
+ * `bawn profile ls` for the names of profiles, `bawn secret ls` for those of secrets; names of sandboxes are those of their
+ * folders.
  */
 #pragma once
 
@@ -33,3 +34,6 @@ void completion_words(const char *values, struct buf *b);
 size_t completion_first_word(const struct verb *v);
 /* True for the first visible verb of its group ("profile ls" of "profile"), so that a group is visited once. */
 bool completion_opens_group(const struct manual *m, size_t i);
+/* Verbs of two words begin with the first word of this one, which may be a verb itself: "checkpoint", "checkpoint ls". */
+bool completion_has_second(const struct manual *m, size_t i);
+bool completion_is_second(const struct verb *v, const struct verb *first);

@@ -21,6 +21,20 @@ static void group_names(const struct manual *m, struct buf *b) {
     }
 }
 
+/* Is the first word of this verb one by itself, too? */
+static bool is_mixed(const struct manual *m, const struct verb *v) {
+    for (size_t i = 0; i < m->n; i++)
+        if (!m->verbs[i]->name[completion_first_word(m->verbs[i])] && completion_is_second(v, m->verbs[i]))
+            return true;
+    return false;
+}
+
+static void mixed_names(const struct manual *m, struct buf *b) {
+    for (size_t i = 0; i < m->n; i++)
+        if (is_mixed(m, m->verbs[i]))
+            buf_addf(b, " '%s'", m->verbs[i]->name);
+}
+
 static void functions(const struct manual *m, struct buf *b) {
     buf_adds(b, "# fish completion for bawn; made by 'bawn completion fish'\n"
                 "function __bawn_profiles\n"
@@ -35,6 +49,11 @@ static void functions(const struct manual *m, struct buf *b) {
                 "function __bawn_agents\n"
                 "    bawn agents 2>/dev/null | awk '{ print $1 }'\n"
                 "end\n"
+                "function __bawn_sandboxes\n"
+                "    set -l state $XDG_STATE_HOME\n"
+                "    test -n \"$state\"; or set state ~/.local/state\n"
+                "    ls $state/bawn/sandboxes 2>/dev/null\n"
+                "end\n"
                 "function __bawn_first_words\n    printf '%s\\n'");
     for (size_t i = 0; i < m->n; i++)
         if (completion_opens_group(m, i))
@@ -46,6 +65,9 @@ static void functions(const struct manual *m, struct buf *b) {
                 "    contains -- \"$verb\" ''");
     group_names(m, b);
     buf_adds(b, "; and test -n \"$verb\"; and set verb \"$verb $typed[2]\"\n"
+                "    contains -- \"$verb $typed[2]\" ''");
+    mixed_names(m, b);
+    buf_adds(b, "; and set verb \"$verb $typed[2]\"\n"
                 "    test \"$verb\" = \"$argv[1]\"\n"
                 "end\n"
                 "complete -c bawn -f\n");
@@ -69,7 +91,7 @@ static void words(const struct manual *m, struct buf *b) {
             buf_addc(b, '\n');
         }
         if (v->name[len]) {
-            condition(v->name, len, " ", b);
+            condition(v->name, len, is_mixed(m, v) ? "" : " ", b);
             buf_addf(b, " -a %s -d ", v->name + len + 1);
             quoted(v->summary, b);
             buf_addc(b, '\n');

@@ -19,6 +19,11 @@ static const char head[] =
     "    names=(${(f)\"$(bawn secret ls 2>/dev/null | awk 'NR > 1 { print $1 }')\"})\n"
     "    compadd -a names\n"
     "}\n"
+    "_bawn_sandboxes() {\n"
+    "    local -a names\n"
+    "    names=(${XDG_STATE_HOME:-$HOME/.local/state}/bawn/sandboxes/*(N/:t))\n"
+    "    compadd -a names\n"
+    "}\n"
     "_bawn_agents() {\n"
     "    local -a names\n"
     "    names=(${(f)\"$(bawn agents 2>/dev/null | awk '{ print $1 }')\"})\n"
@@ -128,16 +133,19 @@ static void second_words(const struct manual *m, struct buf *b) {
     for (size_t i = 0; i < m->n; i++) {
         size_t len = completion_first_word(m->verbs[i]);
 
-        if (!completion_opens_group(m, i) || !m->verbs[i]->name[len])
+        if (!completion_opens_group(m, i) || !completion_has_second(m, i))
             continue;
         buf_addf(b, "    %.*s) list=(", (int)len, m->verbs[i]->name);
         for (size_t k = i; k < m->n; k++) {
-            const char *second = m->verbs[k]->name + len + 1;
-
-            if (!m->verbs[k]->hidden && strncmp(m->verbs[k]->name, m->verbs[i]->name, len + 1) == 0)
-                described(second, strlen(second), m->verbs[k]->summary, b);
+            if (!completion_is_second(m->verbs[k], m->verbs[i]))
+                continue;
+            described(m->verbs[k]->name + len + 1, strlen(m->verbs[k]->name + len + 1), m->verbs[k]->summary, b);
         }
-        buf_adds(b, "\n    ) ;;\n");
+        buf_adds(b, "\n    )\n");
+        if (!m->verbs[i]->name[len]) /* a verb by itself, too: its own arguments come beside them */
+            buf_adds(b, "    if (( $2 )); then\n        _describe command list\n        return 1\n    fi\n"
+                        "    (( ${list[(I)$3:*]} )) || return 1\n");
+        buf_adds(b, "    ;;\n");
     }
     buf_adds(b, "    *) return 1 ;;\n    esac\n    (( $2 )) && _describe command list\n    return 0\n}\n");
 }
@@ -155,7 +163,7 @@ void completion_zsh(const struct manual *m, struct buf *b) {
                 "    verb=$words[2]\n"
                 "    shift words\n"
                 "    (( CURRENT-- ))\n"
-                "    if _bawn_second_words $verb $(( CURRENT == 2 )); then\n"
+                "    if _bawn_second_words $verb $(( CURRENT == 2 )) \"$words[2]\"; then\n"
                 "        (( CURRENT == 2 )) && return\n"
                 "        verb+=\" $words[2]\"\n"
                 "        shift words\n"

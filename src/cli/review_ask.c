@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/pager.h"
 #include "cli/review_spawn.h"
 #include "review/escape.h"
@@ -192,8 +193,9 @@ static void print_outcome(const char *what, const char *path, const char *why) {
 static int do_apply(struct session *s, const struct change_set *part, struct err *err) {
     const struct apply_opts opts = {.merge = review_merge};
     struct apply_result result = {0};
-    int r = apply_changes(&s->p->rd, part, s->p->workspace, &opts, &result, err);
+    int r = audit_verb_changes(AUDIT_APPLY, s->p->rd.name, "review --interactive", part, NULL, err);
 
+    r = r < 0 ? r : apply_changes(&s->p->rd, part, s->p->workspace, &opts, &result, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < result.n; i++)
@@ -207,8 +209,9 @@ static int do_apply(struct session *s, const struct change_set *part, struct err
 
 static int do_discard(struct session *s, const struct change_set *part, struct err *err) {
     CLEANUP(strv_done) struct strv left = {0};
-    int r = discard_changes(&s->p->rd, part, NULL, &left, err);
+    int r = audit_verb_changes(AUDIT_DISCARD, s->p->rd.name, "review --interactive", part, NULL, err);
 
+    r = r < 0 ? r : discard_changes(&s->p->rd, part, NULL, &left, err);
     for (size_t i = 0; r >= 0 && i < left.len; i++)
         print_outcome("not discarded", left.v[i], "");
     return r;
@@ -216,8 +219,9 @@ static int do_discard(struct session *s, const struct change_set *part, struct e
 
 static int do_roll_back(struct session *s, const struct change_set *part, struct err *err) {
     CLEANUP(strv_done) struct strv left = {0};
-    int r = rollback_run(&s->p->rd, part, s->p->workspace, NULL, false, &left, err);
+    int r = audit_verb_changes(AUDIT_ROLLBACK, s->p->rd.name, "review --interactive", part, NULL, err);
 
+    r = r < 0 ? r : rollback_run(&s->p->rd, part, s->p->workspace, NULL, false, &left, err);
     for (size_t i = 0; r >= 0 && i < left.len; i++)
         print_outcome("not rolled back", left.v[i], "");
     return r;

@@ -2,11 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/str.h"
+#include "cli/batch.h"
+#include "cli/run_shape.h"
 #include "config/paths.h"
 #include "os/fd.h"
 #include "supervisor/policy_files.h"
@@ -14,47 +19,19 @@
 #include "workspace/ignore_scan.h"
 #include "workspace/pin.h"
 
-const struct opt run_opts[N_RUN_OPTS] = {
+const struct opt run_opts[N_RUN_OPTS_ALL] = {
     {RUN_OPT_HELP, 'h', "help", NULL, "show this help", NULL},
-    {RUN_OPT_DIR, 'C', "directory", "DIR", "the workspace (default: the current directory)", "@dir"},
-    {RUN_OPT_PROFILE, 'p', "profile", "NAME", "limits and policy from this profile (see 'bawn profile ls')", "@profile"},
-    {RUN_OPT_AGENT, 0, "agent", "NAME",
-     "run this agent (see 'bawn agents'), with the settings of agent.NAME in the configuration", "@agent"},
-    {RUN_OPT_ENGINE, 'e', "engine", "NAME", "auto, native or none", "@engine"},
-    {RUN_OPT_IMAGE, 0, "image", "REF", "image for container engines", NULL},
-    {RUN_OPT_CPUS, 0, "cpus", "N", "CPUs it may use, e.g. 1.5", NULL},
-    {RUN_OPT_MEMORY, 'm', "memory", "SIZE", "memory it may use, e.g. 512m or 4g", NULL},
-    {RUN_OPT_SWAP, 0, "swap", "SIZE", "swap on top of the memory (default: none)", NULL},
-    {RUN_OPT_PIDS, 0, "pids", "N", "processes it may have", NULL},
-    {RUN_OPT_DISK, 0, "disk", "SIZE", "space it may use: private areas, and growth of the workspace", NULL},
-    {RUN_OPT_TIMEOUT, 't', "timeout", "TIME", "end it after this time, e.g. 90s or 5m (exit status 124)", NULL},
-    {RUN_OPT_NETWORK, 0, "network", "MODE", "none, list (default: what the rules say), limited (HTTP and HTTPS) or full",
-     "none|list|limited|full"},
-    {RUN_OPT_ALLOW, 0, "allow", "HOST[:PORT]", "let it reach this host, or a @group (see 'bawn policy ls')", "@group"},
-    {RUN_OPT_DENY, 0, "deny", "HOST[:PORT]", "do not let it reach this host, whatever the rules say", "@group"},
-    {RUN_OPT_PUBLISH, 0, "publish", "INSIDE[:OUTSIDE]", "its port INSIDE answers on 127.0.0.1:OUTSIDE (default: the same)", NULL},
-    {RUN_OPT_ASK, 0, "ask", "MODE", "about hosts in no rule: auto (on a terminal), never, or wait (for 'bawn policy approve')",
-     "auto|never|wait"},
-    {RUN_OPT_ASK_TIMEOUT, 0, "ask-timeout", "TIME", "how long a question waits before it counts as no (default: 60s)", NULL},
-    {RUN_OPT_SECRET, 0, "secret", "NAME",
-     "only this of your secrets goes with its requests (may be repeated; see 'bawn secret ls')", "@secret"},
-    {RUN_OPT_NO_SECRETS, 0, "no-secrets", NULL, "none of your secrets does", NULL},
-    {RUN_OPT_SSH_AGENT, 0, "ssh-agent", "MODE",
-     "let it sign with keys of your ssh-agent, for hosts that you know: auto (default), on or off", "auto|on|off"},
-    {RUN_OPT_SSH_KEY, 0, "ssh-key", "KEY", "only with this key: its SHA256 fingerprint or comment (may be repeated)", NULL},
-    {RUN_OPT_ENV, 0, "env", "NAME[=VALUE]", "set a variable, or pass the one of this name on", NULL},
-    {RUN_OPT_MOUNT, 0, "mount", "FROM[:TO][:ro|rw]", "show another file or folder inside, read-only unless rw", "@dir"},
-    {RUN_OPT_WORKSPACE, 'w', "workspace", "MODE", "direct (default), overlay, sync, worktree or ro",
-     "direct|overlay|sync|worktree|ro"},
+    RUN_SHAPE_OPTS,
     {RUN_OPT_NAME, 0, "name", "NAME", "name of the run in overlay, sync and worktree mode; one that exists goes on", "@run"},
-    {RUN_OPT_SANDBOX, 0, "sandbox", "[=MODE]", "auto (default), or require: refuse anything less than the full sandbox",
-     "auto|require"},
     {RUN_OPT_NO_SANDBOX, 0, "no-sandbox", NULL, "run without any protection, after a warning", NULL},
     {RUN_OPT_YES, 0, "yes-unsandboxed", NULL, "with --no-sandbox: do not ask (needed without a terminal)", NULL},
     {RUN_OPT_TTY, 0, "tty", NULL, "give the command a terminal even if there is none", NULL},
     {RUN_OPT_NO_TTY, 0, "no-tty", NULL, "give the command pipes even if there is a terminal", NULL},
     {RUN_OPT_DRY_RUN, 'n', "dry-run", NULL, "print the plan and where each value comes from; start nothing", NULL},
     {RUN_OPT_JSON, 0, "json", NULL, "the result as one JSON line on stderr; with --dry-run the plan as JSON on stdout", NULL},
+    {RUN_OPT_EACH, 0, "each", "LIST", "once for each of A,B,C (or of the lines of @FILE, or - for stdin), which stands for {}", NULL},
+    BATCH_OPTS,
+    {RUN_OPT_RESULT_FD, 0, "result-fd", "N", "for bawn itself", NULL},
 };
 
 /* Options whose text goes to the configuration as it is. */
@@ -81,6 +58,11 @@ static const char **text_slot(struct run_args *a, int id) {
         {RUN_OPT_ASK, &f->ask},
         {RUN_OPT_ASK_TIMEOUT, &f->ask_timeout},
         {RUN_OPT_SSH_AGENT, &f->ssh_agent},
+        {RUN_OPT_IDLE, &f->idle_timeout},
+        {RUN_OPT_EACH, &a->each},
+        {RUN_OPT_JOBS, &a->jobs},
+        {RUN_OPT_RETRIES, &a->retries},
+        {RUN_OPT_LOG_DIR, &a->log_dir},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(slots); i++)
@@ -105,6 +87,8 @@ static bool *switch_slot(struct run_args *a, int id) {
         return &a->dry_run;
     case RUN_OPT_JSON:
         return &a->json;
+    case RUN_OPT_STOP:
+        return &a->stop_on_failure;
     }
     return NULL;
 }
@@ -136,7 +120,21 @@ static int take_mode(struct run_args *a, const char *value, struct err *err) {
     return 0;
 }
 
-static int take(struct run_args *a, int id, const char *value, struct err *err) {
+/* Nobody but us has it: whatever is started from here does not inherit it. */
+static int take_result_fd(struct run_args *a, const char *value, struct err *err) {
+    uint64_t fd;
+    struct stat st;
+    int r = parse_u64(value, 3, INT_MAX, &fd, err);
+
+    if (r < 0)
+        return err_ctx(err, r, "--result-fd");
+    if (fstat((int)fd, &st) < 0 || !S_ISSOCK(st.st_mode) || fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
+        return err_usage(err, "--result-fd takes the number of a socket");
+    a->result_fd = (int)fd;
+    return 0;
+}
+
+int run_args_take(struct run_args *a, int id, const char *value, struct err *err) {
     const char **text = text_slot(a, id);
     bool *flag = switch_slot(a, id);
     int r = 0;
@@ -149,17 +147,19 @@ static int take(struct run_args *a, int id, const char *value, struct err *err) 
         a->flags.mode = "off";
     else if (id == RUN_OPT_SANDBOX)
         return take_mode(a, value, err);
+    else if (id == RUN_OPT_RESULT_FD)
+        return take_result_fd(a, value, err);
     else
         r = strv_add(list_slot(a, id), value);
     return r < 0 ? err_oom(err) : 0;
 }
 
-int run_args_parse(int argc, char **argv, struct run_args *ret, struct err *err) {
-    struct opt_iter it = opt_iter_init(run_opts, N_RUN_OPTS, argc, argv);
+static int parse(int argc, char **argv, size_t n_opts, struct run_args *ret, struct err *err) {
+    struct opt_iter it = opt_iter_init(run_opts, n_opts, argc, argv);
     int r;
 
     while ((r = opt_next(&it, err)) > 0)
-        if ((r = take(ret, it.id, it.value, err)) < 0)
+        if ((r = run_args_take(ret, it.id, it.value, err)) < 0)
             return r;
     if (r < 0)
         return r;
@@ -168,6 +168,14 @@ int run_args_parse(int argc, char **argv, struct run_args *ret, struct err *err)
     ret->argv = argv + it.pos;
     ret->argc = (size_t)(argc - it.pos);
     return 0;
+}
+
+int run_args_parse(int argc, char **argv, struct run_args *ret, struct err *err) {
+    return parse(argc, argv, N_RUN_OPTS, ret, err);
+}
+
+int run_args_parse_run(int argc, char **argv, struct run_args *ret, struct err *err) {
+    return parse(argc, argv, N_RUN_OPTS_ALL, ret, err);
 }
 
 void run_args_done(struct run_args *a) {

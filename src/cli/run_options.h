@@ -39,10 +39,19 @@ enum run_opt {
     RUN_OPT_NO_TTY,
     RUN_OPT_DRY_RUN,
     RUN_OPT_JSON,
-    N_RUN_OPTS = RUN_OPT_JSON
+    N_RUN_OPTS = RUN_OPT_JSON, /* what `explain` has, too */
+    RUN_OPT_EACH,              /* cli/batch.h */
+    RUN_OPT_JOBS,
+    RUN_OPT_RETRIES,
+    RUN_OPT_STOP,
+    RUN_OPT_LOG_DIR,
+    N_RUN_OPTS_RUN = RUN_OPT_LOG_DIR,
+    RUN_OPT_RESULT_FD, /* not for people, so behind what help shows */
+    N_RUN_OPTS_ALL = RUN_OPT_RESULT_FD,
+    RUN_OPT_IDLE = 1000 /* of `bawn start` alone */
 };
 
-extern const struct opt run_opts[N_RUN_OPTS];
+extern const struct opt run_opts[N_RUN_OPTS_ALL];
 
 struct run_args {
     struct settings_flags flags;
@@ -52,11 +61,17 @@ struct run_args {
     struct ignore *rules;    /* the same as rules, for files that appear later */
     struct ignore *accepted; /* the accepted rules, if they differ */
     bool help, yes_unsandboxed, tty, no_tty, dry_run, json;
+    const char *each, *jobs, *retries, *log_dir; /* as typed */
+    bool stop_on_failure;
+    int result_fd; /* a socket of cli/batch.h: the result goes there, and orders come from it; 0: none */
     char **argv; /* the command */
     size_t argc;
 };
 
+/* One option, by its id. */
+int run_args_take(struct run_args *a, int id, const char *value, struct err *err);
 int run_args_parse(int argc, char **argv, struct run_args *ret, struct err *err);
+int run_args_parse_run(int argc, char **argv, struct run_args *ret, struct err *err); /* with those of `run` alone */
 void run_args_done(struct run_args *a);
 
 /* Goes to the workspace, asks the host and loads the settings. Strings of *facts live in *owned. */

@@ -37,7 +37,8 @@
     X(WORKSPACE_ROLLBACK, "workspace.rollback", rollback, type_size, IN_SANDBOX | IN_PROFILE)                \
     X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)             \
     X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                         \
-    X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)
+    X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)                                \
+    X(IDLE_TIMEOUT, "idle_timeout", idle_timeout_ms, type_duration, EVERYWHERE)
 
 #define AS_NAME(id, key, member, type, where) [SETTING_##id] = key,
 #define AS_FIELD(id, key, member, type, where) \

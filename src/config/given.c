@@ -87,6 +87,7 @@ static const struct {
     FLAG(ssh_agent, SSH_AGENT, "--ssh-agent"),
     FLAG(ask, ASK, "--ask"),
     FLAG(ask_timeout, ASK_TIMEOUT, "--ask-timeout"),
+    FLAG(idle_timeout, IDLE_TIMEOUT, "--idle"),
 };
 
 static int network_flags(const struct settings_flags *flags, struct layer *l, struct err *err) {

@@ -49,6 +49,7 @@ enum setting {
     SETTING_PERSIST_CACHES,
     SETTING_BYPASS_TOOLS,
     SETTING_KEEP_ALIVE,
+    SETTING_IDLE_TIMEOUT,
     SETTING_COUNT
 };
 
@@ -129,6 +130,7 @@ struct settings {
     struct env_spec *env;
     size_t n_env;
     bool workspace_writable, persist_caches, keep_alive;
+    uint64_t idle_timeout_ms;           /* a kept sandbox in which nothing runs is stopped then; 0: never */
     enum workspace_mode workspace_mode; /* see settings_workspace_mode() */
     struct strv protect;                /* patterns after the built-in ones; "!..." takes one out */
     struct strv volumes;                /* folders of the workspace that are the sandbox's own: node_modules */
@@ -147,7 +149,7 @@ struct settings {
 struct settings_flags {
     const char *mode; /* "require", "off", "auto" */
     const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *timeout, *network, *ssh_agent;
-    const char *ask, *ask_timeout;
+    const char *ask, *ask_timeout, *idle_timeout;
     struct strv allow, deny; /* "HOST[:PORT]" or "@group" */
     struct strv publish;     /* "[ADDRESS:]INSIDE[:OUTSIDE]" */
     struct strv secrets;     /* names; with no_secrets: there are none */

@@ -51,6 +51,7 @@ struct engine_request {
     int guard;                           /* socket for the guard inside; -1: none */
     const struct ignore *hide, *protect; /* the guard's rules */
     unsigned tty;                        /* set of enum init_flag TTY bits; 0: no terminal */
+    bool resident;                       /* no command: bawn-init waits for INIT_MSG_EXEC; the plan's argc is 0 */
     sigset_t old_mask;                   /* the signal mask of the command */
 };
 

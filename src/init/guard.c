@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -66,7 +67,12 @@ int guard_new(const struct init_start *s, int control, int sock, struct guard **
 
     if (!g)
         return err_oom(err);
-    *g = (struct guard){.start = s, .listener = -1, .control = control, .sock = sock, .root = -1, .self = getpid()};
+    /* One by one: assigning the whole struct would touch all of it, and most is never used. */
+    g->start = s;
+    g->control = control;
+    g->sock = sock;
+    g->root = -1;
+    g->self = getpid();
     g->umask_.start = g->umask_.now = (mode_t)s->umask & 0777;
     umask(g->umask_.now);
     r = check_needs(sock, err);
@@ -101,20 +107,28 @@ int guard_install(struct guard *g, struct err *err) {
     struct sock_fprog prog = {.len = (unsigned short)guard_filter_make(g->umask_.start, code), .filter = code};
     const unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     uint64_t sync = SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP;
+    int fd;
 
-    g->listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
-    if (g->listener < 0 && errno == EBUSY)
+    if (g->listeners.n == GUARD_LISTENERS_MAX)
+        return err_set(err, -EAGAIN, "too many commands at once in direct mode (at most %d, with what they left running)",
+                       GUARD_LISTENERS_MAX);
+    fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+    if (fd < 0 && errno == EBUSY)
         return err_set(err, -EBUSY,
                        "direct mode cannot work here: another program already answers the system calls of this one "
                        "(seccomp notification); use --workspace overlay, sync or ro");
-    if (g->listener < 0)
+    if (fd < 0)
         return err_sys(err, -errno, "direct mode needs Linux 5.19 (seccomp notification); use --workspace overlay, sync or ro");
-    ioctl(g->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync); /* older kernels only wake up more slowly */
+    ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync); /* older kernels only wake up more slowly */
+    g->listeners.fds[g->listeners.n++] = fd;
     return 0;
 }
 
-int guard_listener(const struct guard *g) {
-    return g->listener;
+size_t guard_poll(const struct guard *g, struct pollfd *ret) {
+    static_assert((int)GUARD_POLL_MAX == (int)GUARD_LISTENERS_MAX, "one each");
+    for (size_t i = 0; i < g->listeners.n; i++)
+        ret[i] = (struct pollfd){.fd = g->listeners.fds[i], .events = POLLIN};
+    return g->listeners.n;
 }
 
 int guard_socket(const struct guard *g) {
@@ -134,8 +148,8 @@ static void fill(struct call *c, const struct guard_row *row, const __u64 args[6
     c->follow = !row->nofollow;
 }
 
-static void reply(const struct guard *g, uint64_t id, long result) {
-    struct seccomp_notif_resp resp = {.id = id};
+static void reply(const struct call *c, long result) {
+    struct seccomp_notif_resp resp = {.id = c->id};
 
     if (result == GUARD_ANSWERED)
         return;
@@ -145,46 +159,84 @@ static void reply(const struct guard *g, uint64_t id, long result) {
         resp.error = (int)result;
     else
         resp.val = result;
-    ioctl(g->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* ENOENT: it was killed meanwhile */
+    ioctl(c->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* ENOENT: it was killed meanwhile */
 }
 
-void guard_take(struct guard *g) {
+void guard_take(struct guard *g, int listener) {
     struct guard_queue *q = &g->queue;
     union {
         struct seccomp_notif notif;
         char room[NOTIF_MAX]; /* the kernel's may be longer than our header's */
     } in = {.room = {0}};
 
-    if (q->n == GUARD_QUEUE_MAX ||
-        ioctl(g->listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0) /* ENOENT: it was killed meanwhile */
+    if (q->n == GUARD_QUEUE_MAX || ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0) /* ENOENT: it was killed meanwhile */
         return;
-    q->v[(q->first + q->n++) % GUARD_QUEUE_MAX] = in.notif;
+    q->v[(q->first + q->n++) % GUARD_QUEUE_MAX] = (struct guard_taken){.notif = in.notif, .listener = listener};
 }
 
 bool guard_has_work(const struct guard *g) {
     return g->queue.n > 0;
 }
 
-void guard_handle(struct guard *g) {
-    const struct seccomp_notif *notif = &g->queue.v[g->queue.first];
-    struct call c = {.g = g};
-    const struct guard_row *row;
+/* One call of each that has one, in turn: nobody's flood keeps the others waiting. */
+static void take_all(struct guard *g, const struct pollfd *p, size_t n) {
+    size_t first = n ? g->listeners.next++ % n : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct pollfd *one = &p[(first + i) % n];
+
+        if (one->revents & POLLIN)
+            guard_take(g, one->fd);
+    }
+}
+
+/* Nobody is left behind its filter, so nobody waits for an answer; its number will be another descriptor's. */
+static void forget_calls(struct guard_queue *q, int listener) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < q->n; i++) {
+        const struct guard_taken *t = &q->v[(q->first + i) % GUARD_QUEUE_MAX];
+
+        if (t->listener != listener)
+            q->v[(q->first + kept++) % GUARD_QUEUE_MAX] = *t;
+    }
+    q->n = kept;
+}
+
+/* A listener that nobody is behind would wake us for ever. */
+static void drop_dead(struct guard *g, const struct pollfd *p, size_t n) {
+    struct guard_listeners *l = &g->listeners;
+
+    for (size_t i = n; i-- > 0;)
+        if ((p[i].revents & (POLLHUP | POLLIN)) == POLLHUP) {
+            forget_calls(&g->queue, p[i].fd);
+            close(p[i].fd);
+            l->fds[i] = l->fds[--l->n];
+        }
+}
+
+static void handle_one(struct guard *g) {
+    struct guard_queue *q = &g->queue;
+    const struct guard_taken *t = &q->v[q->first];
+    struct call c = {.g = g, .listener = t->listener, .id = t->notif.id, .tid = (pid_t)t->notif.pid};
+    const struct guard_row *row = guard_row(t->notif.data.nr);
     long result = -EPERM;
 
-    if (g->queue.n == 0)
-        guard_take(g);
-    if (g->queue.n == 0)
-        return;
-    c.id = notif->id;
-    c.tid = (pid_t)notif->pid;
-    row = guard_row(notif->data.nr);
     if (row)
-        fill(&c, row, notif->data.args);
-    g->queue.first = (g->queue.first + 1) % GUARD_QUEUE_MAX;
-    g->queue.n--;
+        fill(&c, row, t->notif.data.args);
+    q->first = (q->first + 1) % GUARD_QUEUE_MAX; /* before it is done: more may be taken meanwhile */
+    q->n--;
     if (row) {
         result = prepare(g);
         result = result < 0 ? result : row->run(&c);
     }
-    reply(g, c.id, result);
+    reply(&c, result);
+}
+
+void guard_handle(struct guard *g, const struct pollfd *p, size_t n) {
+    if (g->queue.n == 0)
+        take_all(g, p, n);
+    drop_dead(g, p, n);
+    if (g->queue.n > 0)
+        handle_one(g);
 }

@@ -30,23 +30,26 @@
 
 struct err;
 struct init_start;
+struct pollfd;
 struct guard;
 
 /* Before lockdown. control: bawn-init's socket, which the guard's own children must not hold; sock: the guard's (descriptor
  * 5). */
 int guard_new(const struct init_start *s, int control, int sock, struct guard **ret, struct err *err);
 
-/* In the command's process, right before it execs: from here on its calls wait for the guard. The listener's descriptor is left
- * in *g, so the process must share memory and descriptors with bawn-init until it execs. */
+/* In a command's process, right before it execs: from here on its calls wait for the guard. The listener's descriptor is left
+ * in *g, so the process must share memory and descriptors with bawn-init until it execs. -EAGAIN: too many commands. */
 int guard_install(struct guard *g, struct err *err);
 
-/* For poll(): the listener, and the supervisor's end (no events, only to see it close; -1 once it has). */
-int guard_listener(const struct guard *g);
+/* For poll(): the listeners that there are, each for what one command started; returns how many, at most GUARD_POLL_MAX. */
+enum { GUARD_POLL_MAX = 512 };
+size_t guard_poll(const struct guard *g, struct pollfd *ret);
+/* The supervisor's end (no events, only to see it close; -1 once it has). */
 int guard_socket(const struct guard *g);
 /* The supervisor is gone: from here on nothing below the workspace can be changed. */
 void guard_orphan(struct guard *g);
-/* Calls were taken while the guard waited for the supervisor: do not sleep, handle them. */
+/* Calls were taken from the kernel and wait: do not sleep, handle them. */
 bool guard_has_work(const struct guard *g);
-/* Answers one call; the listener is readable, or the guard has work. Blocks only while the supervisor puts away what is
- * about to change. */
-void guard_handle(struct guard *g);
+/* Answers one call, if there is one; p: what poll() said of the n listeners of guard_poll(). Listeners behind which nobody is left are
+ * closed. Blocks only while the supervisor puts away what is about to change. */
+void guard_handle(struct guard *g, const struct pollfd *p, size_t n);

@@ -16,7 +16,7 @@ enum { STATUS_MAX = 4096, PAGE = 4096 };
 bool caller_waits(const struct call *c) {
     uint64_t id = c->id;
 
-    return ioctl(c->g->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+    return ioctl(c->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
 static ssize_t read_memory(pid_t tid, uint64_t address, void *to, size_t len) {

@@ -24,7 +24,7 @@ int guard_install_fd(const struct call *c, int fd, bool cloexec) {
     struct seccomp_notif_addfd add = {
         .id = c->id, .flags = SECCOMP_ADDFD_FLAG_SEND, .srcfd = (uint32_t)fd, .newfd_flags = cloexec ? O_CLOEXEC : 0};
 
-    if (ioctl(c->g->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0)
+    if (ioctl(c->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0)
         return GUARD_ANSWERED;
     return errno == ENOENT ? GUARD_ANSWERED : -errno; /* ENOENT: the caller died; else its limit of descriptors */
 }
@@ -71,7 +71,7 @@ static int open_terminal(const struct call *c, const struct place *p, int flags)
 static void send_error(const struct call *c, int r) {
     struct seccomp_notif_resp resp = {.id = c->id, .error = r};
 
-    ioctl(c->g->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+    ioctl(c->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 }
 
 static void on_alarm(int sig UNUSED) {}

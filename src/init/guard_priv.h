@@ -20,6 +20,7 @@ enum {
     GUARD_LINKS_MAX = 40, /* as the kernel's MAXSYMLINKS */
     GUARD_PROC_PATH = 64,
     GUARD_QUEUE_MAX = 64,
+    GUARD_LISTENERS_MAX = 512, /* commands at once, each with all that it left behind; half of the usual limit of descriptors */
     GUARD_ALIASES_MAX = 16
 };
 
@@ -64,21 +65,31 @@ struct guard_umask {
 
 /* Calls that were taken from the kernel and wait for their turn. Once taken a call waits for us whatever signal comes. */
 struct guard_queue {
-    struct seccomp_notif v[GUARD_QUEUE_MAX];
+    struct guard_taken {
+        struct seccomp_notif notif;
+        int listener; /* where it came from and is answered */
+    } v[GUARD_QUEUE_MAX];
     size_t first, n;
+};
+
+/* One filter, and so one listener, for each command with everything that it starts. */
+struct guard_listeners {
+    int fds[GUARD_LISTENERS_MAX];
+    size_t n, next; /* next: whose turn it is when several have calls */
 };
 
 struct guard {
     const struct init_start *start; /* lives as long as bawn-init */
     enum { GUARD_NEW, GUARD_READY, GUARD_BROKEN } state;
-    int listener, control, sock; /* sock -1: the supervisor is gone */
-    int root;                    /* the workspace, O_PATH */
+    int control, sock; /* sock -1: the supervisor is gone */
+    int root;          /* the workspace, O_PATH */
     char root_path[PATH_MAX];
     pid_t self;
     struct guard_rules rules;
     struct guard_seen seen;
     struct guard_aliases aliases;
     struct guard_umask umask_;
+    struct guard_listeners listeners;
     struct guard_queue queue;
     struct guard_mounts mounts;
 };
@@ -86,6 +97,7 @@ struct guard {
 /* One system call that waits for its answer. */
 struct call {
     struct guard *g;
+    int listener;
     uint64_t id;
     pid_t tid;
     uint64_t arg[6]; /* in the order of the *at form of the call */
@@ -125,7 +137,7 @@ int guard_find_mounts(struct guard *g, struct err *err);
 int guard_protect_targets(struct guard *g, const struct init_text *texts, size_t n, struct err *err);
 
 /* guard.c: takes one call into the queue, if there is room; the listener is readable */
-void guard_take(struct guard *g);
+void guard_take(struct guard *g, int listener);
 
 /* guard_caller.c: what only the caller knows. Everything read is checked by caller_waits() before it is used. */
 bool caller_waits(const struct call *c); /* it is still the process that made the call, and still in it */

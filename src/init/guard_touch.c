@@ -125,13 +125,17 @@ static int send_packet(struct guard *g, struct packet *p, const char *rel, const
 
 /* A call that was not taken from the kernel is given up when a signal comes, so they are taken while we wait. */
 static void wait_and_take(struct guard *g) {
-    struct pollfd p[] = {{.fd = g->sock, .events = POLLIN}, {.fd = g->listener, .events = POLLIN}};
+    struct pollfd p[1 + GUARD_LISTENERS_MAX];
+    size_t n = guard_poll(g, p + 1);
 
-    while (poll(p, ARRAY_LEN(p), -1) >= 0 && !p[0].revents) {
-        guard_take(g);
-        if (g->queue.n == GUARD_QUEUE_MAX || (p[1].revents & POLLHUP))
-            p[1].fd = -1;
-    }
+    p[0] = (struct pollfd){.fd = g->sock, .events = POLLIN};
+    while (poll(p, 1 + n, -1) >= 0 && !p[0].revents)
+        for (size_t i = 1; i <= n; i++) {
+            if (p[i].revents & POLLIN)
+                guard_take(g, p[i].fd);
+            if (g->queue.n == GUARD_QUEUE_MAX || (p[i].revents & POLLHUP))
+                p[i].fd = -1;
+        }
 }
 
 static int wait_for_go(struct guard *g) {

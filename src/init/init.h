@@ -5,6 +5,9 @@
  * is a guard (spec/init-protocol.md). It opens the pty, locks itself down, starts the command, reaps, passes signals on, and
  * exits when the command does or when the supervisor is gone; the kernel then ends everything else inside. Where there is no
  * pid namespace it ends its descendants itself.
+ *
+ * In a sandbox that is kept (INIT_FLAG_RESIDENT) it has no command of its own and executes what it is asked for, each as a job with a
+ * session of its own, until the supervisor is gone. It never waits for the supervisor, nor for a command.
  */
 #pragma once
 
@@ -15,29 +18,97 @@
 #include "init/guard.h"
 #include "proto/initmsg.h"
 
-enum { INIT_EARLY_MAX = 16 };
+struct exec_request;
+
+enum {
+    INIT_EARLY_MAX = 16,
+    INIT_JOBS_MAX = 1024, /* commands at once */
+    INIT_OUT_MAX = 1024,  /* messages that the supervisor did not take yet; past it nothing is read from it */
+    INIT_FDS_MAX = 4      /* that come with a message: a memfd and three streams */
+};
+
+struct job {
+    int id; /* the supervisor's number */
+    pid_t pid;
+    bool tty;
+};
+
+struct jobs {
+    struct job *v; /* INIT_JOBS_MAX of them; what was never used was never touched */
+    size_t n;
+};
+
+struct out {
+    struct out *next;
+    struct init_msg msg;
+    int fd; /* -1: none */
+};
+
+struct outbox {
+    struct out *first, *last;
+    size_t n;
+    bool broken; /* the supervisor is gone, or there is no memory for what it must know */
+};
 
 struct init {
     struct init_start start;
     char *bytes; /* what `start` points into */
     int control;
-    int tty; /* slave of the pty, -1: none */
+    int tty;  /* slave of the command's pty, -1: none */
+    int null; /* resident: /dev/null, also at 0, 1 and 2, so that no descriptor that comes gets these numbers */
     pid_t command;
-    sigset_t old_mask;                     /* for the command */
-    struct init_msg early[INIT_EARLY_MAX]; /* signals that came before there was a command: it gets them first of all */
+    bool childless;         /* nothing runs inside: nothing to watch */
+    sigset_t old_mask;      /* for the commands */
+    struct init_msg *early; /* signals that came before there was a command: it gets them first of all */
     size_t n_early;
     struct guard *guard; /* NULL: none */
+    struct jobs jobs;
+    struct outbox outbox;
 };
 
 /* terminal.c */
-int terminal_open(struct init *in, struct err *err);
-void terminal_foreground(const struct init *in); /* gives the terminal to the command */
+int terminal_open(struct init *in, struct err *err); /* for the command of the start message: also asks for size and modes */
+void terminal_foreground(int tty, pid_t group);      /* tty: -1, or the terminal of our session */
+int terminal_make(const struct exec_request *r, int *ret_master, int *ret_slave, struct err *err);
+pid_t terminal_group(pid_t leader); /* the foreground process group of its terminal; <= 0: none */
 
 /* lockdown.c: rlimits, affinity, no_new_privs, Landlock, capabilities, seccomp; for good */
 int lockdown(const struct init_start *s, struct err *err);
 
-/* command.c: returns 0 with in->command set; 1 if execve failed (*ret_errno); negative if it could not be prepared */
-int command_start(struct init *in, int *ret_errno, struct err *err);
+/* command.c */
+struct command {
+    char **argv, **envp;
+    size_t argc;
+    const char *cwd, *search_path; /* search_path: PATH for finding argv[0] */
+    int fds[3];                    /* what becomes 0, 1, 2; -1: what we have there */
+    int tty;                       /* -1, or what becomes its terminal. With `session` of its own, else of ours */
+    bool session;                  /* gets a session of its own; else a process group in ours */
+};
+/* Returns 0 with *ret_pid; 1 if execve failed (*ret_errno); negative if it could not be prepared. Until the command execs we wait. */
+int command_start(struct init *in, const struct command *c, pid_t *ret_pid, int *ret_errno, struct err *err);
+/* Runs f(arg) in a process with our memory and descriptors until it ends or execs; its pid or -errno. flags: more for clone(). */
+pid_t command_clone(int (*f)(void *), void *arg, int flags);
+
+/* environment.c: base with what r's changes; a malloc'ed array of pointers into both. -E2BIG, -ENOMEM. */
+int environment_merge(char *const *base, size_t n_base, char *const *changes, size_t n_changes, char ***ret);
+const char *environment_get(char *const *envp, const char *name); /* "" if it is not there */
+
+/* jobs.c. fds are taken. */
+void jobs_exec(struct init *in, const struct init_msg *msg, char *body, size_t len, int *fds, size_t n_fds);
+bool jobs_ended(struct init *in, pid_t pid, int status); /* or stopped; false: no job */
+void jobs_signal(struct init *in, const struct init_msg *msg);
+
+/* resident.c: the messages of a kept sandbox */
+int resident_begin(struct init *in, struct err *err);
+void resident_read(struct init *in); /* one message; sets outbox.broken when the supervisor is gone */
+
+/* out.c: what the supervisor is told, in order; never waits. Takes fd (-1: none). */
+void out_send(struct init *in, const struct init_msg *msg, int fd);
+void out_flush(struct init *in);
+
+/* open.c: INIT_MSG_OPEN. open_inside() returns 0 or -errno. */
+int open_inside(const char *path, size_t len, int how, int *ret_fd);
+void open_answer(struct init *in, const struct init_msg *ask, const char *path, size_t len);
 
 /* inside.c: INIT_MSG_INSIDE; never waits. inside_connect() returns 0 or -errno. */
 int inside_connect(int port, int *ret_fd);
@@ -45,4 +116,5 @@ void inside_answer(const struct init *in, const struct init_msg *ask);
 
 /* tree.c */
 int tree_kill_descendants(void);             /* until none is left */
+void tree_signal_descendants(int sig);       /* those that there are */
 uint64_t tree_memory(bool only_descendants); /* bytes of anonymous memory, all together */

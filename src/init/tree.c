@@ -73,23 +73,29 @@ static size_t mark_descendants(struct node *nodes, size_t n) {
     return marked;
 }
 
-int tree_kill_descendants(void) {
+/* Sends it to all; returns how many there are. */
+static size_t signal_all(int sig) {
     static struct node nodes[TREE_MAX]; /* too large for the stack; bawn-init has one thread */
+    size_t n = read_all(nodes), found = mark_descendants(nodes, n);
 
-    for (;;) {
-        size_t n = read_all(nodes), left = mark_descendants(nodes, n);
+    for (size_t i = 0; sig == SIGKILL && i < n; i++) /* stop all first, so that none can fork away from under us */
+        if (nodes[i].inside)
+            kill(nodes[i].pid, SIGSTOP);
+    for (size_t i = 0; i < n; i++)
+        if (nodes[i].inside)
+            kill(nodes[i].pid, sig);
+    return found;
+}
 
-        if (left == 0)
-            return 0;
-        for (size_t i = 0; i < n; i++) /* stop all first, so that none can fork away from under us */
-            if (nodes[i].inside)
-                kill(nodes[i].pid, SIGSTOP);
-        for (size_t i = 0; i < n; i++)
-            if (nodes[i].inside)
-                kill(nodes[i].pid, SIGKILL);
+int tree_kill_descendants(void) {
+    while (signal_all(SIGKILL) > 0)
         while (waitpid(-1, NULL, 0) > 0)
             ;
-    }
+    return 0;
+}
+
+void tree_signal_descendants(int sig) {
+    signal_all(sig);
 }
 
 static uint64_t anonymous_bytes(pid_t pid) {

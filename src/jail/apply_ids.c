@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,7 +34,7 @@ static int write_maps(uid_t inside_uid, uid_t host_uid, gid_t inside_gid, gid_t 
 
 int apply_ids(struct launch *l) {
     const struct plan_ids *ids = &l->plan->ids;
-    int r = write_maps(ids->inside_uid, ids->host_uid, ids->inside_gid, ids->host_gid);
+    int r = l->blank ? 0 : write_maps(ids->inside_uid, ids->host_uid, ids->inside_gid, ids->host_gid);
 
     if (r < 0) {
         l->no_userns = r == -EPERM || r == -EACCES;
@@ -43,6 +45,22 @@ int apply_ids(struct launch *l) {
         syscall(SYS_setresuid, ids->inside_uid, ids->inside_uid, ids->inside_uid) < 0)
         return err_sys(&l->err, -errno, "take the sandbox's user id");
     return 0;
+}
+
+int ids_take(const struct plan_ids *ids, struct err *err) {
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 || syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, -1, ids->host_gid, -1) < 0 || syscall(SYS_setresuid, -1, ids->host_uid, -1) < 0)
+        return err_sys(err, -errno, "take the sandbox's ids");
+    prctl(PR_SET_DUMPABLE, 1); /* changing ids cleared it */
+    return 0;
+}
+
+void ids_return(void) {
+    bool kept = prctl(PR_GET_SECUREBITS) & SECBIT_NO_SETUID_FIXUP; /* not if ids_take() failed for lack of CAP_SETPCAP */
+
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0 ||
+        (kept && prctl(PR_SET_SECUREBITS, 0) < 0))
+        BUG("root cannot take its ids back");
 }
 
 struct idmap {

@@ -22,7 +22,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "jail/apply.h"
+#include "jail/blank.h"
 #include "jail/plan.h"
+#include "jail/template.h"
 #include "os/copy.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
@@ -115,15 +117,15 @@ static int bind_host(struct launch *l, const struct step *s) {
 }
 
 static int do_dir(struct launch *l, const struct step *s) {
-    return make_dirs(l->root_fd, rel(s), s->mode ? s->mode : 0755);
+    return make_dirs(l->made_fd, rel(s), s->mode ? s->mode : 0755);
 }
 
 static int do_symlink(struct launch *l, const struct step *s) {
-    return symlinkat(s->from, l->root_fd, rel(s)) < 0 ? -errno : 0;
+    return symlinkat(s->from, l->made_fd, rel(s)) < 0 ? -errno : 0;
 }
 
 static int do_file(struct launch *l, const struct step *s) {
-    return make_file(l->root_fd, rel(s), s->from, s->mode);
+    return make_file(l->made_fd, rel(s), s->from, s->mode);
 }
 
 static int do_copy(struct launch *l, const struct step *s) {
@@ -207,9 +209,18 @@ static int do_user_tree(struct launch *l, const struct step *s) {
     return r < 0 ? r : mount_attach(*tree, l->root_fd, rel(s));
 }
 
+static bool is_in_home(const struct plan *p) {
+    size_t n = strlen(p->home);
+
+    return p->home_kept && strncmp(p->workspace, p->home, n) == 0 && p->workspace[n] == '/';
+}
+
 static int open_workspace(struct launch *l) {
-    if (l->workspace_fd < 0)
-        l->workspace_fd = openat(l->root_fd, l->plan->workspace + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (l->workspace_fd >= 0)
+        return 0;
+    if (is_in_home(l->plan))
+        return l->workspace_fd = apply_home_open(l, l->plan->workspace);
+    l->workspace_fd = openat(l->root_fd, l->plan->workspace + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return l->workspace_fd < 0 ? -errno : 0;
 }
 
@@ -287,8 +298,19 @@ static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step 
     [STEP_SUBSTITUTE] = do_substitute,
 };
 
-static bool before_sealing(enum step_kind kind) {
-    return kind == STEP_DIR || kind == STEP_SYMLINK || kind == STEP_FILE || kind == STEP_COPY || kind == STEP_RO;
+static bool before_sealing(const struct step *s) {
+    enum step_kind kind = s->kind;
+
+    return !s->at_home && (kind == STEP_DIR || kind == STEP_SYMLINK || kind == STEP_FILE || kind == STEP_COPY || kind == STEP_RO);
+}
+
+static bool has_tree(const struct launch *l) {
+    return l->blank && l->blank->tree >= 0;
+}
+
+/* Came with the pool's tree (template.h). */
+static bool is_there(const struct launch *l, const struct step *s) {
+    return has_tree(l) && template_holds(l->plan, s);
 }
 
 static int run_steps(struct launch *l, bool before) {
@@ -296,9 +318,9 @@ static int run_steps(struct launch *l, bool before) {
         const struct step *s = &l->plan->steps[i];
         int r;
 
-        if (before_sealing(s->kind) != before)
+        if (before_sealing(s) != before || is_there(l, s))
             continue;
-        r = step_fn[s->kind](l, s);
+        r = s->at_home ? apply_home(l, s) : step_fn[s->kind](l, s);
         /* A container that covers parts of its /proc: the kernel then refuses an uncovered one. */
         l->no_userns = s->kind == STEP_PROC && r == -EPERM;
         if (r < 0)
@@ -315,24 +337,29 @@ static int make_late_points(struct launch *l) {
         struct stat st;
         int r = 0;
 
+        if (has_tree(l) && s->kind != STEP_PRIVATE && !template_leaves(l->plan, s->to))
+            continue;
         if (s->kind == STEP_PRIVATE) {
-            r = make_dirs(l->root_fd, rel(s), s->mode);
-            if (r == 0 && fchmodat(l->root_fd, rel(s), s->mode, 0) < 0)
+            r = make_dirs(l->made_fd, rel(s), s->mode);
+            if (r == 0 && fchmodat(l->made_fd, rel(s), s->mode, 0) < 0)
                 r = -errno;
             if (r == 0)
-                r = l->trees[i] = mount_clone(l->root_fd, rel(s), false);
+                r = l->trees[i] = mount_clone(l->made_fd, rel(s), false);
         } else if (s->kind == STEP_WORKSPACE) {
-            r = make_dirs(l->root_fd, rel(s), 0755);
+            r = s->at_home ? 0 : make_dirs(l->made_fd, rel(s), 0755);
         } else if (s->kind == STEP_OVERLAY) {
-            r = make_dirs(l->root_fd, rel(s), 0755);
+            r = s->at_home ? 0 : make_dirs(l->made_fd, rel(s), 0755);
             if (r == 0 && (r = apply_overlay(l, s, &l->trees[i])) < 0)
                 return r;
         } else if (s->kind == STEP_DEVICE) {
-            r = make_file(l->root_fd, rel(s), NULL, 0444);
-        } else if (s->kind == STEP_EXTRA) {
+            r = make_file(l->made_fd, rel(s), NULL, 0444);
+            if (r == -ENOENT &&
+                (r = make_parent(l->made_fd, rel(s))) == 0) /* a template has no private area that is there before */
+                r = make_file(l->made_fd, rel(s), NULL, 0444);
+        } else if (s->kind == STEP_EXTRA && !s->at_home) {
             /* what root cloned before may lie where the sandbox's id cannot look */
             r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st)) < 0 ? -errno
-                                                                                      : make_point(l->root_fd, rel(s), &st);
+                                                                                      : make_point(l->made_fd, rel(s), &st);
         }
         if (r < 0)
             return err_sys(&l->err, r, "sandbox root: place for %s '%s'", step_kind_names[s->kind], s->to);
@@ -366,42 +393,74 @@ static int clone_workspace(struct launch *l) {
 /* Made where /proc will cover them, so that they cannot be reached by name. Mode 0, on a read-only mount, without any capability:
  * nobody inside opens them. */
 static int make_covers(struct launch *l) {
-    bool needed = false;
-    int r;
-
-    for (size_t i = 0; i < l->plan->n_steps; i++)
-        needed |= l->plan->steps[i].kind == STEP_HIDE;
-    if (!needed)
-        return 0;
-    r = make_dirs(l->root_fd, "proc/dir", 0);
+    int r = make_dirs(l->root_fd, "proc/dir", 0);
 
     r = r < 0 ? r : make_file(l->root_fd, "proc/file", NULL, 0);
-    if (r < 0)
-        return err_sys(&l->err, r, "covers for hidden files");
+    return r < 0 ? err_sys(&l->err, r, "covers for hidden files") : 0;
+}
+
+static int open_covers(struct launch *l) {
     l->empty_dir = openat(l->root_fd, "proc/dir", O_PATH | O_CLOEXEC);
     l->empty_file = openat(l->root_fd, "proc/file", O_PATH | O_CLOEXEC);
     return l->empty_dir < 0 || l->empty_file < 0 ? err_sys(&l->err, -errno, "covers for hidden files") : 0;
 }
 
-static int new_root(struct launch *l) {
+static bool needs_covers(const struct plan *p) {
+    for (size_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].kind == STEP_HIDE)
+            return true;
+    return false;
+}
+
+static int new_tmpfs(struct launch *l) {
     char size[32], inodes[32];
     uint64_t n = l->plan->private_size / BYTES_PER_INODE;
     const struct fs_param params[] = {{"size", size}, {"nr_inodes", inodes}, {"mode", "0755"}};
-    int r;
+    int fd;
 
     snprintf(size, sizeof size, "%" PRIu64, l->plan->private_size);
     snprintf(inodes, sizeof inodes, "%" PRIu64, n < 4096 ? 4096 : n > PRIVATE_INODES_MAX ? PRIVATE_INODES_MAX : n);
-    l->root_fd = mount_new("tmpfs", params, ARRAY_LEN(params), ATTR_NOSUID_NODEV);
-    if (l->root_fd < 0) {
-        /* Ubuntu's AppArmor restriction lets the user namespace be made and then refuses everything in it. */
-        l->no_userns = l->root_fd == -EPERM || l->root_fd == -EACCES;
-        return err_sys(&l->err, l->root_fd, "sandbox root: mount tmpfs");
-    }
-    r = mount_attach(l->root_fd, AT_FDCWD, "/");
+    fd = mount_new("tmpfs", params, ARRAY_LEN(params), ATTR_NOSUID_NODEV);
+    /* Ubuntu's AppArmor restriction lets the user namespace be made and then refuses everything in it. */
+    l->no_userns = fd == -EPERM || fd == -EACCES;
+    return fd < 0 ? err_sys(&l->err, fd, "sandbox root: mount tmpfs") : fd;
+}
+
+static int attach_root(struct launch *l) {
+    int r = mount_attach(l->root_fd, AT_FDCWD, "/");
+
     l->no_userns = r == -EPERM || r == -EACCES; /* Landlock or AppArmor around us: no mounts */
     if (r == 0 && fchdir(l->root_fd) < 0)
         r = -errno;
     return r < 0 ? err_sys(&l->err, r, "sandbox root: attach") : 0;
+}
+
+static int build_root(struct launch *l, bool covers) {
+    int r = l->root_fd = l->made_fd = new_tmpfs(l);
+
+    if (r < 0 || (r = attach_root(l)) < 0 || (covers && ((r = make_covers(l)) < 0 || (r = open_covers(l)) < 0)) ||
+        (r = make_late_points(l)) < 0 || (r = run_steps(l, true)) < 0)
+        return r;
+    r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
+    return r < 0 ? err_sys(&l->err, r, "sandbox root: make read-only%s", too_old(r)) : 0;
+}
+
+/* The pool's tree is sealed already. Private areas, and what is made in them, are of a tmpfs that only this sandbox has; it is
+ * attached for a moment where /proc will be, because before Linux 6.15 parts of a detached mount cannot be copied. */
+static int take_tree(struct launch *l) {
+    int r = l->made_fd = new_tmpfs(l);
+
+    l->root_fd = l->blank->tree;
+    if (r < 0 || (r = attach_root(l)) < 0 || (needs_covers(l->plan) && (r = open_covers(l)) < 0))
+        return r;
+    r = mount_attach(l->made_fd, l->root_fd, "proc");
+    if (r < 0)
+        return err_sys(&l->err, r, "sandbox root: private areas");
+    r = make_late_points(l);
+    r = r < 0 ? r : run_steps(l, true);
+    if (r == 0 && syscall(SYS_umount2, "proc", LAZY_UMOUNT) < 0)
+        return err_sys(&l->err, -errno, "sandbox root: private areas");
+    return r;
 }
 
 int apply_root(struct launch *l) {
@@ -411,14 +470,17 @@ int apply_root(struct launch *l) {
     r = clone_workspace(l);
     if (r < 0)
         return r;
-    r = new_root(l);
-    l->workspace_fd = -1;
-    if (r < 0 || (r = make_covers(l)) < 0 || (r = make_late_points(l)) < 0 || (r = run_steps(l, true)) < 0)
-        return r;
-    r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
-    if (r < 0)
-        return err_sys(&l->err, r, "sandbox root: make read-only%s", too_old(r));
-    return run_steps(l, false);
+    l->workspace_fd = l->home_fd = -1;
+    r = has_tree(l) ? take_tree(l) : build_root(l, needs_covers(l->plan));
+    return r < 0 ? r : run_steps(l, false);
+}
+
+int apply_template(struct launch *l) {
+    int r;
+
+    umask(0);
+    r = build_root(l, true);
+    return r < 0 ? r : run_steps(l, false);
 }
 
 /* pivot_root(".", ".") stacks the old root on the new one, where it can be detached. */

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/securebits.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 
 #include "base/err.h"
 #include "jail/apply.h"
+#include "jail/blank.h"
 #include "jail/caps.h"
 #include "jail/cgroup.h"
 #include "jail/network.h"
@@ -24,7 +24,11 @@ enum { FD_CONTROL = 3, FD_START = 4, FD_GUARD = 5, FD_FIRST_CLOSED = 6, KEYCTL_J
  * are the child's own, so they have to be sent; our copies are closed with the rest before bawn-init is executed. */
 int apply_network(struct launch *l) {
     struct listeners n;
-    int r = l->plan->network ? network_make(NETWORK_EVERYTHING, &n, &l->err) : network_loopback(&l->err);
+    int r;
+
+    if (l->blank)
+        return 0;
+    r = l->plan->network ? network_make(NETWORK_EVERYTHING, &n, &l->err) : network_loopback(&l->err);
 
     return r < 0 || !l->plan->network ? r : network_send(l->control_fd, &n, &l->err);
 }
@@ -49,10 +53,12 @@ static int apply_names(struct launch *l) {
 
 /* The supervisor watches the workspace for files that appear under hidden names; the inside, which counts as the same user, must
  * not use up all the watches. Where these cannot be set (/proc/sys of a container) the supervisor tells if it runs out. */
-static int apply_quota(struct launch *l UNUSED) {
+int apply_quota(struct launch *l) {
     char text[24];
     long max = 0;
 
+    if (l->blank)
+        return 0;
     if (fd_read_file_at(AT_FDCWD, "/proc/sys/fs/inotify/max_user_watches", text, sizeof text) > 0)
         max = strtol(text, NULL, 10);
     snprintf(text, sizeof text, "%ld", max / 2);
@@ -193,29 +199,11 @@ static bool made_before(enum step_kind kind) {
     return kind == STEP_WORKSPACE || kind == STEP_EXTRA || kind == STEP_RO;
 }
 
-/* Root takes the sandbox's unprivileged ids as its effective ones; capabilities stay (see apply_ids.c). */
-static int take_ids(const struct plan_ids *ids, struct err *err) {
-    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 || syscall(SYS_setgroups, 0, NULL) < 0 ||
-        syscall(SYS_setresgid, -1, ids->host_gid, -1) < 0 || syscall(SYS_setresuid, -1, ids->host_uid, -1) < 0)
-        return err_sys(err, -errno, "take the sandbox's ids");
-    prctl(PR_SET_DUMPABLE, 1); /* changing ids cleared it */
-    return 0;
-}
-
-static void return_ids(void) {
-    bool kept = prctl(PR_GET_SECUREBITS) & SECBIT_NO_SETUID_FIXUP; /* not if take_ids() failed for lack of CAP_SETPCAP */
-
-    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0 ||
-        (kept && prctl(PR_SET_SECUREBITS, 0) < 0))
-        BUG("root cannot take its ids back");
-}
-
-static int clone_child(struct launch *l, struct err *err) {
-    unsigned long flags =
-        CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
+static pid_t clone_with(struct launch *l, unsigned long flags) {
     int cgroup_fd = cgroup_clone_fd(l->cgroup);
     pid_t pid = -ENOSYS;
 
+    flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_VM | CLONE_VFORK;
     if (cgroup_fd >= 0) {
         l->born_in_cgroup = true;
         pid = process_clone_into(child_main, l, flags, cgroup_fd, &l->pidfd);
@@ -224,6 +212,32 @@ static int clone_child(struct launch *l, struct err *err) {
         l->born_in_cgroup = false;
         pid = process_clone(child_main, l, flags, &l->pidfd);
     }
+    return pid;
+}
+
+/* Shares our memory and descriptors, for a process cannot come back from another user namespace. What it starts is our child. */
+static int blank_main(void *arg) {
+    struct launch *l = arg;
+    int r = blank_enter(l->blank);
+
+    l->pid = r < 0 ? r : clone_with(l, CLONE_PARENT);
+    return 0;
+}
+
+static pid_t clone_into_blank(struct launch *l) {
+    pid_t between = process_clone(blank_main, l, CLONE_VM | CLONE_VFORK | CLONE_FILES, NULL);
+
+    if (between < 0)
+        return between;
+    while (syscall(SYS_wait4, between, NULL, 0, NULL) < 0 && errno == EINTR)
+        ;
+    return l->pid;
+}
+
+static int clone_child(struct launch *l, struct err *err) {
+    pid_t pid = l->blank ? clone_into_blank(l) : clone_with(l, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
+
+    l->pid = -1;
     if (pid < 0) {
         l->no_userns = is_refusal(pid);
         return err_sys(err, pid, "create namespaces");
@@ -244,11 +258,11 @@ static int launch_with_trees(struct launch *l, struct err *err) {
 
     if (!ids->by_root)
         return clone_child(l, err);
-    r = take_ids(ids, err);
+    r = ids_take(ids, err);
     l->no_userns = r < 0 && is_refusal(r); /* root of a user namespace that has no such ids */
     r = r < 0 ? r : idmap_trees(l, err);
     r = r < 0 ? r : clone_child(l, err);
-    return_ids();
+    ids_return();
     return r;
 }
 

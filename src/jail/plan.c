@@ -148,13 +148,25 @@ static int make_places(const struct host_facts *h, struct plan *p, struct err *e
     p->workspace = plan_own(p, at_copy ? str_dupf("%s/tree", h->run_dir) : strdup(h->workspace));
     if (p->rung == RUNG_LANDLOCK) {
         p->private_dir = plan_own(p, strdup(h->private_dir ? h->private_dir : "/tmp/bawn-XXXXXX"));
-        p->home = p->private_dir ? plan_own(p, str_dupf("%s/home", p->private_dir)) : NULL;
+        p->home = !p->private_dir ? NULL : plan_own(p, h->kept_home ? strdup(h->kept_home) : str_dupf("%s/home", p->private_dir));
         p->tmp = p->private_dir ? plan_own(p, str_dupf("%s/tmp", p->private_dir)) : NULL;
     } else {
         p->home = plan_own(p, strdup(home_inside(h)));
         p->tmp = "/tmp";
     }
     return p->workspace && p->home && p->tmp ? 0 : err_oom(err);
+}
+
+/* What an earlier life of the sandbox left in its home is the inside's word: these steps go there on foot. */
+static void mark_home(struct plan *p) {
+    size_t n = strlen(p->home);
+
+    for (size_t i = 0; p->rung == RUNG_FULL && i < p->n_steps; i++) {
+        struct step *s = &p->steps[i];
+        bool by_workspace = s->kind == STEP_HIDE || s->kind == STEP_WHITEOUT || s->kind == STEP_SUBSTITUTE;
+
+        s->at_home = !by_workspace && strncmp(s->to, p->home, n) == 0 && s->to[n] == '/';
+    }
 }
 
 static int make_parts(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
@@ -165,6 +177,8 @@ static int make_parts(const struct settings *s, const struct host_facts *h, stru
     r = plan_make_root(s, h, p, err);
     r = r < 0 ? r : plan_make_trust(h, p, err);
     r = r < 0 ? r : plan_make_credentials(h, p, err);
+    if (p->home_kept)
+        mark_home(p);
     return r < 0 ? r : plan_make_env(s, h, p, err);
 }
 
@@ -176,6 +190,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, enum rung ru
                      .network = s->network != NETWORK_NONE && rung == RUNG_FULL,
                      .umask_ = h->umask_,
                      .landlock_abi = h->landlock_abi,
+                     .home_kept = h->kept_home != NULL,
                      .argv = argv,
                      .argc = argc};
     int r = check_workspace(h, err);

@@ -56,6 +56,7 @@ struct step {
     bool optional;    /* what does not exist on the host is left out */
     bool writable;    /* workspace and extra mounts */
     bool ours;        /* read-only: a folder of Bawn's own, which may lie behind others that only its user enters */
+    bool at_home;     /* below a home that is kept: what is there was made by the inside, so no link is followed (apply_home.c) */
     mode_t mode;
 };
 
@@ -83,6 +84,7 @@ struct host_facts {
     const char *run_dir;           /* overlay, sync, worktree: the run's folder (workspace/rundir.h); NULL in a dry run */
     const char *git_objects;       /* worktree: the repository's object store */
     const char *git_config;        /* the user's git configuration for the inside; NULL: none */
+    const char *kept_home;         /* kept sandboxes: the folder that is their home; NULL: a new one in memory */
     const char *caches;            /* folder of the project's caches; NULL: none */
     const struct strv *agent_home; /* pairs: a folder of the host's, and where it is below the home inside; may be NULL */
     const char *trust;             /* folder of the sandbox's CA (supervisor/castock.h); NULL: none. See host_trust() */
@@ -117,6 +119,7 @@ struct plan {
     struct step *steps;
     size_t n_steps, cap_steps;
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: landlock rung only */
+    bool home_kept;
     enum workspace_mode mode;
     bool network; /* connections lead to the gate; false: to nothing but the sandbox itself */
     mode_t umask_;

@@ -179,6 +179,12 @@ static int add_private(struct plan *p, const char *to, mode_t mode, struct err *
     return add_made(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .mode = mode}, strdup(to), strdup("private"), err);
 }
 
+static int add_home(const struct host_facts *h, struct plan *p, struct err *err) {
+    if (!h->kept_home)
+        return add_private(p, p->home, 0700, err);
+    return add_made(p, (struct step){.kind = STEP_EXTRA, .writable = true}, strdup(p->home), strdup(h->kept_home), err);
+}
+
 static int add_devices(struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
         int r = add_made(p, (struct step){.kind = STEP_DEVICE}, str_dupf("/dev/%s", devices[i]), str_dupf("/dev/%s", devices[i]),
@@ -279,7 +285,7 @@ static int add_user_parts(const struct settings *s, const struct host_facts *h, 
 
     r = r < 0 ? r : add_private(p, "/var/tmp", 01777, err);
     r = r < 0 ? r : add_private(p, "/dev/shm", 01777, err);
-    r = r < 0 ? r : add_private(p, p->home, 0700, err);
+    r = r < 0 ? r : add_home(h, p, err);
     r = r < 0 ? r : add_devices(p, err);
     r = r < 0 ? r : add_all(p, proc_steps, ARRAY_LEN(proc_steps), err);
     if (r >= 0)

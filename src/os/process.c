@@ -101,7 +101,7 @@ pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, i
     char *stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
     struct clone3_args args = {.flags = flags | CLONE_PIDFD | CLONE_INTO_CGROUP,
                                .pidfd = (uintptr_t)&pidfd,
-                               .exit_signal = SIGCHLD,
+                               .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* a sibling has the caller's */
                                .stack = (uintptr_t)stack,
                                .stack_size = CHILD_STACK,
                                .cgroup = (uint64_t)cgroup_fd};

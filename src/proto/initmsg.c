@@ -3,8 +3,9 @@
 #include <errno.h>
 
 #include "base/buf.h"
+#include "proto/cursor.h"
 
-static const char magic[8] = "bawnini2";
+static const char magic[8] = "bawnini3";
 
 struct head {
     char magic[8];
@@ -65,61 +66,23 @@ int init_start_encode(const struct init_start *s, struct buf *out) {
     return buf_ok(out) ? 0 : -E2BIG;
 }
 
-/* What is left to decode. */
-struct cursor {
-    char *p;
-    size_t left;
-};
-
-static int take(struct cursor *c, void *to, size_t len) {
-    if (c->left < len)
-        return -EBADMSG;
-    memcpy(to, c->p, len);
-    c->p += len;
-    c->left -= len;
-    return 0;
-}
-
-static char *take_string(struct cursor *c) {
-    char *end = memchr(c->p, 0, c->left), *s = c->p;
-
-    if (!end)
-        return NULL;
-    c->left -= (size_t)(end - c->p) + 1;
-    c->p = end + 1;
-    return s;
-}
-
-static char **take_strings(struct cursor *c, size_t n) {
-    char **v = calloc(n + 1, sizeof *v);
-
-    for (size_t i = 0; v && i < n; i++) {
-        v[i] = take_string(c);
-        if (!v[i]) {
-            free(v);
-            return NULL;
-        }
-    }
-    return v;
-}
-
 static int take_tables(struct cursor *c, struct init_start *s) {
     s->rlimits = calloc(s->n_rlimits + 1, sizeof *s->rlimits);
     s->rules = calloc(s->n_rules + 1, sizeof *s->rules);
     if (!s->rlimits || !s->rules)
         return -ENOMEM;
-    if (take(c, s->rlimits, s->n_rlimits * sizeof *s->rlimits) < 0)
+    if (cursor_take(c, s->rlimits, s->n_rlimits * sizeof *s->rlimits) < 0)
         return -EBADMSG;
     for (size_t i = 0; i < s->n_rules; i++) {
         uint32_t pair[2];
 
-        if (take(c, pair, sizeof pair) < 0)
+        if (cursor_take(c, pair, sizeof pair) < 0)
             return -EBADMSG;
         s->rules[i].access = pair[0];
         s->rules[i].optional = pair[1];
     }
     for (size_t i = 0; i < s->n_rules; i++)
-        if (!(s->rules[i].path = take_string(c)))
+        if (!(s->rules[i].path = cursor_string(c)))
             return -EBADMSG;
     return 0;
 }
@@ -130,9 +93,9 @@ static int take_texts(struct cursor *c, size_t n, struct init_text **ret) {
     for (size_t i = 0; texts && i < n; i++) {
         uint32_t len;
 
-        texts[i].dir = take_string(c);
-        texts[i].origin = texts[i].dir ? take_string(c) : NULL;
-        if (!texts[i].origin || take(c, &len, sizeof len) < 0 || len > c->left)
+        texts[i].dir = cursor_string(c);
+        texts[i].origin = texts[i].dir ? cursor_string(c) : NULL;
+        if (!texts[i].origin || cursor_take(c, &len, sizeof len) < 0 || len > c->left)
             return -EBADMSG;
         texts[i].data = c->p;
         texts[i].len = len;
@@ -145,7 +108,7 @@ static int take_texts(struct cursor *c, size_t n, struct init_text **ret) {
 static int take_guard(struct cursor *c, struct init_start *s) {
     int r;
 
-    s->guard_root = take_string(c);
+    s->guard_root = cursor_string(c);
     r = s->guard_root ? take_texts(c, s->n_hide, &s->hide) : -EBADMSG;
     return r < 0 ? r : take_texts(c, s->n_protect, &s->protect);
 }
@@ -155,12 +118,17 @@ static int take_body(struct cursor *c, struct init_start *s) {
 
     if (r < 0)
         return r;
-    s->cwd = take_string(c);
-    s->search_path = s->cwd ? take_string(c) : NULL;
-    s->argv = s->search_path ? take_strings(c, s->argc) : NULL;
-    s->envp = s->argv ? take_strings(c, s->envc) : NULL;
+    s->cwd = cursor_string(c);
+    s->search_path = s->cwd ? cursor_string(c) : NULL;
+    s->argv = s->search_path ? cursor_strings(c, s->argc) : NULL;
+    s->envp = s->argv ? cursor_strings(c, s->envc) : NULL;
     r = s->envp ? take_guard(c, s) : -EBADMSG;
     return r < 0 || c->left == 0 ? r : -EBADMSG;
+}
+
+/* A resident init has no command of its own, and so no terminal; every other one has. */
+static bool command_fits(const struct head *h) {
+    return h->flags & INIT_FLAG_RESIDENT ? h->argc == 0 && !(h->flags & INIT_FLAGS_TTY) : h->argc >= 1;
 }
 
 int init_start_decode(char *bytes, size_t len, struct init_start *ret) {
@@ -169,9 +137,9 @@ int init_start_decode(char *bytes, size_t len, struct init_start *ret) {
     struct head h;
     int r;
 
-    if (take(&c, &h, sizeof h) < 0 || memcmp(h.magic, magic, sizeof magic) != 0)
+    if (cursor_take(&c, &h, sizeof h) < 0 || memcmp(h.magic, magic, sizeof magic) != 0)
         return -EBADMSG;
-    if (h.argc < 1 || h.argc > INIT_STRINGS_MAX || h.envc > INIT_STRINGS_MAX || h.n_rules > INIT_STRINGS_MAX ||
+    if (!command_fits(&h) || h.argc > INIT_STRINGS_MAX || h.envc > INIT_STRINGS_MAX || h.n_rules > INIT_STRINGS_MAX ||
         h.n_rlimits > 64 || h.n_hide > INIT_TEXTS_MAX || h.n_protect > INIT_TEXTS_MAX)
         return -EBADMSG;
     s = (struct init_start){.flags = h.flags,

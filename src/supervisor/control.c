@@ -14,7 +14,7 @@
 #include "os/fd.h"
 #include "supervisor/control_client.h"
 
-enum { BACKLOG = 8 };
+enum { BACKLOG = 8, TEMPORARY_MAX = 80 };
 
 struct client {
     int fd; /* -1: free */
@@ -51,8 +51,8 @@ void control_server_free(struct control_server *c) {
 }
 
 /* A listener accepts or is full; only a socket without one refuses. One is renamed to its name when it listens already. */
-static bool is_stale(int folder, const char *name) {
-    CLEANUP(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+bool control_is_stale(int folder, const char *name, int type) {
+    CLEANUP(closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un a;
 
     return fd >= 0 && control_address(folder, name, &a) == 0 && connect(fd, (struct sockaddr *)&a, sizeof a) < 0 &&
@@ -67,7 +67,7 @@ static void sweep(int folder) {
     if (!dir && copy >= 0)
         close(copy);
     while (dir && (e = readdir(dir)))
-        if (control_is_name(e->d_name) && is_stale(folder, e->d_name))
+        if (control_is_name(e->d_name) && control_is_stale(folder, e->d_name, SOCK_STREAM))
             unlinkat(folder, e->d_name, 0);
     if (dir)
         closedir(dir);
@@ -93,25 +93,27 @@ int control_open_folder(char *const *environ_, int *ret, struct err *err) {
     return 0;
 }
 
-static int listen_at(struct control_server *c) {
-    char temporary[40];
+int control_listen(int folder, const char *name, int type, int backlog, int *ret) {
+    CLEANUP(closep) int sock = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    char temporary[TEMPORARY_MAX];
     struct sockaddr_un a;
     int r;
 
-    snprintf(c->name, sizeof c->name, "%d.sock", (int)getpid());
-    snprintf(temporary, sizeof temporary, ".%s", c->name);
-    unlinkat(c->folder, temporary, 0);
-    r = control_address(c->folder, temporary, &a);
+    if (sock < 0 || snprintf(temporary, sizeof temporary, ".%s", name) >= (int)sizeof temporary)
+        return sock < 0 ? -errno : -ENAMETOOLONG;
+    unlinkat(folder, temporary, 0);
+    r = control_address(folder, temporary, &a);
     if (r < 0)
         return r;
-    c->sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (c->sock < 0 || fchmod(c->sock, 0600) < 0 || bind(c->sock, (struct sockaddr *)&a, sizeof a) < 0)
+    if (fchmod(sock, 0600) < 0 || bind(sock, (struct sockaddr *)&a, sizeof a) < 0)
         return -errno;
-    if (listen(c->sock, BACKLOG) == 0 && fchmodat(c->folder, temporary, 0600, 0) == 0 &&
-        renameat(c->folder, temporary, c->folder, c->name) == 0)
+    if (listen(sock, backlog) == 0 && fchmodat(folder, temporary, 0600, 0) == 0 &&
+        renameat(folder, temporary, folder, name) == 0) {
+        *ret = TAKE_FD(sock);
         return 0;
+    }
     r = -errno;
-    unlinkat(c->folder, temporary, 0);
+    unlinkat(folder, temporary, 0);
     return r;
 }
 
@@ -129,7 +131,8 @@ int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct 
     r = control_open_folder(environ_, &c->folder, err);
     if (r == 0) {
         sweep(c->folder);
-        r = listen_at(c);
+        snprintf(c->name, sizeof c->name, "%d.sock", (int)getpid());
+        r = control_listen(c->folder, c->name, SOCK_STREAM, BACKLOG, &c->sock);
         if (r < 0)
             err_sys(err, r, "make the control socket");
     }

@@ -22,6 +22,10 @@ typedef void control_fn(void *arg, const json_t *request, struct buf *answer);
 
 /* Opens control_folder(), and makes it if it is missing: the user's own, and others may not write there. */
 int control_open_folder(char *const *environ_, int *ret, struct err *err);
+/* A socket that listens at once, 0600, under a name in an open folder; what has the name is replaced. *ret does not block. */
+int control_listen(int folder, const char *name, int type, int backlog, int *ret);
+/* Nobody listens at it, though it is there. */
+bool control_is_stale(int folder, const char *name, int type);
 /* Sockets that nobody answers at are removed on the way. */
 int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct control_server **ret, struct err *err);
 void control_server_free(struct control_server *c); /* removes the socket */

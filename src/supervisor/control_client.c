@@ -98,6 +98,19 @@ int control_list(struct strv *ret_sockets, struct err *err) {
     return r;
 }
 
+/* A supervisor that is killed meanwhile is an error, not a signal. */
+static int send_all(int fd, const char *text, size_t len) {
+    while (len > 0) {
+        ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
+
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        text += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
 static int read_line(int fd, struct buf *answer) {
     char part[4096];
 
@@ -128,7 +141,7 @@ int control_call(const char *sock, const char *request, struct buf *answer, stru
         return err_set(err, -EINVAL, "'%s' is not the path of a socket", sock);
     dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     r = dir < 0 ? -errno : connect_to(dir, slash + 1, &fd);
-    r = r < 0 ? r : fd_write_all(fd, line, strlen(line));
+    r = r < 0 ? r : send_all(fd, line, strlen(line));
     r = r < 0 ? r : read_line(fd, answer);
     return r < 0 ? err_sys(err, r, "ask the supervisor at '%s'", sock) : 0;
 }

@@ -64,6 +64,8 @@ int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, str
     r = make_brokers(g, err);
     if (r == 0 && opts->state)
         r = netlog_new(opts->state, opts->sandbox, &g->log, err);
+    if (g->log)
+        netlog_also(g->log, opts->audit);
     if (r < 0)
         gatekeeper_free(g);
     else
@@ -168,7 +170,7 @@ void gate_send_config(struct gatekeeper *g) {
 static void open_control(struct gatekeeper *g) {
     struct err err = {0};
 
-    if (g->control || g->control_failed)
+    if (g->control || g->control_failed || g->opts.no_control)
         return;
     g->control_failed = control_server_new(g->opts.where->environ_, gate_command, g, &g->control, &err) < 0;
     if (g->control_failed) {

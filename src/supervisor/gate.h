@@ -15,6 +15,7 @@
 #include "supervisor/published.h"
 
 struct asker;
+struct audit;
 struct buf;
 
 enum {
@@ -30,6 +31,7 @@ struct gate_opts {
     struct published *published;   /* taken; may be NULL */
     const char *state;             /* $XDG_STATE_HOME/bawn; NULL: no log */
     const char *sandbox;           /* name for the log */
+    struct audit *audit;           /* what was decided, for the audit log; NULL: none. Borrowed */
     struct castock *ca;            /* may be NULL */
     const struct run_credentials *credentials; /* NULL: none; freed by the caller, later */
     int inside[INSIDE_SOCKETS];                /* unix listeners (inside_sockets.h); -1: none. Taken */
@@ -37,6 +39,7 @@ struct gate_opts {
     int init_control;                          /* bawn-init's socket, for connections into the sandbox; borrowed */
     char **argv;                               /* the command, for those who look; borrowed */
     size_t argc;
+    bool no_control;              /* the caller has a control socket of its own, and calls gate_command() for it */
     const char *program, *broker; /* instead of bawn-gate and bawn-broker, for tests; NULL: those */
 };
 

@@ -40,6 +40,17 @@ static void do_answer(struct gatekeeper *g, const json_t *request, struct buf *a
     say_error(answer, "\"answer\" must be deny, once, session or always");
 }
 
+void gate_status_json(const struct gatekeeper *g, struct buf *out) {
+    if (!g) {
+        buf_adds(out, ",\"mode\":\"none\",\"generation\":0,\"gate\":-1,\"ready\":false,\"connections\":0,\"network\":null");
+        return;
+    }
+    buf_addf(out, ",\"mode\":\"%s\",\"generation\":%" PRIu32 ",\"gate\":%d,\"ready\":%s,\"connections\":%" PRIu64 ",\"network\":",
+             net_mode_names[policy_files_mode(g->opts.where->settings)], g->rules.generation, (int)g->pid,
+             g->ready ? "true" : "false", g->flows);
+    netcount_json(&g->count, out);
+}
+
 static void do_status(struct gatekeeper *g, const json_t *request UNUSED, struct buf *answer) {
     buf_addf(answer, "{\"ok\":true,\"pid\":%d,\"sandbox\":", (int)getpid());
     buf_add_json(answer, g->opts.sandbox);
@@ -50,11 +61,8 @@ static void do_status(struct gatekeeper *g, const json_t *request UNUSED, struct
         buf_adds(answer, i ? "," : "");
         buf_add_json(answer, g->opts.argv[i]);
     }
-    buf_addf(answer,
-             "],\"mode\":\"%s\",\"generation\":%" PRIu32 ",\"gate\":%d,\"ready\":%s,\"connections\":%" PRIu64 ",\"network\":",
-             net_mode_names[policy_files_mode(g->opts.where->settings)], g->rules.generation, (int)g->pid,
-             g->ready ? "true" : "false", g->flows);
-    netcount_json(&g->count, answer);
+    buf_addc(answer, ']');
+    gate_status_json(g, answer);
     buf_addc(answer, '}');
 }
 

@@ -30,11 +30,27 @@ static int on_ready(struct gatekeeper *g, const struct gate_msg *m) {
     return g->ready ? 0 : -EPROTO; /* without any it is of no use; with the old ones it goes on */
 }
 
+/* Refusals, and each connection once: of one that is looked into, the first request. */
+static bool is_for_audit(struct gatekeeper *g, const struct gate_msg *m) {
+    if (m->kind == GATE_EVENT_END || m->kind == GATE_EVENT_TROUBLE)
+        return false;
+    if (m->action == RULE_DENY || m->kind != GATE_EVENT_REQUEST)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(g->audited); i++)
+        if (g->audited[i] == m->flow)
+            return false;
+    g->audited[g->next_audited++ % ARRAY_LEN(g->audited)] = m->flow;
+    return true;
+}
+
 static void on_event(struct gatekeeper *g, const struct gate_msg *m) {
     netcount_add(&g->count, m);
     g->flows += m->kind == GATE_EVENT_END;
-    if (g->log)
-        netlog_add(g->log, kind_names[m->kind], m);
+    if (!g->log)
+        return;
+    netlog_add(g->log, kind_names[m->kind], m);
+    if (is_for_audit(g, m))
+        netlog_audit(g->log, AUDIT_NETWORK, NULL, m);
 }
 
 static int on_ask(struct gatekeeper *g, const struct gate_msg *m) {
@@ -86,8 +102,10 @@ void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant 
         netcount_used(&g->count, line.secret, line.host, m->count);
     else if (!grant)
         netcount_not_signed(&g->count, line.host);
-    if (g->log)
-        netlog_add(g->log, "secret", &line);
+    if (!g->log)
+        return;
+    netlog_add(g->log, "secret", &line);
+    netlog_audit(g->log, AUDIT_SECRET, NULL, &line);
 }
 
 /* The gate may have been taken over: the address is judged here, and only a login's own port is opened. */
@@ -209,6 +227,8 @@ void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum
 
     m.action = answer == GATE_DENY ? RULE_DENY : RULE_ALLOW;
     m.code = answer == GATE_DENY ? POLICY_DENIED_UNANSWERED : POLICY_ALLOWED;
-    if (g->log)
-        netlog_add(g->log, asker_answer_names[answer], &m);
+    if (!g->log)
+        return;
+    netlog_add(g->log, asker_answer_names[answer], &m);
+    netlog_audit(g->log, AUDIT_ASK, asker_answer_names[answer], &m);
 }

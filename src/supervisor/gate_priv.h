@@ -10,7 +10,7 @@
 #include "supervisor/netlog.h"
 #include "supervisor/opener.h"
 
-enum { GATE_INSIDE_MAX = 1024, GATE_INSIDE_AT_ONCE = 16 };
+enum { GATE_INSIDE_MAX = 1024, GATE_INSIDE_AT_ONCE = 16, GATE_AUDITED = 64 };
 
 struct gatekeeper {
     struct gate_opts opts; /* listeners, named, inside and published are owned */
@@ -31,6 +31,8 @@ struct gatekeeper {
     unsigned delay_ms; /* the next time */
     bool told;         /* that a gate ended badly */
     uint64_t flows;    /* seen so far */
+    uint64_t audited[GATE_AUDITED]; /* connections whose first request is in the audit log */
+    size_t next_audited;
 
     /* Connections into the sandbox that are still to be asked for. Few at once: what its socket has no room for, bawn-init drops. */
     struct {
@@ -59,6 +61,8 @@ void gate_answer_rule(struct gatekeeper *g, const struct gate_msg *question, enu
 void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
 /* gate_commands.c: a request over the control socket (control_fn). */
 void gate_command(void *arg, const json_t *request, struct buf *answer);
+/* Members of the answer to "status", each with a comma in front. g NULL: there is no network. */
+void gate_status_json(const struct gatekeeper *g, struct buf *out);
 /* gate.c: the rules have changed. */
 void gate_send_config(struct gatekeeper *g);
 

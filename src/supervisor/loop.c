@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 #include "proto/initmsg.h"
 #include "supervisor/tty.h"
 
-enum { OWN_FDS = 4, GRACE_MS = 1000 };
+enum { OWN_FDS = 3, GRACE_MS = 1000, PARENT_GRACE_MS = 5000 };
 
 /* Signals that are passed on. SIGWINCH is handled here; SIGTTOU, SIGTTIN and SIGPIPE are only kept from hurting us. */
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
@@ -40,7 +41,7 @@ int loop_signals(sigset_t *ret_old, int *ret_fd, struct err *err) {
 static void send_signal(const struct loop *l, int sig, bool group) {
     struct init_msg msg = {.type = INIT_MSG_SIGNAL, .value = sig, .extra = group};
 
-    sock_send(l->sandbox->control, &msg, sizeof msg, NULL, 0);
+    sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
 }
 
 /* A signal of the terminal (SI_KERNEL) goes to the whole job, as it would have; one that somebody sent, to the command. */
@@ -92,7 +93,7 @@ static int on_pty(struct loop *l, int master) {
     if (r < 0)
         return r;
     stdio_start(l->io);
-    r = sock_send(l->sandbox->control, &go, sizeof go, NULL, 0);
+    r = sock_send(l->session->sandbox.control, &go, sizeof go, NULL, 0);
     return r < 0 ? err_sys(l->err, r, "start the command") : 0;
 }
 
@@ -105,8 +106,8 @@ static void on_silence(struct loop *l) {
 }
 
 static void on_inside(struct loop *l, const struct init_msg *msg, int fd) {
-    if (l->gate)
-        gatekeeper_inside(l->gate, (uint32_t)msg->extra, msg->value, fd);
+    if (l->session->network.gate)
+        gatekeeper_inside(l->session->network.gate, (uint32_t)msg->extra, msg->value, fd);
     else if (fd >= 0)
         close(fd); /* nobody asked */
 }
@@ -115,8 +116,12 @@ static int on_control(struct loop *l) {
     struct init_msg msg;
     int fds[1];
     size_t n_fds = 1;
-    long n = sock_recv(l->sandbox->control, &msg, sizeof msg, fds, &n_fds);
+    long n = sock_recv(l->session->sandbox.control, &msg, sizeof msg, fds, &n_fds);
 
+    if (n == -ECONNRESET) { /* it ended before it read all of ours; what it said last is still there, behind the error */
+        n_fds = 1;
+        n = sock_recv(l->session->sandbox.control, &msg, sizeof msg, fds, &n_fds);
+    }
     if (n_fds == 1 && (n != (long)sizeof msg || (msg.type != INIT_MSG_PTY && msg.type != INIT_MSG_INSIDE))) {
         close(fds[0]); /* only a terminal, or a connection into the sandbox, comes with one */
         n_fds = 0;
@@ -149,21 +154,45 @@ static int on_control(struct loop *l) {
     case INIT_MSG_GO:
     case INIT_MSG_STARTED:
     case INIT_MSG_NETWORK:
+    case INIT_MSG_EXEC:
+    case INIT_MSG_OPEN:
+    case INIT_MSG_ALL:
         break;
     }
     return 0;
 }
 
-/* The end of time or space: ask politely, then kill the sandbox's PID 1 and with it everything. */
-static void end_run(struct loop *l, enum run_limit why) {
-    l->result->hit[why] = true;
+/* Asks politely, then kills the sandbox's PID 1 and with it everything. */
+static void end_politely(struct loop *l, uint64_t grace_ms) {
+    uint64_t at = watch_now_ms() + grace_ms;
+
     send_signal(l, SIGTERM, true);
     send_signal(l, SIGCONT, true);
-    l->kill_at_ms = watch_now_ms() + GRACE_MS;
+    l->kill_at_ms = l->kill_at_ms ? MIN_OF(l->kill_at_ms, at) : at;
+}
+
+/* The end of time or space. */
+static void end_run(struct loop *l, enum run_limit why) {
+    l->result->hit[why] = true;
+    end_politely(l, GRACE_MS);
+}
+
+static void on_parent(struct loop *l) {
+    char what = RUN_PARENT_END;
+    ssize_t n = recv(l->parent, &what, 1, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0)
+        l->parent = 0;
+    if (what == RUN_PARENT_KILL)
+        on_silence(l);
+    else
+        end_politely(l, PARENT_GRACE_MS);
 }
 
 static void on_tick(struct loop *l) {
-    switch (watch_check(&l->watch)) {
+    switch (watch_check(&l->session->watch)) {
     case WATCH_TIME:
         end_run(l, RUN_LIMIT_TIME);
         break;
@@ -179,18 +208,13 @@ static void on_tick(struct loop *l) {
     }
 }
 
-static int sooner(int a, int b) {
-    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
-}
-
 static int timeout(const struct loop *l) {
-    int t = sooner(sooner(watch_timeout(&l->watch), stdio_timeout_ms(l->io)), latecomers_timeout(l->latecomers));
+    int t = session_sooner(session_timeout(l->session), stdio_timeout_ms(l->io));
     uint64_t now = watch_now_ms();
 
-    t = l->gate ? sooner(t, gatekeeper_timeout(l->gate)) : t;
     if (!l->kill_at_ms)
         return t;
-    return sooner(t, l->kill_at_ms <= now ? 0 : (int)(l->kill_at_ms - now));
+    return session_sooner(t, l->kill_at_ms <= now ? 0 : (int)(l->kill_at_ms - now));
 }
 
 void loop_drain(struct loop *l) {
@@ -204,10 +228,10 @@ void loop_drain(struct loop *l) {
 }
 
 /* What cannot be kept ends the run. */
-static void hide_latecomers(struct loop *l) {
+static void settle(struct loop *l, const struct pollfd *fds) {
     struct err err = {0};
 
-    if (latecomers_handle(l->latecomers, &err) >= 0)
+    if (session_settle(l->session, fds, &err) >= 0)
         return;
     log_err(&err);
     on_silence(l);
@@ -215,34 +239,31 @@ static void hide_latecomers(struct loop *l) {
 }
 
 int loop_run(struct loop *l) {
-    struct pollfd fds[OWN_FDS + STDIO_POLL_MAX + GATE_POLL_MAX];
+    struct pollfd fds[OWN_FDS + SESSION_POLL_MAX + STDIO_POLL_MAX];
 
     while (!l->ended) {
-        size_t n, n_gate;
+        size_t n, n_io;
         int r = 0;
 
-        fds[0] = (struct pollfd){.fd = l->sandbox->control, .events = POLLIN};
+        fds[0] = (struct pollfd){.fd = l->session->sandbox.control, .events = POLLIN};
         fds[1] = (struct pollfd){.fd = l->signals, .events = POLLIN};
-        fds[2] = (struct pollfd){.fd = latecomers_fd(l->latecomers), .events = POLLIN};
-        fds[3] = (struct pollfd){.fd = guard_poll_fd(l->guard), .events = POLLIN};
-        n = stdio_poll_fds(l->io, fds + OWN_FDS, STDIO_POLL_MAX);
-        n_gate = l->gate ? gatekeeper_poll(l->gate, fds + OWN_FDS + n, GATE_POLL_MAX) : 0;
-        if (poll(fds, OWN_FDS + n + n_gate, timeout(l)) < 0 && errno != EINTR)
+        fds[2] = (struct pollfd){.fd = l->parent > 0 ? l->parent : -1, .events = POLLIN};
+        n = session_poll(l->session, fds + OWN_FDS);
+        n_io = stdio_poll_fds(l->io, fds + OWN_FDS + n, STDIO_POLL_MAX);
+        if (poll(fds, OWN_FDS + n + n_io, timeout(l)) < 0 && errno != EINTR)
             return err_sys(l->err, -errno, "poll");
         if (fds[1].revents)
             on_signal(l);
-        if (fds[3].revents)
-            guard_handle(l->guard);
-        stdio_handle(l->io, fds + OWN_FDS, n);
-        if (l->gate)
-            gatekeeper_handle(l->gate, fds + OWN_FDS + n, n_gate);
+        if (fds[2].revents)
+            on_parent(l);
+        stdio_handle(l->io, fds + OWN_FDS + n, n_io);
+        session_handle(l->session, fds + OWN_FDS, n);
         if (fds[0].revents)
             r = on_control(l);
         if (r < 0)
             return r;
-        guard_handle(l->guard); /* what the command made itself must be known before it is covered */
-        if (!l->ended && (fds[2].revents || latecomers_timeout(l->latecomers) == 0))
-            hide_latecomers(l);
+        if (!l->ended)
+            settle(l, fds + OWN_FDS);
         on_tick(l);
     }
     return 0;

@@ -1,23 +1,16 @@
-/* The supervisor's one loop: signals, the control socket, standard streams, time and disk. */
+/* The one loop of `bawn run`: signals, the control socket, standard streams, and what the session waits for. */
 #pragma once
 
 #include <signal.h>
 
-#include "supervisor/gate.h"
-#include "supervisor/guard.h"
-#include "supervisor/latecomers.h"
-#include "supervisor/run.h"
+#include "supervisor/session.h"
 #include "supervisor/stdio.h"
-#include "supervisor/watch.h"
 
 struct loop {
-    struct sandbox *sandbox;
+    struct session *session;
     struct stdio *io;
-    struct watch watch;
     int signals; /* signalfd */
-    struct latecomers *latecomers;
-    struct guard *guard;
-    struct gatekeeper *gate; /* NULL: no network */
+    int parent;  /* run_options.parent; 0: none, or it is gone */
     struct run_result *result;
     struct err *err;     /* why it never started */
     bool ended, failed;  /* the command is over; bawn-init could not start it */

@@ -16,6 +16,7 @@
 #include "os/fd.h"
 #include "policy/verdict.h"
 #include "proto/gatemsg.h"
+#include "supervisor/watch.h"
 
 static const char file_name[] = "network.jsonl", old_name[] = "network.jsonl.1";
 
@@ -24,6 +25,10 @@ struct netlog {
     int dir, fd; /* -1 until the first line */
     bool failed; /* was told */
     struct buf out;
+    struct audit *audit; /* NULL: none */
+    unsigned budget;     /* events that it still takes */
+    uint64_t budget_ms;  /* when that was counted */
+    uint64_t left_out;
 };
 
 int netlog_new(const char *state, const char *sandbox, struct netlog **ret, struct err *err) {
@@ -35,7 +40,8 @@ int netlog_new(const char *state, const char *sandbox, struct netlog **ret, stru
                          .sandbox = str_dupf("%s", sandbox),
                          .dir = -1,
                          .fd = -1,
-                         .out = BUF_INIT(2 * NETLOG_BATCH)};
+                         .out = BUF_INIT(2 * NETLOG_BATCH),
+                         .budget = NETLOG_AUDIT_BURST};
     if (!l->folder || !l->sandbox) {
         netlog_free(l);
         return err_oom(err);
@@ -96,6 +102,55 @@ void netlog_add(struct netlog *l, const char *kind, const struct gate_msg *m) {
              m->status, m->sent, m->received, m->micros / 1000, m->micros % 1000);
 }
 
+/* -- the audit log ------------------------------------------------------------------------------------------------------- */
+
+void netlog_also(struct netlog *l, struct audit *audit) {
+    l->audit = audit;
+    l->budget_ms = watch_now_ms();
+}
+
+static bool has_budget(struct netlog *l) {
+    uint64_t now = watch_now_ms(), more = (now - l->budget_ms) / NETLOG_AUDIT_EVERY_MS;
+
+    l->budget = (unsigned)MIN_OF(l->budget + more, (uint64_t)NETLOG_AUDIT_BURST);
+    l->budget_ms += more * NETLOG_AUDIT_EVERY_MS;
+    if (l->budget == 0) {
+        l->left_out++;
+        return false;
+    }
+    l->budget--;
+    return true;
+}
+
+/* What is empty says nothing. */
+static void add_if(struct buf *b, const char *key, const char *value) {
+    audit_add(b, key, value[0] ? value : NULL);
+}
+
+void netlog_audit(struct netlog *l, enum audit_type type, const char *answer, const struct gate_msg *m) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
+
+    if (!l->audit || !has_budget(l))
+        return;
+    audit_add(&b, "answer", answer);
+    audit_add(&b, "action", rule_action_names[m->action]);
+    audit_add(&b, "code", policy_codes[m->code].name);
+    audit_add(&b, "host", m->host);
+    audit_add_number(&b, "port", m->port);
+    add_if(&b, "rule", m->rule);
+    add_if(&b, "layer", m->layer);
+    add_if(&b, "address", m->address);
+    add_if(&b, "method", m->method);
+    add_if(&b, "path", m->path);
+    add_if(&b, "secret", m->secret);
+    if (l->left_out)
+        audit_add_number(&b, "left_out", (int64_t)l->left_out);
+    l->left_out = 0;
+    audit_later(l->audit, type, buf_str(&b));
+}
+
+/* -- the file ------------------------------------------------------------------------------------------------------------ */
+
 static int open_file(struct netlog *l) {
     l->fd = openat(l->dir, file_name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     return l->fd < 0 ? -errno : 0;
@@ -133,7 +188,10 @@ static int rotate(struct netlog *l) {
 void netlog_flush(struct netlog *l) {
     int r;
 
-    if (!l || l->out.len == 0)
+    if (!l)
+        return;
+    audit_flush(l->audit);
+    if (l->out.len == 0)
         return;
     r = l->fd < 0 ? open_log(l) : rotate(l);
     r = r < 0 ? r : fd_write_all(l->fd, l->out.data, l->out.len);

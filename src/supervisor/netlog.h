@@ -1,22 +1,30 @@
 /*
- * What the network was asked for, and the verdicts: one JSON object on each line of $XDG_STATE_HOME/bawn/log/network.jsonl (0600), for
- * `bawn policy log` (spec/network-log.md). All sandboxes of a user append to the same file; one write() holds whole lines only, so
- * lines of two supervisors never mix. At NETLOG_SIZE_MAX it becomes network.jsonl.1, and the older one of that name is gone.
+ * What the network was asked for, and the verdicts: one JSON object on each line of $XDG_STATE_HOME/bawn/log/network.jsonl
+ * (0600), for `bawn policy log` (spec/network-log.md). All sandboxes of a user append to the same file; one write() holds whole
+ * lines only, so lines of two supervisors never mix. At NETLOG_SIZE_MAX it becomes network.jsonl.1, and the older one of that
+ * name is gone.
  */
 #pragma once
 
-#include "base/macros.h"
+#include "audit/audit.h"
 
 struct err;
 struct gate_msg;
 struct netlog;
 
 enum { NETLOG_SIZE_MAX = 16 * 1024 * 1024, NETLOG_BATCH = 64 * 1024 };
+/* Of one sandbox in the audit log: so many at once, then one a second. Else whoever is inside could push everything else out of
+ * it; what is left out is counted there, and in the network log all the same. */
+enum { NETLOG_AUDIT_BURST = 1000, NETLOG_AUDIT_EVERY_MS = 1000 };
 
 /* state: $XDG_STATE_HOME/bawn. Folder and file are made when the first line is written. */
 int netlog_new(const char *state, const char *sandbox, struct netlog **ret, struct err *err);
 void netlog_free(struct netlog *l); /* flushes */
 /* kind: the name of the event; m has passed gatemsg_sane(). */
 void netlog_add(struct netlog *l, const char *kind, const struct gate_msg *m);
+/* Events of the audit log, too, from now on; audit is borrowed, may be NULL, and is flushed with this one. */
+void netlog_also(struct netlog *l, struct audit *audit);
+/* type: AUDIT_NETWORK, AUDIT_ASK or AUDIT_SECRET; answer: of AUDIT_ASK, else NULL. */
+void netlog_audit(struct netlog *l, enum audit_type type, const char *answer, const struct gate_msg *m);
 /* Writes what was added. A log that cannot be written is told once and does not hurt the run. */
 void netlog_flush(struct netlog *l);

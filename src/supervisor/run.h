@@ -16,17 +16,22 @@ extern const char *const run_limit_names[RUN_LIMIT_COUNT];
 
 enum { EXIT_TIMEOUT = 124 }; /* as timeout(1) has it */
 
+/* Bytes from run_options.parent. Its end, so that nobody outlives a parent that was killed, is as RUN_PARENT_END. */
+enum { RUN_PARENT_END = 'T' /* SIGTERM, and SIGKILL for what is there seconds later */, RUN_PARENT_KILL = 'K' };
+
 struct run_options {
     const struct settings *settings;
     const struct host_facts *facts;
     const struct ignore *rules;    /* what is hidden in the workspace */
     const struct ignore *accepted; /* older rules of which some still count (workspace/pin.h); NULL: none */
     const char *name;              /* of the run, for --name; NULL: none */
+    bool fresh;                    /* the name is nobody's yet, and not kept if nothing changed */
     char **argv;
     size_t argc;
     bool force_tty, no_tty;
     bool want_usage; /* measure memory and CPU time, and list the hosts that were reached */
     bool closed[3];  /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
+    int parent;      /* a socket of whom this run is one task (cli/batch.h), see RUN_PARENT_*; 0: none */
 };
 
 struct run_result {

@@ -73,7 +73,7 @@ int run_network_give_up(struct run_network *n, struct err *err) {
 
 static int make_asker(struct run_network *n, const struct run_network_opts *o, struct err *err) {
     const struct settings *s = n->where.settings;
-    struct stdio *term = stdio_prompt_possible(o->io) ? o->io : NULL;
+    struct stdio *term = o->io && stdio_prompt_possible(o->io) ? o->io : NULL;
     bool somebody = term || s->ask_hook;
     struct asker_opts opts = {.term = term,
                               .hook = s->ask_hook,
@@ -90,9 +90,11 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
                           .published = &n->published,
                           .state = n->state,
                           .sandbox = n->name,
+                          .audit = o->audit,
                           .ca = &n->ca,
                           .credentials = &n->credentials,
                           .init_control = o->sandbox->control,
+                          .no_control = o->no_control,
                           .argv = o->argv,
                           .argc = o->argc};
     int r;

@@ -37,11 +37,13 @@ int run_network_give_up(struct run_network *n, struct err *err);
 
 struct run_network_opts {
     struct sandbox *sandbox; /* its listeners are taken */
-    struct stdio *io;
-    const char *name; /* of the run; NULL: its pid */
+    struct stdio *io;        /* NULL: there is no terminal to ask on */
+    const char *name;        /* of the run; NULL: its pid */
+    struct audit *audit;     /* NULL: none. Borrowed until run_network_done() */
     char **argv;
     size_t argc;
     sigset_t mask;
+    bool no_control; /* as in struct gate_opts */
 };
 /* The sandbox runs. */
 int run_network_begin(struct run_network *n, const struct run_network_opts *o, struct err *err);

@@ -19,7 +19,7 @@
 enum { GIT_CONFIG_MAX = 512 * 1024 };
 
 static int describe(const struct stage *st, const struct host_facts *facts, struct run_info *ret, struct err *err) {
-    struct run_info i = {.mode = st->mode, .named = st->opt->name != NULL};
+    struct run_info i = {.mode = st->mode, .named = st->opt->name && !st->opt->fresh};
 
     if (st->mode == WORKSPACE_DIRECT)
         i.begun_ns = st->begun_ns;
@@ -78,7 +78,7 @@ static int make_folder(struct stage *st, const struct host_facts *facts, struct 
         return r;
     r = rundir_create(st->runs, st->opt->name, &info, &st->rd, err);
     run_info_done(&info);
-    if (r == -EEXIST && st->opt->name && st->mode != WORKSPACE_DIRECT) {
+    if (r == -EEXIST && st->opt->name && !st->opt->fresh && st->mode != WORKSPACE_DIRECT) {
         *err = (struct err){0};
         return reopen(st, facts, err);
     }

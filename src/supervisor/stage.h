@@ -20,6 +20,7 @@ struct stage_opts {
     const struct settings *settings;
     const struct ignore *rules; /* what is hidden */
     const char *name;           /* the user's name for the run; NULL: one is made */
+    bool fresh;                 /* the name is not the user's: no earlier run goes on, and nothing is kept if nothing changed */
     char **argv;
     size_t argc;
 };

@@ -152,20 +152,25 @@ void stdio_done(struct stdio *s) {
     s->tty = -1;
 }
 
-static void set_inner_modes(struct stdio *s) {
+bool stdio_inner_modes(const struct stdio *s, struct termios *ret) {
     static const enum tty_inner inner[] = {
         [STDIO_TERM_NONE] = TTY_INNER_SAME,
         [STDIO_TERM_RAW] = TTY_INNER_SAME,
         [STDIO_TERM_COOKED] = TTY_INNER_COOKED,
         [STDIO_TERM_OUTPUT] = TTY_INNER_OUTPUT,
     };
+
+    if (s->have_user)
+        *ret = tty_inner(&s->user, inner[s->plan.term]);
+    return s->have_user;
+}
+
+static void set_inner_modes(struct stdio *s) {
     static const struct winsize usual = {.ws_row = 24, .ws_col = 80};
     struct termios t;
 
-    if (s->have_user) {
-        t = tty_inner(&s->user, inner[s->plan.term]);
+    if (!s->modes_set && stdio_inner_modes(s, &t))
         tcsetattr(s->master, TCSANOW, &t);
-    }
     if (s->tty < 0 || tty_copy_size(s->tty, s->master) < 0)
         ioctl(s->master, TIOCSWINSZ, &usual);
 }

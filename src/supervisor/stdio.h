@@ -65,6 +65,7 @@ struct stdio {
 
     struct termios user; /* as found */
     bool have_user, raw_on, suspended, started, finishing;
+    bool modes_set; /* whoever made the pty has set its modes, and the command may have changed them since */
     struct stdio_flow in, keys, out, err, screen;
     struct termfilter filters[3];   /* by stream that they write to */
     bool line_open;                 /* forced pty: the last byte that went in was no newline */
@@ -79,6 +80,8 @@ int stdio_init(struct stdio *s, const struct stdio_opts *opts, struct err *err);
 void stdio_done(struct stdio *s);
 void stdio_close_inside(struct stdio *s);
 
+/* The modes that the sandbox's terminal begins with; false: the kernel's own. */
+bool stdio_inner_modes(const struct stdio *s, struct termios *ret);
 /* Takes the master of a pty (of the sandbox's own devpts), also on failure. */
 int stdio_attach_master(struct stdio *s, int master_fd, struct err *err);
 /* For engines without their own devpts: makes a pty here and attaches it; the caller passes the slave on and closes it. */

@@ -50,7 +50,7 @@ int watch_timeout(const struct watch *w) {
 
     if (w->deadline_ms)
         next = w->deadline_ms;
-    if (w->disk && w->next_disk_ms < next)
+    if (w->disk && !w->paused && w->next_disk_ms < next)
         next = w->next_disk_ms;
     if (next == UINT64_MAX)
         return -1;
@@ -158,7 +158,7 @@ enum watch_event watch_check(struct watch *w) {
         w->deadline_ms = 0;
         return WATCH_TIME;
     }
-    if (w->disk && now >= w->next_disk_ms) {
+    if (w->disk && !w->paused && now >= w->next_disk_ms) {
         w->next_disk_ms = now + DISK_TICK_MS;
         if (grown(w)) {
             w->disk = 0;

@@ -15,6 +15,7 @@ struct watch {
     pid_t init;         /* the sandbox's first process, as we see it */
     int root;           /* the folder that grows; borrowed */
     int also;           /* another one: the caches; -1: none */
+    bool paused;        /* nothing runs that could write */
 };
 
 enum watch_event { WATCH_NOTHING, WATCH_TIME, WATCH_DISK };

@@ -12,8 +12,10 @@
 /* gitformat-index(5) */
 enum {
     HEADER_LEN = 12,
-    STAT_LEN = 40, /* of an entry, before the object name; the mode is at MODE_AT */
+    STAT_LEN = 40, /* of an entry, before the object name */
+    MTIME_AT = 8,
     MODE_AT = 24,
+    SIZE_AT = 36,
     FLAGS_LEN = 2,
     FLAG_EXTENDED = 0x4000,
     FLAG_LENGTH = 0x0fff, /* of the path; all ones: that or more */
@@ -149,7 +151,14 @@ int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, voi
             BUG("an index that was sound");
         if ((mode & TYPE_MASK) != TYPE_FILE && (mode & TYPE_MASK) != TYPE_LINK)
             continue;
-        r = each(&(struct gitindex_entry){.path = s.path, .id = s.id, .id_len = s.hash}, arg, err);
+        r = each(&(struct gitindex_entry){.path = s.path,
+                                          .id = s.id,
+                                          .id_len = s.hash,
+                                          .mode = mode,
+                                          .size = be32(s.id - STAT_LEN + SIZE_AT),
+                                          .mtime_s = be32(s.id - STAT_LEN + MTIME_AT),
+                                          .mtime_ns = be32(s.id - STAT_LEN + MTIME_AT + 4)},
+                 arg, err);
         if (r < 0)
             return r;
     }

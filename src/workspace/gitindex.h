@@ -12,9 +12,10 @@ enum {
 };
 
 struct gitindex_entry {
-    const char *path;        /* gone after the call, like id */
-    const unsigned char *id; /* of the content, which need not exist */
-    size_t id_len;           /* 20, or 32 with SHA-256 */
+    const char *path;                       /* gone after the call, like id */
+    const unsigned char *id;                /* of the content, which need not exist */
+    size_t id_len;                          /* 20, or 32 with SHA-256 */
+    uint32_t mode, size, mtime_s, mtime_ns; /* the file when git looked last, as far as 32 bits go; 0: git knows no more */
 };
 
 /* Negative ends the reading. Submodules and folders of a sparse index are left out. */

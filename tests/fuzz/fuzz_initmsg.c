@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     memcpy(bytes, data, size);
     if (init_start_decode(bytes, size, &s) == 0) {
-        if (s.argc < 1 || s.argv[s.argc] || s.envp[s.envc] || weigh(&s) > size)
+        if ((s.argc < 1) != !!(s.flags & INIT_FLAG_RESIDENT) || s.argv[s.argc] || s.envp[s.envc] || weigh(&s) > size)
             BUG("decoded more than there was");
         if (init_start_encode(&s, &again) < 0 || again.len != size || memcmp(again.data, data, size) != 0)
             BUG("encoding does not undo decoding");

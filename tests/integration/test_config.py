@@ -72,7 +72,7 @@ def test_built_in_values(runner):
         "networkAllow": [], "networkDeny": [], "publish": [], "ask": "auto", "askHook": None, "askTimeout": "1m",
         "sshAgent": "auto", "sshKeys": "all", "secrets": "all", "mounts.extra": [], "env": {}, "mounts.workspace_writable": True, "mounts.persist_caches": True,
         "workspace.mode": "direct", "workspace.protect": [], "workspace.substitute": {}, "workspace.volumes": [],
-        "workspace.rollback": "1g", "bypass_tools": [], "keep_alive": False,
+        "workspace.rollback": "1g", "bypass_tools": [], "keep_alive": False, "idle_timeout": None,
     }
     assert {s["origin"] for s in got["settings"].values()} == {"built-in"}
     assert got["notes"] == []
@@ -84,7 +84,7 @@ def test_origin_as_text(runner):
     r = runner.bawn("config", "show", "--origin")
     assert r.rc == 0, r
     lines = {line.split()[0]: line.split(None, 2)[1:] for line in r.out.decode().splitlines()}
-    assert len(lines) == 31
+    assert len(lines) == 32
     assert lines["network"] == ["limited", f"user ({path})"]
     assert lines["resources.memory"] == ["4g", "built-in"]
 

@@ -16,12 +16,13 @@
 #include "os/process.h"
 
 static int make_home(const struct plan *p, struct err *err) {
-    if (mkdir(p->home, 0700) < 0 || mkdir(p->tmp, 0700) < 0)
-        return err_sys(err, -errno, "private folder '%s'", p->private_dir);
-    if (!p->ids.by_root)
-        return 0;
-    if (chown(p->private_dir, p->ids.host_uid, p->ids.host_gid) < 0 || chown(p->home, p->ids.host_uid, p->ids.host_gid) < 0 ||
-        chown(p->tmp, p->ids.host_uid, p->ids.host_gid) < 0)
+    const char *const made[] = {p->tmp, p->home_kept ? NULL : p->home};
+    const struct plan_ids *ids = &p->ids;
+
+    for (size_t i = 0; i < ARRAY_LEN(made); i++)
+        if (made[i] && (mkdir(made[i], 0700) < 0 || (ids->by_root && chown(made[i], ids->host_uid, ids->host_gid) < 0)))
+            return err_sys(err, -errno, "private folder '%s'", made[i]);
+    if (ids->by_root && chown(p->private_dir, ids->host_uid, ids->host_gid) < 0)
         return err_sys(err, -errno, "private folder '%s'", p->private_dir);
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "jail/blank.h"
 #include "jail/network.h"
 #include "os/fd.h"
 #include "os/sock.h"
@@ -48,30 +49,61 @@ static int open_init(struct err *err) {
     return fd;
 }
 
+/* Moves them to the sandbox. */
+static void keep_listeners(struct sandbox *sb, struct listeners *n) {
+    static_assert(sizeof sb->net + sizeof sb->net_named == sizeof n->fds, "a place for each");
+    memcpy(sb->net, n->fds, sizeof sb->net);
+    memcpy(sb->net_named, n->fds + NETWORK_NAMED, sizeof sb->net_named);
+    if (!(n->has & NETWORK_EVERY_PORT))
+        log_line("no packet rules on this kernel: only well-known TCP ports lead to the network (see 'bawn doctor')");
+    *n = (struct listeners)LISTENERS_INIT;
+}
+
 /* Sent by the child before it became bawn-init, so that they wait in the socket when the launch returns. */
 static int take_listeners(struct sandbox *sb, struct err *err) {
     struct listeners n;
     int r = network_receive(sb->control, &n, err);
 
-    if (r < 0)
-        return r;
-    static_assert(sizeof sb->net + sizeof sb->net_named == sizeof n.fds, "a place for each");
-    memcpy(sb->net, n.fds, sizeof sb->net);
-    memcpy(sb->net_named, n.fds + NETWORK_NAMED, sizeof sb->net_named);
-    if (!(n.has & NETWORK_EVERY_PORT))
-        log_line("no packet rules on this kernel: only well-known TCP ports lead to the network (see 'bawn doctor')");
-    return 0;
+    if (r == 0)
+        keep_listeners(sb, &n);
+    return r;
 }
 
-static int start_full(struct launch *l, struct sandbox *sb, bool *ret_weaker, struct err *err) {
-    int r = jail_launch(l, err);
+/* Root cannot be born into a cgroup2 group from inside a blank, and to move there afterwards takes longer than a start. */
+static bool may_take(const struct launch *l) {
+    return l->plan->network && !(l->plan->ids.by_root && cgroup_clone_fd(l->cgroup) >= 0);
+}
+
+/* Whatever goes wrong with a blank, a start without one is tried, and says what is wrong if it is not the blank. */
+static bool start_blank(struct plan *plan, struct launch *l, struct sandbox *sb) {
+    CLEANUP(blank_done) struct blank b = BLANK_INIT;
+    const struct plan_ids own = plan->ids;
+    struct err ignored;
+    int r;
+
+    if (!may_take(l) || blank_take(environ, plan, &b) < 0)
+        return false;
+    l->blank = &b;
+    r = jail_launch(l, &ignored);
+    l->blank = NULL;
+    if (r < 0) {
+        plan->ids = own;
+        return false;
+    }
+    keep_listeners(sb, &b.listeners);
+    return true;
+}
+
+static int start_full(struct plan *plan, struct launch *l, struct sandbox *sb, bool *ret_weaker, struct err *err) {
+    bool taken = start_blank(plan, l, sb);
+    int r = taken ? 0 : jail_launch(l, err);
 
     *ret_weaker = r < 0 && l->no_userns;
     if (r < 0)
         return r;
     sb->pid = l->pid;
     sb->pidfd = l->pidfd;
-    return l->plan->network ? take_listeners(sb, err) : 0;
+    return l->plan->network && !taken ? take_listeners(sb, err) : 0;
 }
 
 static int start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
@@ -100,7 +132,7 @@ static int start(const struct engine_request *req, struct sandbox *sb, bool *ret
     l.control_fd = theirs;
     l.init_fd = init_fd;
     l.start_fd = start_fd;
-    return req->plan->rung == RUNG_FULL ? start_full(&l, sb, ret_weaker, err) : native_start_bare(&l, sb, err);
+    return req->plan->rung == RUNG_FULL ? start_full(req->plan, &l, sb, ret_weaker, err) : native_start_bare(&l, sb, err);
 }
 
 static void stop(struct sandbox *sb) {

@@ -84,6 +84,8 @@ static int bare_rules(const struct plan *p, const char *private_dir, struct mess
     }
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(etc_bare); i++)
         r = add_rule(m, INIT_ACCESS_READ, true, etc_bare[i], err);
+    if (r >= 0 && p->home_kept)
+        r = add_rule(m, INIT_ACCESS_WRITE, false, p->home, err);
     return r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, private_dir, err);
 }
 
@@ -142,7 +144,7 @@ static int encode(const struct engine_request *req, struct init_start *s, int *r
 
 int native_start_message(const struct engine_request *req, const struct cgroup *cg, int *ret_fd, struct err *err) {
     const struct plan *p = req->plan;
-    struct message m = {.start = {.flags = req->tty,
+    struct message m = {.start = {.flags = req->resident ? INIT_FLAG_RESIDENT : req->tty,
                                   .umask = p->umask_,
                                   .seccomp = p->rung == RUNG_FULL ? SECCOMP_YARD : SECCOMP_BARE,
                                   .cwd = p->workspace,

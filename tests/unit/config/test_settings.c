@@ -26,6 +26,7 @@ static void test_nothing_said(void **state) {
     assert_true(sc->s.workspace_writable);
     assert_true(sc->s.persist_caches);
     assert_false(sc->s.keep_alive);
+    assert_int_equal(sc->s.idle_timeout_ms, 0);
     assert_int_equal(sc->s.n_mounts + sc->s.n_env + sc->s.bypass_tools.len + sc->s.notes.len, 0);
     for (size_t i = 0; i < SETTING_COUNT; i++)
         assert_string_equal(sc->s.origin[i], "built-in");
@@ -58,7 +59,7 @@ static const char seed_004[] = "{\n"
                                "      \"persist_caches\": false\n"
                                "    },\n"
                                "    \"bypass_tools\": [\"todoread\", \"todowrite\"],\n"
-                               "    \"keep_alive\": true\n"
+                               "    \"keep_alive\": true, \"idle_timeout\": \"45m\"\n"
                                "  },\n"
                                "  \"agent\": {\n"
                                "    \"code\": {\"sandbox\": {\"network\": \"full\", \"resources\": {\"memory\": \"4G\"}}},\n"
@@ -82,6 +83,7 @@ static void test_seed_004(void **state) {
     assert_false(sc->s.workspace_writable);
     assert_false(sc->s.persist_caches);
     assert_true(sc->s.keep_alive);
+    assert_int_equal(sc->s.idle_timeout_ms, 45 * 60 * 1000);
     assert_int_equal(sc->s.bypass_tools.len, 2);
     assert_string_equal(sc->s.bypass_tools.v[1], "todowrite");
     ORIGIN(sc, MEMORY, "user (/tmp/");

@@ -86,6 +86,34 @@ static bool below(const char *path, const char *dir) {
     return str_starts(path, dir) && (path[strlen(dir)] == 0 || path[strlen(dir)] == '/');
 }
 
+/* A home that is kept is a mount of its folder, and whatever goes below it is marked: the inside may have put links there. */
+static void test_kept_home(void **state) {
+    struct scene *sc = *state;
+    static const char *const below_home[] = {"/home/ann/proj", "/home/ann/.cache", "/home/ann/.npm"};
+    const struct step *home;
+
+    sc->h.caches = "/state/cache";
+    MAKE(sc);
+    assert_int_equal(step_to(&sc->p, "/home/ann")->kind, STEP_PRIVATE);
+    for (size_t i = 0; i < sc->p.n_steps; i++)
+        assert_false(sc->p.steps[i].at_home);
+    sc->h.kept_home = "/state/sandboxes/x/home";
+    MAKE(sc);
+    home = step_to(&sc->p, "/home/ann");
+    assert_int_equal(home->kind, STEP_EXTRA);
+    assert_true(home->writable && !home->at_home);
+    assert_string_equal(home->from, "/state/sandboxes/x/home");
+    for (size_t i = 0; i < ARRAY_LEN(below_home); i++) {
+        const struct step *s = step_to(&sc->p, below_home[i]);
+
+        assert_non_null(s);
+        assert_true(s->at_home && s > home);
+    }
+    assert_false(step_to(&sc->p, "/usr")->at_home);
+    assert_int_equal(make(sc, RUNG_LANDLOCK), 0);
+    assert_string_equal(sc->p.home, "/state/sandboxes/x/home");
+}
+
 static void test_refused_workspaces(void **state) {
     static const char *const refused[] = {
         "/",
@@ -760,6 +788,7 @@ static void test_credentials(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        PLAN_TEST(test_kept_home),
         PLAN_TEST(test_refused_workspaces),
         PLAN_TEST(test_refused_homes),
         PLAN_TEST(test_accepted_workspaces),

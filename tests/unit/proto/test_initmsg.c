@@ -189,6 +189,29 @@ static void test_no_command(void **state) {
     assert_int_equal(decode_copy(b.data, b.len), -EBADMSG);
 }
 
+/* Who stays has no command, and so no terminal for one. */
+static void test_resident(void **state) {
+    static const struct {
+        uint32_t flags;
+        size_t argc;
+        int result;
+    } cases[] = {{INIT_FLAG_RESIDENT, 0, 0},
+                 {INIT_FLAG_RESIDENT | INIT_FLAG_GUARD | INIT_FLAG_NO_PIDNS, 0, 0},
+                 {INIT_FLAG_RESIDENT, 1, -EBADMSG},
+                 {INIT_FLAG_RESIDENT | INIT_FLAG_TTY, 0, -EBADMSG},
+                 {INIT_FLAG_RESIDENT | INIT_FLAG_TTY_STDERR, 0, -EBADMSG}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(buf_done) struct buf b = BUF_INIT(INIT_START_MAX);
+        struct init_start s = least;
+
+        s.flags = cases[i].flags;
+        s.argc = cases[i].argc;
+        assert_int_equal(init_start_encode(&s, &b), 0);
+        assert_int_equal(decode_copy(b.data, b.len), cases[i].result);
+    }
+}
+
 static void test_encode_past_the_ceiling(void **state) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(INIT_START_MAX), small = BUF_INIT(0);
 
@@ -243,6 +266,7 @@ int main(void) {
         cmocka_unit_test(test_absurd_counts),
         cmocka_unit_test(test_too_many_strings),
         cmocka_unit_test(test_no_command),
+        cmocka_unit_test(test_resident),
         cmocka_unit_test(test_encode_past_the_ceiling),
         cmocka_unit_test(test_every_bit),
         cmocka_unit_test(test_corpus),

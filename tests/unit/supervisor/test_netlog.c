@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config/paths.h"
 #include "os/remove.h"
 #include "policy/verdict.h"
 #include "proto/gatemsg.h"
@@ -236,12 +237,36 @@ static void test_ssh(void **state) {
                            "bawn: blocked: ssh signature at an unknown host (1), ssh signature at evil.example (1)\n"));
 }
 
+/* A sandbox that is refused all day cannot push everything else out of the audit log, and what is left out is counted. */
+static void test_audit_is_bounded(void **state) {
+    enum { ASKED = 3 * NETLOG_AUDIT_BURST };
+    const struct audit_ids ids = {.log = "user", .sandbox = "4711", .run = "", .tenant = ""};
+    struct gate_msg m = event(GATE_EVENT_CONNECTION, RULE_DENY, "evil.example", 443);
+    CLEANUP(freep) char *path = str_dupf("%s/audit/user.jsonl", state_dir);
+    CLEANUP(buf_done) struct buf text = BUF_INIT(8 << 20);
+    CLEANUP(audit_freep) struct audit *audit = NULL;
+    struct netlog *l = open_log();
+    size_t lines = 0;
+
+    assert_int_equal(audit_new(state_dir, &ids, &audit, NULL), 0);
+    netlog_also(l, audit);
+    for (size_t i = 0; i < ASKED; i++)
+        netlog_audit(l, AUDIT_NETWORK, NULL, &m);
+    netlog_free(l);
+    assert_int_equal(paths_read_own(path, 8 << 20, &text, NULL), 0);
+    for (const char *at = buf_str(&text); (at = strchr(at, '\n')); at++)
+        lines++;
+    assert_true(lines >= NETLOG_AUDIT_BURST && lines < ASKED); /* a slow machine lets some more through, one a second */
+    assert_non_null(strstr(buf_str(&text), "\"action\":\"deny\",\"code\":\"BAWN_NET_DENIED_HOST\",\"host\":\"evil.example\""));
+    assert_null(strstr(buf_str(&text), "\"secret\":"));
+}
+
 #define LOG_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         LOG_TEST(test_line),          LOG_TEST(test_rotation), LOG_TEST(test_cannot_write), LOG_TEST(test_summary),
-        LOG_TEST(test_bounded_hosts), LOG_TEST(test_secrets),  LOG_TEST(test_ssh),
+        LOG_TEST(test_bounded_hosts), LOG_TEST(test_secrets),  LOG_TEST(test_ssh),          LOG_TEST(test_audit_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

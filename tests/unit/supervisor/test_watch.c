@@ -61,6 +61,8 @@ static void test_timeout_arithmetic(void **state) {
         {{.deadline_ms = 1}, 0, 0},
         {{.next_disk_ms = soon}, -1, -1}, /* disk is not watched */
         {{.disk = 1, .next_disk_ms = soon}, 0, 1000000},
+        {{.disk = 1, .next_disk_ms = soon, .paused = true}, -1, -1}, /* nothing runs */
+        {{.disk = 1, .next_disk_ms = 1, .paused = true, .deadline_ms = soon}, 0, 1000000},
         {{.disk = 1, .next_disk_ms = 1, .deadline_ms = far}, 0, 0},
         {{.disk = 1, .next_disk_ms = soon, .deadline_ms = far}, 0, 1000000}, /* the sooner of both */
         {{.disk = 1, .next_disk_ms = far, .deadline_ms = soon}, 0, 1000000},

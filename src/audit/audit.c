@@ -1,0 +1,213 @@
+#include "audit/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "audit/chain.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "config/paths.h"
+#include "os/fd.h"
+
+enum { BATCH = AUDIT_LINE_MAX, PENDING_MAX = 4 * AUDIT_LINE_MAX, IDS_MAX = 8 * 1024, PASSWD_LINE_MAX = 4096 };
+
+const char *const audit_type_names[AUDIT_TYPES] = {
+    [AUDIT_START] = "start",   [AUDIT_EXEC] = "exec",       [AUDIT_EXIT] = "exit",       [AUDIT_STOP] = "stop",
+    [AUDIT_LIMIT] = "limit",   [AUDIT_NETWORK] = "network", [AUDIT_ASK] = "ask",         [AUDIT_SECRET] = "secret",
+    [AUDIT_REVIEW] = "review", [AUDIT_APPLY] = "apply",     [AUDIT_DISCARD] = "discard", [AUDIT_ROLLBACK] = "rollback",
+    [AUDIT_POLICY] = "policy", [AUDIT_TOOL] = "tool",       [AUDIT_FILE] = "file",       [AUDIT_REPAIR] = "repair",
+};
+static_assert(AUDIT_TYPES == 16, "every type has a name");
+
+struct audit {
+    char *folder, *log, *sandbox, *run, *tenant, *user;
+    struct buf ids;     /* the same as members, for every line */
+    struct buf pending; /* records that wait */
+    struct chain chain;
+    bool failed; /* was told */
+};
+
+static void fclosep(FILE **f) {
+    if (*f)
+        fclose(*f);
+}
+
+/* Never NSS: the program is static. *ret is "" for a user whom the file does not know. */
+static int user_name(uid_t uid, char **ret, struct err *err) {
+    CLEANUP(fclosep) FILE *f = fopen("/etc/passwd", "re");
+    struct passwd entry, *found;
+    char line[PASSWD_LINE_MAX];
+
+    while (f && fgetpwent_r(f, &entry, line, sizeof line, &found) == 0)
+        if (found->pw_uid == uid) {
+            *ret = strdup(found->pw_name);
+            return *ret ? 0 : err_oom(err);
+        }
+    *ret = strdup("");
+    return *ret ? 0 : err_oom(err);
+}
+
+static void make_ids(struct audit *a) {
+    buf_clear(&a->ids);
+    audit_add(&a->ids, "sandbox", a->sandbox);
+    audit_add(&a->ids, "run", a->run);
+    audit_add(&a->ids, "tenant", a->tenant);
+    audit_add(&a->ids, "user", a->user);
+    audit_add_number(&a->ids, "uid", (int64_t)getuid());
+    a->chain.ids = buf_str(&a->ids);
+}
+
+int audit_new(const char *state, const struct audit_ids *ids, struct audit **ret, struct err *err) {
+    CLEANUP(audit_freep) struct audit *a = calloc(1, sizeof *a);
+    int r;
+
+    if (!a)
+        return err_oom(err);
+    if (!chain_name_ok(ids->log, strlen(ids->log)) || str_eq(ids->log, CHAIN_INDEX))
+        return err_set(err, -EINVAL, "'%.80s' cannot be the name of an audit log", ids->log);
+    *a = (struct audit){.folder = str_dupf("%s/audit", state),
+                        .log = strdup(ids->log),
+                        .sandbox = strdup(ids->sandbox),
+                        .run = strdup(ids->run),
+                        .tenant = strdup(ids->tenant),
+                        .ids = BUF_INIT(IDS_MAX),
+                        .pending = BUF_INIT(PENDING_MAX),
+                        .chain = CHAIN_INIT};
+    r = user_name(getuid(), &a->user, err);
+    if (r < 0 || !a->folder || !a->log || !a->sandbox || !a->run || !a->tenant)
+        return r < 0 ? r : err_oom(err);
+    a->chain.log = a->log;
+    make_ids(a);
+    if (!buf_ok(&a->ids))
+        return err_set(err, -ENAMETOOLONG, "the names for the audit log are too long");
+    *ret = TAKE_PTR(a);
+    return 0;
+}
+
+void audit_free(struct audit *a) {
+    if (!a)
+        return;
+    audit_flush(a);
+    chain_done(&a->chain);
+    closep(&a->chain.dir);
+    buf_done(&a->ids);
+    buf_done(&a->pending);
+    free(a->folder);
+    free(a->log);
+    free(a->sandbox);
+    free(a->run);
+    free(a->tenant);
+    free(a->user);
+    free(a);
+}
+
+void audit_freep(struct audit **a) {
+    audit_free(*a);
+    *a = NULL;
+}
+
+void audit_set_run(struct audit *a, const char *run) {
+    char *copy = a ? strdup(run) : NULL;
+
+    if (!copy)
+        return;
+    free(a->run);
+    a->run = copy;
+    make_ids(a);
+}
+
+/* -- writing ------------------------------------------------------------------------------------------------------------- */
+
+static int open_folder(struct audit *a, struct err *err) {
+    int r;
+
+    if (a->chain.dir >= 0)
+        return 0;
+    a->chain.dir = open(a->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (a->chain.dir < 0 && errno == ENOENT) {
+        r = paths_make_dirs(a->folder, err);
+        if (r < 0)
+            return r;
+        a->chain.dir = open(a->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    return a->chain.dir < 0 ? err_sys(err, -errno, "open the folder '%s'", a->folder) : 0;
+}
+
+static int write_pending(struct audit *a, struct err *err) {
+    int r = open_folder(a, err);
+
+    if (r < 0)
+        return r;
+    r = chain_append(&a->chain, buf_str(&a->pending), a->pending.len);
+    if (r < 0)
+        return err_sys(err, r, "write the audit log '%s/%s.jsonl'", a->folder, a->log);
+    buf_clear(&a->pending);
+    return 0;
+}
+
+static int add_record(struct audit *a, enum audit_type type, const char *members, struct err *err) {
+    size_t before = a->pending.len;
+
+    chain_record(&a->pending, audit_type_names[type], buf_str(&a->ids), members);
+    if (buf_ok(&a->pending) && buf_ok(&a->ids) && a->pending.len - before <= AUDIT_LINE_MAX - CHAIN_AROUND_MAX)
+        return 0;
+    a->pending.len = before;
+    a->pending.failed = false;
+    return err_set(err, -E2BIG, "an event of the audit log is too long, or memory ran out");
+}
+
+int audit_write(struct audit *a, enum audit_type type, const char *members, struct err *err) {
+    size_t before = a ? a->pending.len : 0;
+    int r = a ? add_record(a, type, members, err) : 0;
+
+    if (!a || r < 0)
+        return r;
+    r = write_pending(a, err);
+    if (r < 0)
+        a->pending.len = before; /* it did not happen, so nobody may read that it did */
+    return r;
+}
+
+static void tell_once(struct audit *a, const struct err *err) {
+    if (!a->failed)
+        log_err(err);
+    a->failed = true;
+}
+
+void audit_flush(struct audit *a) {
+    struct err err = {0};
+
+    if (!a || a->pending.len == 0 || write_pending(a, &err) == 0)
+        return;
+    tell_once(a, &err);
+    if (a->pending.len >= BATCH)
+        buf_clear(&a->pending);
+}
+
+void audit_later(struct audit *a, enum audit_type type, const char *members) {
+    struct err err = {0};
+
+    if (!a)
+        return;
+    if (a->pending.len >= BATCH)
+        audit_flush(a);
+    if (add_record(a, type, members, &err) < 0)
+        tell_once(a, &err);
+}
+
+int audit_note(char *const *environ_, const char *home, enum audit_type type, const char *members, struct err *err) {
+    static const struct audit_ids ids = {.log = "user", .sandbox = "", .run = "", .tenant = ""};
+    CLEANUP(audit_freep) struct audit *a = NULL;
+    CLEANUP(freep) char *state = NULL;
+    int r = paths_state_if_home(environ_, home, "", &state, err);
+
+    if (r < 0 || !state)
+        return r;
+    state[strlen(state) - 1] = 0; /* paths_state() of "" ends with a slash */
+    r = audit_new(state, &ids, &a, err);
+    return r < 0 ? r : audit_write(a, type, members, err);
+}

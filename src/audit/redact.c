@@ -1,0 +1,210 @@
+#include "audit/redact.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/str.h"
+
+/* What the next word is. */
+enum next { NEXT_ANY, NEXT_VALUE, NEXT_USER /* user:password */ };
+
+struct scan {
+    struct buf *out;
+    enum next next;
+};
+
+static bool ends_word(char c) {
+    return isspace((unsigned char)c) || (c && strchr("\"'`;|&()<>,{}[]\\", c));
+}
+
+static size_t word_len(const char *s) {
+    size_t n = 0;
+
+    while (s[n] && !ends_word(s[n]))
+        n++;
+    return n;
+}
+
+static bool word_is(const char *s, size_t n, const char *const *words, size_t n_words) {
+    for (size_t i = 0; i < n_words; i++)
+        if (strlen(words[i]) == n && strncasecmp(s, words[i], n) == 0)
+            return true;
+    return false;
+}
+
+static bool is_user_option(const char *s, size_t n) {
+    static const char *const words[] = {"-u", "--user", "--proxy-user", "-U"};
+
+    return word_is(s, n, words, ARRAY_LEN(words));
+}
+
+/* "Authorization: Bearer x": the value comes behind it. */
+static bool is_scheme(const char *s, size_t n) {
+    static const char *const words[] = {"bearer", "basic", "token", "digest", ":", "="};
+
+    return word_is(s, n, words, ARRAY_LEN(words));
+}
+
+static bool is_option(const char *s, size_t n) {
+    size_t dashes = n && s[0] == '-' ? (n > 1 && s[1] == '-' ? 2u : 1u) : 0;
+
+    return dashes && redact_is_name(s + dashes, n - dashes);
+}
+
+static void add_plain(struct buf *out, const char *s, size_t n) {
+    for (size_t i = 0; i < n;) {
+        size_t len = redact_shape(s, i, n);
+
+        if (len)
+            buf_adds(out, REDACTED);
+        else
+            buf_addc(out, s[i]);
+        i += len ? len : 1;
+    }
+}
+
+/* The name that ends at `end`: TOKEN of "https://x/?TOKEN". */
+static size_t name_before(const char *s, size_t end) {
+    size_t n = 0;
+
+    while (n < end && (isalnum((unsigned char)s[end - n - 1]) || strchr("_-.", s[end - n - 1])))
+        n++;
+    while (n && s[end - n] == '-')
+        n--;
+    return n;
+}
+
+/* Where a value begins: behind the first '=' or ':' with a secret's name before it. 0: nowhere. */
+static size_t find_value(const char *s, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        size_t name = s[i] == '=' || s[i] == ':' ? name_before(s, i) : 0;
+
+        if (name && redact_is_name(s + i - name, name))
+            return i + 1;
+    }
+    return 0;
+}
+
+/* "https://user:secret@host": from where to where. git@ of ssh is no secret. */
+static bool find_user(const char *s, size_t n, size_t *ret_from, size_t *ret_len) {
+    const char *scheme = memmem(s, n, "://", 3), *end, *at = NULL;
+
+    if (!scheme)
+        return false;
+    for (end = scheme + 3; end < s + n && *end != '/' && *end != '?' && *end != '#'; end++)
+        if (*end == '@')
+            at = end;
+    if (!at || (s[0] != 'h' && !memchr(scheme + 3, ':', (size_t)(at - scheme) - 3)))
+        return false;
+    *ret_from = (size_t)(scheme - s) + 3;
+    *ret_len = (size_t)(at - scheme) - 3;
+    return true;
+}
+
+static void add_word(struct scan *c, const char *s, size_t n) {
+    size_t from, len, value = find_value(s, n);
+    const char *colon = c->next == NEXT_USER ? memchr(s, ':', n) : NULL;
+
+    if (c->next == NEXT_VALUE && is_scheme(s, n)) {
+        buf_add(c->out, s, n);
+        return;
+    }
+    if (c->next == NEXT_VALUE && strncmp(s, "--", 2) != 0) {
+        buf_adds(c->out, REDACTED);
+        c->next = NEXT_ANY;
+        return;
+    }
+    c->next = NEXT_ANY;
+    if (colon || value) {
+        size_t keep = colon ? (size_t)(colon - s) + 1 : value;
+
+        buf_add(c->out, s, keep);
+        if (keep < n)
+            buf_adds(c->out, REDACTED);
+        else
+            c->next = NEXT_VALUE;
+    } else if (find_user(s, n, &from, &len)) {
+        buf_add(c->out, s, from);
+        buf_adds(c->out, REDACTED);
+        add_plain(c->out, s + from + len, n - from - len);
+    } else {
+        add_plain(c->out, s, n);
+        c->next = is_option(s, n) ? NEXT_VALUE : is_user_option(s, n) ? NEXT_USER : NEXT_ANY;
+    }
+}
+
+/* "password": "x", as JSON has it: the quote that ends the name, and the colon. */
+static bool is_json_name(const char *s, size_t n) {
+    return (s[n] == '"' || s[n] == '\'') && s[n + 1] == ':' && redact_is_name(s, n);
+}
+
+/* A value in quotes, up to the quote that ends it. Returns how much of s it was. */
+static size_t add_quoted(struct scan *c, const char *s) {
+    const char *end = strchr(s + 1, s[0]);
+
+    buf_addc(c->out, s[0]);
+    buf_adds(c->out, REDACTED);
+    c->next = NEXT_ANY;
+    return end ? (size_t)(end - s) : strlen(s);
+}
+
+static void add_text(struct scan *c, const char *s) {
+    while (*s) {
+        size_t n = word_len(s);
+
+        if (n && is_json_name(s, n)) {
+            buf_add(c->out, s, n + 2);
+            s += n + 2;
+            c->next = NEXT_VALUE;
+        } else if (n) {
+            add_word(c, s, n);
+            s += n;
+        } else if (c->next == NEXT_VALUE && (*s == '"' || *s == '\'')) {
+            s += add_quoted(c, s);
+            if (*s)
+                buf_addc(c->out, *s++);
+        } else {
+            if (!isspace((unsigned char)*s) && *s != '\\' && *s != '"' && *s != '\'')
+                c->next = NEXT_ANY;
+            buf_addc(c->out, *s++);
+        }
+    }
+}
+
+/* A key in PEM is many words. */
+static bool is_key(const char *s) {
+    return strstr(s, "-----BEGIN ") && strstr(s, "PRIVATE KEY");
+}
+
+static enum next next_of(char *const *argv, size_t i) {
+    const char *before = i ? argv[i - 1] : "";
+
+    if (str_eq(before, "-p"))
+        return redact_plain_p(argv[0]) ? NEXT_ANY : NEXT_VALUE;
+    if (is_option(before, strlen(before)) && !strpbrk(before, "= "))
+        return NEXT_VALUE;
+    return is_user_option(before, strlen(before)) ? NEXT_USER : NEXT_ANY;
+}
+
+/* mysql -pSECRET */
+static bool is_glued(char *const *argv, size_t i) {
+    return i && argv[i][0] == '-' && argv[i][1] == 'p' && argv[i][2] &&
+           (strstr(argv[0], "mysql") || strstr(argv[0], "mariadb") || strstr(argv[0], "sshpass"));
+}
+
+char *redact_argument(char *const *argv, size_t i) {
+    CLEANUP(freep) char *look = strndup(argv[i], REDACT_LOOK_MAX);
+    CLEANUP(buf_done) struct buf out = BUF_INIT(REDACT_LOOK_MAX * (sizeof REDACTED + 1));
+    struct scan c = {.out = &out, .next = next_of(argv, i)};
+
+    if (!look)
+        return NULL;
+    if (is_key(look) || (c.next == NEXT_VALUE && strncmp(look, "--", 2) != 0))
+        buf_adds(&out, REDACTED);
+    else if (is_glued(argv, i))
+        buf_adds(&out, "-p" REDACTED);
+    else
+        add_text(&c, look);
+    return buf_take(&out);
+}

@@ -1,0 +1,266 @@
+#include "audit/verify.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "audit/audit.h"
+#include "audit/chain.h"
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "os/fd.h"
+
+void verify_done(struct verify *v) {
+    for (size_t i = 0; i < v->n_files; i++)
+        free(v->files[i].name);
+    for (size_t i = 0; i < v->n_found; i++) {
+        free(v->found[i].file);
+        free(v->found[i].what);
+    }
+    free(v->files);
+    free(v->found);
+}
+
+int verify_say(struct verify *v, bool note, const char *file, uint64_t line, const char *fmt, ...) {
+    struct verify_fault f = {.line = line, .note = note};
+    struct verify_fault *grown;
+    va_list ap;
+    int n;
+
+    v->faults += !note;
+    if (v->n_found >= VERIFY_FAULTS_MAX)
+        return 0;
+    grown = reallocarray(v->found, v->n_found + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    v->found = grown;
+    va_start(ap, fmt);
+    n = vasprintf(&f.what, fmt, ap);
+    va_end(ap);
+    f.file = strdup(file);
+    if (n < 0 || !f.file) {
+        free(n < 0 ? NULL : f.what);
+        free(f.file);
+        return -ENOMEM;
+    }
+    v->found[v->n_found++] = f;
+    return 0;
+}
+
+static void all_done(struct verify_all *a) {
+    for (size_t i = 0; i < a->n_logs; i++)
+        free(a->logs[i].name);
+    free(a->logs);
+    free(a->parts);
+}
+
+/* -- which logs there are ------------------------------------------------------------------------------------------------- */
+
+static int add_log(struct verify_all *a, const char *name, size_t len) {
+    struct verify_log *grown;
+
+    for (size_t i = 0; i < a->n_logs; i++)
+        if (strlen(a->logs[i].name) == len && memcmp(a->logs[i].name, name, len) == 0)
+            return 0;
+    grown = reallocarray(a->logs, a->n_logs + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    a->logs = grown;
+    a->logs[a->n_logs] = (struct verify_log){.name = strndup(name, len)};
+    return a->logs[a->n_logs].name ? (a->n_logs++, 0) : -ENOMEM;
+}
+
+static int take_name(struct verify_all *a, const char *name) {
+    const char *end = strstr(name, ".jsonl");
+    uint64_t n;
+
+    if (str_eq(name, ".") || str_eq(name, ".."))
+        return 0;
+    if (str_ends(name, ".head"))
+        end = name + strlen(name) - 5;
+    else if (!end || (end[6] && (end[6] != '.' || parse_u64(end + 7, 1, INT64_MAX, &n, NULL) < 0)))
+        end = NULL;
+    if (end && chain_name_ok(name, (size_t)(end - name)))
+        return add_log(a, name, (size_t)(end - name));
+    return verify_say(a->v, false, name, 0, "not a file of the audit log");
+}
+
+static int list(struct verify_all *a) {
+    int fd = openat(a->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!d) {
+        r = -errno;
+        closep(&fd);
+        return r;
+    }
+    while (r == 0 && (e = readdir(d)))
+        r = take_name(a, e->d_name);
+    closedir(d);
+    return r;
+}
+
+/* -- one log -------------------------------------------------------------------------------------------------------------- */
+
+enum { OPEN_MAX_FILES = AUDIT_FILES_KEPT + 8 };
+
+/* All of a log, as it was at one moment. */
+struct snapshot {
+    struct chain_head head;
+    int head_error;
+    struct {
+        int fd;
+        uint64_t number, size;
+    } files[OPEN_MAX_FILES]; /* the current one last */
+    size_t n;
+};
+
+static void snapshot_done(struct snapshot *s) {
+    for (size_t i = 0; i < s->n; i++)
+        closep(&s->files[i].fd);
+}
+
+static int open_part(struct snapshot *s, int dir, const char *log, uint64_t number) {
+    char name[CHAIN_FILE_MAX];
+    struct stat st;
+    int fd;
+
+    chain_file(log, number, name);
+    fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    s->files[s->n].fd = fd;
+    s->files[s->n++].number = number;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    s->files[s->n - 1].size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return 0;
+}
+
+static int take_snapshot(int dir, const char *log, struct snapshot *s) {
+    struct chain c = {.dir = dir, .log = log};
+    char name[CHAIN_FILE_MAX];
+    CLEANUP(closep) int head = -1;
+    uint64_t last = 0;
+    int r;
+
+    snprintf(name, sizeof name, "%.*s.head", CHAIN_NAME_MAX, log);
+    head = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    s->head_error = head < 0 ? -errno : 0;
+    if (head >= 0 && flock(head, LOCK_SH) < 0)
+        return -errno;
+    if (head >= 0)
+        s->head_error = chain_head_read(head, &s->head);
+    r = chain_last_number(&c, &last);
+    for (uint64_t i = last > OPEN_MAX_FILES - 1 ? last - (OPEN_MAX_FILES - 2) : 1; r == 0 && i <= last; i++)
+        r = open_part(s, dir, log, i);
+    return r < 0 ? r : open_part(s, dir, log, 0);
+}
+
+static struct verify_part *add_part(struct verify_all *a, size_t log, uint64_t number) {
+    struct verify_part *grown = reallocarray(a->parts, a->n_parts + 1, sizeof *grown);
+
+    if (!grown)
+        return NULL;
+    a->parts = grown;
+    a->parts[a->n_parts] = (struct verify_part){.log = log, .number = number};
+    return &a->parts[a->n_parts++];
+}
+
+/* Whole lines behind what the head knows are a killed writer's; they were checked like all others. */
+static int check_end(struct verify *v, const char *file, const struct snapshot *s, uint64_t size, const struct verify_part *p) {
+    if (s->head_error)
+        return 0;
+    if (size < s->head.size)
+        return verify_say(v, false, file, 0, "cut: it has %" PRIu64 " bytes, and its head says %" PRIu64, size, s->head.size);
+    if (size > s->head.size)
+        return verify_say(v, true, file, 0, "a writer was killed before it wrote the head; the next one repairs that");
+    if (!p->empty && (p->last_seq != s->head.seq || strcmp(p->last_hash, s->head.hash) != 0))
+        return verify_say(v, false, file, 0,
+                          "its last line (number %" PRIu64 ") is not the one that its head knows (%" PRIu64 ")", p->last_seq,
+                          s->head.seq);
+    return 0;
+}
+
+/* Half a line behind what the head knows was never said to be written. */
+static uint64_t whole_lines(int fd, uint64_t known, uint64_t size) {
+    CLEANUP(chain_reader_done) struct chain_reader reader = {0};
+    const char *text;
+    size_t len;
+
+    if (size <= known || chain_reader_init(&reader, fd, known, size) < 0)
+        return size;
+    while (chain_reader_next(&reader, &text, &len) > 0)
+        ;
+    return reader.at;
+}
+
+static int check_head(struct verify *v, const char *log, const struct snapshot *s) {
+    char name[CHAIN_FILE_MAX];
+
+    snprintf(name, sizeof name, "%.*s.head", CHAIN_NAME_MAX, log);
+    if (s->head_error == -ENODATA && s->n == 0)
+        return 0; /* made, and nothing written yet */
+    if (s->head_error)
+        return verify_say(v, false, name, 0,
+                          s->head_error == -ENOENT ? "missing: an end that was cut off cannot be seen"
+                                                   : "damaged: an end that was cut off cannot be seen");
+    if (s->n == 0 && s->head.size)
+        return verify_say(v, false, name, 0, "the log that it belongs to is missing (%" PRIu64 " lines)", s->head.seq);
+    return 0;
+}
+
+static int verify_log(struct verify_all *a, size_t log) {
+    CLEANUP(snapshot_done) struct snapshot s = {0};
+    const char *name = a->logs[log].name;
+    struct chain_head expect;
+    bool known = true; /* expect is what the next file has to go on from */
+    int r = take_snapshot(a->dir, name, &s);
+
+    r = r < 0 ? r : check_head(a->v, name, &s);
+    chain_start(name, &expect);
+    a->logs[log].begun = s.n || (!s.head_error && s.head.seq);
+    a->logs[log].number = s.head.number;
+    for (size_t i = 0; r == 0 && i < s.n; i++) {
+        bool current = s.files[i].number == 0;
+        uint64_t size = s.files[i].size,
+                 look = current ? whole_lines(s.files[i].fd, s.head_error ? size : s.head.size, size) : size;
+        struct verify_part *p = add_part(a, log, s.files[i].number);
+        char file[CHAIN_FILE_MAX];
+
+        if (i == 0 && s.files[i].number != 1 && !(current && s.head.number <= 1))
+            known = false; /* older ones were dropped: the index says how they ended */
+        chain_file(name, s.files[i].number, file);
+        r = p ? verify_lines(a->v, s.files[i].fd, file, look, known ? &expect : NULL, p) : -ENOMEM;
+        r = r < 0 || !current ? r : check_end(a->v, file, &s, size, p);
+        if (r < 0 || p->empty)
+            continue;
+        known = true;
+        expect.seq = p->last_seq;
+        memcpy(expect.hash, p->last_hash, sizeof expect.hash);
+    }
+    return r;
+}
+
+int verify_folder(int dir, struct verify *ret, struct err *err) {
+    CLEANUP(all_done) struct verify_all a = {.v = ret, .dir = dir};
+    int r;
+
+    *ret = (struct verify){0};
+    r = list(&a);
+    for (size_t i = 0; r == 0 && i < a.n_logs; i++)
+        r = str_eq(a.logs[i].name, CHAIN_INDEX) ? 0 : verify_log(&a, i);
+    for (size_t i = 0; r == 0 && i < a.n_logs;
+         i++) /* last: what a writer does meanwhile is in the index before it is anywhere else */
+        r = str_eq(a.logs[i].name, CHAIN_INDEX) ? verify_log(&a, i) : 0;
+    if (r < 0)
+        return err_sys(err, r, "read the audit log");
+    return verify_index(&a, err);
+}

@@ -1,0 +1,45 @@
+/* What is left to decode of a message. Nothing is read past its end; strings point into it. */
+#pragma once
+
+#include <errno.h>
+
+#include "base/macros.h"
+
+struct cursor {
+    char *p;
+    size_t left;
+};
+
+static inline int cursor_take(struct cursor *c, void *to, size_t len) {
+    if (c->left < len)
+        return -EBADMSG;
+    memcpy(to, c->p, len);
+    c->p += len;
+    c->left -= len;
+    return 0;
+}
+
+/* NULL: it has no end. */
+static inline char *cursor_string(struct cursor *c) {
+    char *end = memchr(c->p, 0, c->left), *s = c->p;
+
+    if (!end)
+        return NULL;
+    c->left -= (size_t)(end - c->p) + 1;
+    c->p = end + 1;
+    return s;
+}
+
+/* A malloc'ed array with NULL at its end, or NULL. Each string has at least a NUL, so an absurd n is seen before memory is taken. */
+static inline char **cursor_strings(struct cursor *c, size_t n) {
+    char **v = n > c->left ? NULL : calloc(n + 1, sizeof *v);
+
+    for (size_t i = 0; v && i < n; i++) {
+        v[i] = cursor_string(c);
+        if (!v[i]) {
+            free(v);
+            return NULL;
+        }
+    }
+    return v;
+}

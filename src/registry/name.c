@@ -1,0 +1,52 @@
+#include <errno.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "registry/registry.h"
+
+enum { SHOWN_MAX = 60, HASH_DIGITS = 6, STEM_MAX = BOX_NAME_MAX - 1 - HASH_DIGITS };
+
+static const char alphanumeric[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+int box_check_name(const char *name, struct err *err) {
+    CLEANUP(buf_done) struct buf shown = BUF_INIT(8 * SHOWN_MAX);
+    size_t len = strlen(name);
+    char cut[SHOWN_MAX + 1];
+
+    if (len > 0 && len <= BOX_NAME_MAX && strspn(name, inner) == len && strchr(alphanumeric, name[0]))
+        return 0;
+    snprintf(cut, sizeof cut, "%s", name);
+    buf_add_printable(&shown, cut);
+    return err_usage(
+        err,
+        "'%s%s' is no name for a sandbox: letters, digits, '-', '_' and '.', the first a letter or digit, at most %d "
+        "characters",
+        buf_str(&shown), len > SHOWN_MAX ? "..." : "", BOX_NAME_MAX);
+}
+
+void box_name_for(const char *workspace, char ret[static BOX_NAME_MAX + 1]) {
+    const char *slash = strrchr(workspace, '/'), *from = slash ? slash + 1 : workspace;
+    char hash[SHA256_HEX_SIZE], stem[STEM_MAX + 1] = "";
+    size_t n = 0;
+
+    sha256_hex(workspace, strlen(workspace), hash);
+    from += strcspn(from, alphanumeric);
+    for (; *from && n < STEM_MAX; from++)
+        stem[n++] = strchr(inner, *from) ? *from : '-';
+    stem[n] = 0;
+    snprintf(ret, BOX_NAME_MAX + 1, "%s-%.*s", n ? stem : "sandbox", HASH_DIGITS, hash);
+}
+
+void box_make_id(const char *name, char ret[static BOX_ID_MAX + 1]) {
+    time_t now = time(NULL);
+    char stamp[20] = "";
+    struct tm t;
+
+    if (gmtime_r(&now, &t))
+        strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &t);
+    snprintf(ret, BOX_ID_MAX + 1, "bawn-%.*s-%s", BOX_NAME_MAX, name, stamp);
+}

@@ -1,0 +1,54 @@
+#include "supervisor/box_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "registry/registry.h"
+
+int box_run_open(char *const *environ_, const char *home, const struct box *b, bool lock, struct rundir *ret, struct err *err) {
+    CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
+    CLEANUP(freep) char *runs = NULL;
+    int r = rundir_folder(environ_, home, &runs, err);
+
+    if (r < 0 || !runs || access(runs, F_OK) < 0)
+        return r;
+    r = rundir_open(runs, b->name, false, &rd, err);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    if (rd.info.mode == WORKSPACE_DIRECT || !str_eq(rd.info.workspace, b->info.workspace))
+        return 0;
+    if (lock) { /* only now: somebody else's run of this name is none of our business, and may be running */
+        rundir_done(&rd);
+        r = rundir_open(runs, b->name, true, &rd, err);
+        if (r < 0)
+            return r == -ENOENT ? 0 : r;
+    }
+    *ret = TAKE(rd, (struct rundir)RUNDIR_INIT);
+    return 1;
+}
+
+/* A folder is only replaced by rename() if it is empty, and no run's folder ever is. */
+int box_run_rename(char *const *environ_, const char *home, const struct box *b, const char *name, struct err *err) {
+    CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
+    CLEANUP(closep) int runs = -1;
+    int r = box_run_open(environ_, home, b, false, &rd, err);
+
+    if (r <= 0)
+        return r;
+    if (rd.info.mode == WORKSPACE_WORKTREE)
+        return err_set(
+            err, -EOPNOTSUPP,
+            "sandbox '%s' has a worktree and a branch of that name in the repository: 'bawn apply %s' or 'bawn discard %s' "
+            "first",
+            b->name, b->name, b->name);
+    runs = openat(rd.fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (runs >= 0 && renameat(runs, b->name, runs, name) == 0)
+        return 0;
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
+        return err_set(err, -EEXIST, "there is a run named '%s' already; see 'bawn review %s'", name, name);
+    return err_sys(err, -errno, "rename the run '%s'", b->name);
+}

@@ -1,0 +1,103 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "top/top.h"
+
+enum { FEED_LINE_MAX = 64 * 1024, FEED_BACK = 32 * 1024, FEED_READ_MAX = 4 * 1024 * 1024 };
+
+int feed_open(struct top_feed *f, const char *state, struct err *err) {
+    *f = (struct top_feed){.path = str_dupf("%s/log/network.jsonl", state), .fd = -1, .part = BUF_INIT(FEED_LINE_MAX)};
+    return f->path ? 0 : err_oom(err);
+}
+
+void feed_done(struct top_feed *f) {
+    closep(&f->fd);
+    buf_done(&f->part);
+    free(f->path);
+    f->path = NULL;
+}
+
+static const char *text_of(const json_t *line, const char *key) {
+    const char *text = json_string_value(json_object_get(line, key));
+
+    return text ? text : "";
+}
+
+static bool is_verdict(const char *kind) {
+    static const char *const kinds[] = {"lookup", "connection", "request", "deny", "once", "session", "always"};
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (str_eq(kind, kinds[i]))
+            return true;
+    return false;
+}
+
+static void add_line(struct top_feed *f, const char *text, size_t len) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(FEED_LINE_MAX);
+    json_t *line = json_loadb(text, len, 0, NULL);
+    const char *time = text_of(line, "time"), *action = text_of(line, "action");
+    size_t at = f->n % TOP_FEED_LINES;
+
+    if (is_verdict(text_of(line, "kind"))) {
+        buf_addf(&b, "%.8s ", strlen(time) > 19 ? time + 11 : "");
+        buf_add_printable(&b, text_of(line, "sandbox"));
+        buf_addf(&b, "  %.5s  ", action);
+        buf_add_printable(&b, text_of(line, "host"));
+        buf_addf(&b, ":%lld ", (long long)json_integer_value(json_object_get(line, "port")));
+        buf_add_printable(&b, text_of(line, "method"));
+        buf_addc(&b, ' ');
+        buf_add_printable(&b, text_of(line, "path"));
+        snprintf(f->lines[at], TOP_FEED_TEXT, "%s", buf_str(&b));
+        f->denied[at] = str_eq(action, "deny");
+        f->n++;
+    }
+    json_decref(line);
+}
+
+static void add_bytes(struct top_feed *f, const char *bytes, size_t len) {
+    const char *end;
+
+    while ((end = memchr(bytes, '\n', len))) {
+        buf_add(&f->part, bytes, (size_t)(end - bytes));
+        if (buf_ok(&f->part))
+            add_line(f, buf_str(&f->part), f->part.len);
+        buf_clear(&f->part);
+        len -= (size_t)(end + 1 - bytes);
+        bytes = end + 1;
+    }
+    buf_add(&f->part, bytes, len);
+}
+
+static void open_file(struct top_feed *f, bool from_start) {
+    struct stat st;
+
+    closep(&f->fd);
+    f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+        return;
+    f->ino = st.st_ino;
+    buf_clear(&f->part);
+    if (!from_start && st.st_size > FEED_BACK)
+        lseek(f->fd, st.st_size - FEED_BACK, SEEK_SET); /* the first line is cut and no JSON: it falls away by itself */
+}
+
+void feed_refresh(struct top_feed *f) {
+    char bytes[16 * 1024];
+    size_t total = 0;
+    struct stat st;
+    ssize_t n;
+
+    if (f->fd < 0)
+        open_file(f, false);
+    while (f->fd >= 0 && total < FEED_READ_MAX && (n = fd_read_some(f->fd, bytes, sizeof bytes)) > 0) {
+        add_bytes(f, bytes, (size_t)n);
+        total += (size_t)n;
+    }
+    if (f->fd >= 0 && stat(f->path, &st) == 0 && st.st_ino != f->ino)
+        open_file(f, true); /* was rotated; read at the next refresh */
+}
