@@ -15,33 +15,60 @@ static uint32_t rotate(uint32_t x, unsigned n) {
     return x >> n | x << (32 - n);
 }
 
-static void schedule(const unsigned char *block, uint32_t w[static 64]) {
-    for (size_t i = 0; i < 16; i++, block += 4)
-        w[i] = (uint32_t)block[0] << 24 | (uint32_t)block[1] << 16 | (uint32_t)block[2] << 8 | block[3];
-    for (size_t i = 16; i < 64; i++) {
-        uint32_t a = w[i - 15], b = w[i - 2];
-
-        w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] + (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
-    }
+static uint32_t load(const unsigned char *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+/* The next word of the schedule, in place of the one sixteen before. */
+static uint32_t extend(uint32_t w[static 16], size_t i) {
+    uint32_t a = w[(i + 1) % 16], b = w[(i + 14) % 16];
+
+    return w[i] += (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[(i + 9) % 16] + (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+}
+
+/* One step. Instead of moving all eight words on, the next step has them in other places, so that they stay in registers. */
+#define STEP(a, b, c, d, e, f, g, h, word)                                                  \
+    do {                                                                                    \
+        h += (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + (g ^ (e & (f ^ g))) + (word); \
+        d += h;                                                                             \
+        h += (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));    \
+    } while (0)
+
+/* Eight of them bring every word back to its place. WORD(i): of the message. */
+#define EIGHT_STEPS(at, WORD)                                     \
+    do {                                                          \
+        STEP(a, b, c, d, e, f, g, h, key[at] + WORD(at));         \
+        STEP(h, a, b, c, d, e, f, g, key[at + 1] + WORD(at + 1)); \
+        STEP(g, h, a, b, c, d, e, f, key[at + 2] + WORD(at + 2)); \
+        STEP(f, g, h, a, b, c, d, e, key[at + 3] + WORD(at + 3)); \
+        STEP(e, f, g, h, a, b, c, d, key[at + 4] + WORD(at + 4)); \
+        STEP(d, e, f, g, h, a, b, c, key[at + 5] + WORD(at + 5)); \
+        STEP(c, d, e, f, g, h, a, b, key[at + 6] + WORD(at + 6)); \
+        STEP(b, c, d, e, f, g, h, a, key[at + 7] + WORD(at + 7)); \
+    } while (0)
+
+#define GIVEN(i) (w[i] = load(block + 4 * (i)))
+#define EXTENDED(i) extend(w, i)
+
 static void compress(uint32_t state[static 8], const unsigned char *block) {
-    uint32_t w[64], s[8];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7];
+    const uint32_t *key = k;
+    uint32_t w[16];
 
-    schedule(block, w);
-    memcpy(s, state, sizeof s);
-    for (size_t i = 0; i < 64; i++) {
-        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-        uint32_t t1 = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) + choice + k[i] + w[i];
-        uint32_t t2 = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) + majority;
-
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += t1;
-        s[0] = t1 + t2;
+    EIGHT_STEPS(0, GIVEN);
+    EIGHT_STEPS(8, GIVEN);
+    while (key += 16, key < k + 64) {
+        EIGHT_STEPS(0, EXTENDED);
+        EIGHT_STEPS(8, EXTENDED);
     }
-    for (size_t i = 0; i < 8; i++)
-        state[i] += s[i];
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+    state[4] += e;
+    state[5] += f;
+    state[6] += g;
+    state[7] += h;
 }
 
 void sha256_init(struct sha256 *h) {
@@ -58,13 +85,15 @@ void sha256_add(struct sha256 *h, const void *data, size_t len) {
     while (len) {
         size_t used = h->total % sizeof h->block;
         size_t n = MIN_OF(len, sizeof h->block - used);
+        bool whole = n == sizeof h->block; /* needs no copy */
 
-        memcpy(h->block + used, p, n);
+        if (!whole)
+            memcpy(h->block + used, p, n);
+        if (used + n == sizeof h->block)
+            compress(h->state, whole ? p : h->block);
         h->total += n;
         p += n;
         len -= n;
-        if (used + n == sizeof h->block)
-            compress(h->state, h->block);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/audit_verb.h"
 #include "cli/box_changes.h"
 #include "cli/box_view.h"
 #include "cli/run_print.h"
@@ -105,10 +106,21 @@ static int open_stopped(const struct request *q, const char *name, struct sandbo
     return r < 0 ? r : sandbox_pick(&o, ret, err);
 }
 
+/* It is a discard like any other, and told like one. */
+static int note_discard(const struct box *b, const struct box_changes *c, struct err *err) {
+    CLEANUP(buf_done) struct buf members = BUF_INIT(AUDIT_LINE_MAX);
+
+    audit_add(&members, "what", "rm --discard-changes");
+    if (c->kind == BOX_CHANGES_WAIT)
+        audit_add_number(&members, "changes", (int64_t)c->n);
+    return audit_verb(AUDIT_DISCARD, b->name, &members, err);
+}
+
 /* What its run has goes first: a crash in between leaves a sandbox without changes, never changes without their sandbox. */
 static int remove_changes(const struct request *q, const struct box *b, struct err *err) {
     struct box_changes c;
     char words[400];
+    int r;
 
     box_changes_look(q->home, b, &c);
     box_changes_words(&c, words);
@@ -119,7 +131,8 @@ static int remove_changes(const struct request *q, const struct box *b, struct e
                        "sandbox '%s' stays: %s; 'bawn review %s', then 'bawn apply %s' or 'bawn discard %s', or 'bawn rm "
                        "--discard-changes %s'",
                        b->name, words, b->name, b->name, b->name, b->name);
-    return box_changes_remove(b->name, q->discard, err);
+    r = c.kind == BOX_CHANGES_NONE ? 0 : note_discard(b, &c, err);
+    return r < 0 ? r : box_changes_remove(b->name, q->discard, err);
 }
 
 static int remove_one(const struct request *q, const char *name, struct err *err) {

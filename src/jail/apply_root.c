@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <linux/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,282 +20,13 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "jail/apply.h"
+#include "jail/apply_priv.h"
 #include "jail/blank.h"
 #include "jail/plan.h"
 #include "jail/template.h"
-#include "os/copy.h"
-#include "os/fd.h"
 #include "os/mountapi.h"
-#include "os/safepath.h"
 
-enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, PRIVATE_INODES_MAX = 1000000, BYTES_PER_INODE = 4096, COPIED_FILE_MAX = 1024 * 1024 };
-#define ATTR_NOSUID_NODEV (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-
-/* Where it goes, relative to the new root. */
-static const char *rel(const struct step *s) {
-    return s->to + 1;
-}
-
-/* mkdir -p below the new root. */
-static int make_dirs(int root, const char *path, mode_t mode) {
-    char part[PATH_MAX];
-    size_t len = strlen(path);
-
-    if (len >= sizeof part)
-        return -ENAMETOOLONG;
-    if (mkdirat(root, path, mode) == 0 || errno == EEXIST)
-        return 0;
-    for (size_t i = 1; i <= len; i++) {
-        if (path[i] != '/' && path[i] != 0)
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        if (mkdirat(root, part, i == len ? mode : 0755) < 0 && errno != EEXIST)
-            return -errno;
-    }
-    return 0;
-}
-
-static int make_parent(int root, const char *path) {
-    char parent[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-
-    if (!slash)
-        return 0;
-    if ((size_t)(slash - path) >= sizeof parent)
-        return -ENAMETOOLONG;
-    memcpy(parent, path, (size_t)(slash - path));
-    parent[slash - path] = 0;
-    return make_dirs(root, parent, 0755);
-}
-
-static int make_file(int root, const char *path, const char *content, mode_t mode) {
-    CLEANUP(closep) int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-
-    if (fd < 0)
-        return errno == EEXIST ? 0 : -errno;
-    return content ? fd_write_all(fd, content, strlen(content)) : 0;
-}
-
-/* A mount point of the kind of what will be mounted. */
-static int make_point(int root, const char *to, const struct stat *st) {
-    int r;
-
-    if (S_ISDIR(st->st_mode))
-        return make_dirs(root, to, 0755);
-    r = make_file(root, to, NULL, 0444);
-    if (r != -ENOENT)
-        return r;
-    r = make_parent(root, to);
-    return r < 0 ? r : make_file(root, to, NULL, 0444);
-}
-
-/* A symlink of the host stays one: it leads where the sandbox's own root has it. */
-static int copy_link(struct launch *l, const struct step *s) {
-    char target[PATH_MAX];
-    ssize_t n = readlink(s->from, target, sizeof target - 1);
-
-    if (n < 0)
-        return -errno;
-    target[n] = 0;
-    return symlinkat(target, l->root_fd, rel(s)) < 0 ? -errno : 0;
-}
-
-/* The current directory is the new root. */
-static int bind_host(struct launch *l, const struct step *s) {
-    struct stat st;
-    int r;
-
-    if (lstat(s->from, &st) < 0)
-        return (errno == ENOENT || errno == ENOTDIR) && s->optional ? 0 : -errno;
-    if (S_ISLNK(st.st_mode))
-        return copy_link(l, s);
-    r = make_point(l->root_fd, rel(s), &st);
-    return r < 0 ? r : mount_bind(s->from, rel(s));
-}
-
-static int do_dir(struct launch *l, const struct step *s) {
-    return make_dirs(l->made_fd, rel(s), s->mode ? s->mode : 0755);
-}
-
-static int do_symlink(struct launch *l, const struct step *s) {
-    return symlinkat(s->from, l->made_fd, rel(s)) < 0 ? -errno : 0;
-}
-
-static int do_file(struct launch *l, const struct step *s) {
-    return make_file(l->made_fd, rel(s), s->from, s->mode);
-}
-
-static int do_copy(struct launch *l, const struct step *s) {
-    CLEANUP(closep) int from = openat(l->root_fd, s->from + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    CLEANUP(closep) int to = -1;
-
-    if (from < 0)
-        return -errno;
-    to = openat(l->root_fd, rel(s), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, s->mode);
-    return to < 0 ? -errno : copy_content(from, to, COPIED_FILE_MAX, NULL);
-}
-
-static int do_ro(struct launch *l, const struct step *s) {
-    int tree = l->trees[s - l->plan->steps]; /* cloned by root, where the sandbox's id cannot look */
-    struct stat st;
-    int r;
-
-    if (tree < 0)
-        return bind_host(l, s);
-    if (fstat(tree, &st) < 0)
-        return -errno;
-    r = make_point(l->root_fd, rel(s), &st);
-    return r < 0 ? r : mount_attach(tree, l->root_fd, rel(s));
-}
-
-/* Devices keep working only without nodev, so they come after the sweep that sets it. */
-static int do_device(struct launch *l, const struct step *s) {
-    return mount_bind(s->from, rel(s));
-}
-
-static int do_pts(struct launch *l, const struct step *s) {
-    static const struct fs_param params[] = {{"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}};
-    CLEANUP(closep) int fd = mount_new("devpts", params, ARRAY_LEN(params), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-
-    return fd < 0 ? fd : mount_attach(fd, l->root_fd, rel(s));
-}
-
-static int do_proc(struct launch *l, const struct step *s) {
-    CLEANUP(closep) int fd = mount_new("proc", NULL, 0, ATTR_NOSUID_NODEV | MOUNT_ATTR_NOEXEC);
-
-    return fd < 0 ? fd : mount_attach(fd, l->root_fd, rel(s));
-}
-
-static int do_proc_ro(struct launch *l, const struct step *s) {
-    CLEANUP(closep) int fd = mount_clone(l->root_fd, rel(s), false);
-    int r;
-
-    if (fd == -ENOENT && s->optional)
-        return 0;
-    if (fd < 0)
-        return fd;
-    r = mount_restrict(fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, false);
-    return r < 0 ? r : mount_attach(fd, l->root_fd, rel(s));
-}
-
-/* Files are covered by /dev/null, directories by an empty one of the (read-only) root. */
-static int do_mask(struct launch *l, const struct step *s) {
-    struct stat st;
-
-    if (fstatat(l->root_fd, rel(s), &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT && s->optional ? 0 : -errno;
-    return mount_bind(S_ISDIR(st.st_mode) ? "var/cache" : "dev/null", rel(s));
-}
-
-/* Private areas were cloned, writable, before the root became read-only: trees[i] holds them. */
-static int do_private(struct launch *l, const struct step *s) {
-    return mount_attach(l->trees[s - l->plan->steps], l->root_fd, rel(s));
-}
-
-/* The user's files: cloned in this namespace, or by root before (idmapped). */
-static int do_user_tree(struct launch *l, const struct step *s) {
-    int *tree = &l->trees[s - l->plan->steps];
-    uint64_t attrs = ATTR_NOSUID_NODEV | (s->writable ? 0 : MOUNT_ATTR_RDONLY);
-    int r;
-
-    if (*tree < 0)
-        *tree = mount_clone(AT_FDCWD, s->from, true);
-    if (*tree < 0)
-        return *tree;
-    r = mount_restrict(*tree, attrs, true);
-    return r < 0 ? r : mount_attach(*tree, l->root_fd, rel(s));
-}
-
-static bool is_in_home(const struct plan *p) {
-    size_t n = strlen(p->home);
-
-    return p->home_kept && strncmp(p->workspace, p->home, n) == 0 && p->workspace[n] == '/';
-}
-
-static int open_workspace(struct launch *l) {
-    if (l->workspace_fd >= 0)
-        return 0;
-    if (is_in_home(l->plan))
-        return l->workspace_fd = apply_home_open(l, l->plan->workspace);
-    l->workspace_fd = openat(l->root_fd, l->plan->workspace + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return l->workspace_fd < 0 ? -errno : 0;
-}
-
-/* Found again below the workspace's own mount without following links: what was renamed or replaced since the scan is not
- * covered in the wrong place. What is gone needs no cover. */
-static int do_hide(struct launch *l, const struct step *s) {
-    CLEANUP(closep) int at = -1;
-    CLEANUP(closep) int cover = -1;
-    struct stat st;
-    int r = open_workspace(l);
-
-    if (r < 0)
-        return r;
-    at = safepath_open(l->workspace_fd, s->from, O_PATH);
-    if (at < 0)
-        return at == -ENOENT ? 0 : at;
-    if (fstat(at, &st) < 0)
-        return -errno;
-    if (S_ISLNK(st.st_mode)) /* leads to what is hidden, or not, under its own name; a link cannot be covered */
-        return 0;
-    cover = mount_clone(S_ISDIR(st.st_mode) ? l->empty_dir : l->empty_file, "", false);
-    return cover < 0 ? cover : mount_attach(cover, at, "");
-}
-
-/* Another file of the workspace, read-only, over this one. Where there is none there is no place for it either: direct mode
- * creates nothing on the host. */
-static int do_substitute(struct launch *l, const struct step *s) {
-    CLEANUP(closep) int at = -1;
-    CLEANUP(closep) int shown = -1;
-    CLEANUP(closep) int tree = -1;
-    int r;
-
-    if (l->plan->mode == WORKSPACE_OVERLAY)
-        return 0; /* is in the mask */
-    r = open_workspace(l);
-    if (r < 0)
-        return r;
-    at = safepath_open(l->workspace_fd, s->to + strlen(l->plan->workspace) + 1, O_PATH);
-    if (at < 0)
-        return at == -ENOENT ? 0 : at;
-    shown = safepath_open(l->workspace_fd, s->from, O_PATH);
-    if (shown < 0)
-        return shown;
-    tree = mount_clone(shown, "", false);
-    r = tree < 0 ? tree : mount_restrict(tree, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, false);
-    return r < 0 ? r : mount_attach(tree, at, "");
-}
-
-static int do_overlay(struct launch *l, const struct step *s) {
-    return mount_attach(l->trees[s - l->plan->steps], l->root_fd, rel(s));
-}
-
-/* Is in the mask of the overlay. */
-static int do_nothing(struct launch *l UNUSED, const struct step *s UNUSED) {
-    return 0;
-}
-
-static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step *) = {
-    [STEP_DIR] = do_dir,
-    [STEP_SYMLINK] = do_symlink,
-    [STEP_FILE] = do_file,
-    [STEP_COPY] = do_copy,
-    [STEP_RO] = do_ro,
-    [STEP_PRIVATE] = do_private,
-    [STEP_DEVICE] = do_device,
-    [STEP_PTS] = do_pts,
-    [STEP_PROC] = do_proc,
-    [STEP_PROC_RO] = do_proc_ro,
-    [STEP_MASK] = do_mask,
-    [STEP_WORKSPACE] = do_user_tree,
-    [STEP_HIDE] = do_hide,
-    [STEP_EXTRA] = do_user_tree,
-    [STEP_OVERLAY] = do_overlay,
-    [STEP_WHITEOUT] = do_nothing,
-    [STEP_SUBSTITUTE] = do_substitute,
-};
+enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, PRIVATE_INODES_MAX = 1000000, BYTES_PER_INODE = 4096 };
 
 static bool before_sealing(const struct step *s) {
     enum step_kind kind = s->kind;
@@ -320,7 +50,7 @@ static int run_steps(struct launch *l, bool before) {
 
         if (before_sealing(s) != before || is_there(l, s))
             continue;
-        r = s->at_home ? apply_home(l, s) : step_fn[s->kind](l, s);
+        r = s->at_home ? apply_home(l, s) : apply_step(l, s);
         /* A container that covers parts of its /proc: the kernel then refuses an uncovered one. */
         l->no_userns = s->kind == STEP_PROC && r == -EPERM;
         if (r < 0)
@@ -340,26 +70,27 @@ static int make_late_points(struct launch *l) {
         if (has_tree(l) && s->kind != STEP_PRIVATE && !template_leaves(l->plan, s->to))
             continue;
         if (s->kind == STEP_PRIVATE) {
-            r = make_dirs(l->made_fd, rel(s), s->mode);
-            if (r == 0 && fchmodat(l->made_fd, rel(s), s->mode, 0) < 0)
+            r = root_make_dirs(l->made_fd, apply_rel(s), s->mode);
+            if (r == 0 && fchmodat(l->made_fd, apply_rel(s), s->mode, 0) < 0)
                 r = -errno;
             if (r == 0)
-                r = l->trees[i] = mount_clone(l->made_fd, rel(s), false);
+                r = l->trees[i] = mount_clone(l->made_fd, apply_rel(s), false);
         } else if (s->kind == STEP_WORKSPACE) {
-            r = s->at_home ? 0 : make_dirs(l->made_fd, rel(s), 0755);
+            r = s->at_home ? 0 : root_make_dirs(l->made_fd, apply_rel(s), 0755);
         } else if (s->kind == STEP_OVERLAY) {
-            r = s->at_home ? 0 : make_dirs(l->made_fd, rel(s), 0755);
+            r = s->at_home ? 0 : root_make_dirs(l->made_fd, apply_rel(s), 0755);
             if (r == 0 && (r = apply_overlay(l, s, &l->trees[i])) < 0)
                 return r;
         } else if (s->kind == STEP_DEVICE) {
-            r = make_file(l->made_fd, rel(s), NULL, 0444);
+            r = root_make_file(l->made_fd, apply_rel(s), NULL, 0444);
             if (r == -ENOENT &&
-                (r = make_parent(l->made_fd, rel(s))) == 0) /* a template has no private area that is there before */
-                r = make_file(l->made_fd, rel(s), NULL, 0444);
+                (r = root_make_parent(l->made_fd, apply_rel(s))) == 0) /* a template has no private area that is there before */
+                r = root_make_file(l->made_fd, apply_rel(s), NULL, 0444);
         } else if (s->kind == STEP_EXTRA && !s->at_home) {
             /* what root cloned before may lie where the sandbox's id cannot look */
-            r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st)) < 0 ? -errno
-                                                                                      : make_point(l->made_fd, rel(s), &st);
+            r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st)) < 0
+                    ? -errno
+                    : root_make_point(l->made_fd, apply_rel(s), &st);
         }
         if (r < 0)
             return err_sys(&l->err, r, "sandbox root: place for %s '%s'", step_kind_names[s->kind], s->to);
@@ -393,9 +124,9 @@ static int clone_workspace(struct launch *l) {
 /* Made where /proc will cover them, so that they cannot be reached by name. Mode 0, on a read-only mount, without any capability:
  * nobody inside opens them. */
 static int make_covers(struct launch *l) {
-    int r = make_dirs(l->root_fd, "proc/dir", 0);
+    int r = root_make_dirs(l->root_fd, "proc/dir", 0);
 
-    r = r < 0 ? r : make_file(l->root_fd, "proc/file", NULL, 0);
+    r = r < 0 ? r : root_make_file(l->root_fd, "proc/file", NULL, 0);
     return r < 0 ? err_sys(&l->err, r, "covers for hidden files") : 0;
 }
 

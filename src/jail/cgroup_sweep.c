@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,13 +24,6 @@ uint64_t cgroup_pidns(void) {
     return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
-/* Start time 0 proves nothing: with hidepid even our own process is invisible if it holds secrets (not dumpable). */
-static bool owner_dead(int pid, uint64_t start) {
-    uint64_t now = process_start_time(pid);
-
-    return now ? now != start : kill(pid, 0) < 0 && errno == ESRCH;
-}
-
 bool cgroup_name_dead(const char *name, uint64_t pidns) {
     int pid, len = 0;
     uint64_t start, ns;
@@ -40,7 +32,7 @@ bool cgroup_name_dead(const char *name, uint64_t pidns) {
         return false;
     if (name[len] && name[len] != '-' && name[len] != '.')
         return false;
-    return ns == pidns && owner_dead(pid, start);
+    return ns == pidns && process_is_dead(pid, start);
 }
 
 int cgroup_scan(const char *path, bool unified, int (*hit)(const char *path, bool unified)) {

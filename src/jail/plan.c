@@ -145,6 +145,7 @@ static int make_places(const struct host_facts *h, struct plan *p, struct err *e
     /* Without mounts the copy is where it is. */
     bool at_copy = p->rung == RUNG_LANDLOCK && p->mode == WORKSPACE_SYNC && h->run_dir;
 
+    p->hostname = plan_own(p, strdup(h->hostname ? h->hostname : "bawn"));
     p->workspace = plan_own(p, at_copy ? str_dupf("%s/tree", h->run_dir) : strdup(h->workspace));
     if (p->rung == RUNG_LANDLOCK) {
         p->private_dir = plan_own(p, strdup(h->private_dir ? h->private_dir : "/tmp/bawn-XXXXXX"));
@@ -154,7 +155,7 @@ static int make_places(const struct host_facts *h, struct plan *p, struct err *e
         p->home = plan_own(p, strdup(home_inside(h)));
         p->tmp = "/tmp";
     }
-    return p->workspace && p->home && p->tmp ? 0 : err_oom(err);
+    return p->hostname && p->workspace && p->home && p->tmp ? 0 : err_oom(err);
 }
 
 /* What an earlier life of the sandbox left in its home is the inside's word: these steps go there on foot. */
@@ -185,7 +186,6 @@ static int make_parts(const struct settings *s, const struct host_facts *h, stru
 int plan_make(const struct settings *s, const struct host_facts *h, enum rung rung, char **argv, size_t argc, struct plan *ret,
               struct err *err) {
     struct plan p = {.rung = rung,
-                     .hostname = "bawn",
                      .mode = settings_workspace_mode(s),
                      .network = s->network != NETWORK_NONE && rung == RUNG_FULL,
                      .umask_ = h->umask_,

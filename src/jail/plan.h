@@ -84,6 +84,7 @@ struct host_facts {
     const char *run_dir;           /* overlay, sync, worktree: the run's folder (workspace/rundir.h); NULL in a dry run */
     const char *git_objects;       /* worktree: the repository's object store */
     const char *git_config;        /* the user's git configuration for the inside; NULL: none */
+    const char *hostname;          /* kept sandboxes: their name; NULL: "bawn" */
     const char *kept_home;         /* kept sandboxes: the folder that is their home; NULL: a new one in memory */
     const char *caches;            /* folder of the project's caches; NULL: none */
     const struct strv *agent_home; /* pairs: a folder of the host's, and where it is below the home inside; may be NULL */

@@ -118,18 +118,33 @@ pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, i
     return (pid_t)pid;
 }
 
-uint64_t process_start_time(pid_t pid) {
+/* False: there is no such process, or it is not for us to see. */
+static bool read_stat(pid_t pid, char *ret_state, unsigned long long *ret_start) {
     char path[32], stat[1024];
-    unsigned long long start;
     const char *p;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     if (fd_read_file_at(AT_FDCWD, path, stat, sizeof stat) <= 0)
-        return 0;
+        return false;
     p = strrchr(stat, ')'); /* the name before it may contain anything */
-    if (!p || sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start) != 1)
-        return 0;
-    return start;
+    return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", ret_state,
+                       ret_start) == 2;
+}
+
+uint64_t process_start_time(pid_t pid) {
+    unsigned long long start;
+    char state;
+
+    return read_stat(pid, &state, &start) ? start : 0;
+}
+
+bool process_is_dead(pid_t pid, uint64_t start) {
+    unsigned long long now;
+    char state;
+
+    if (!read_stat(pid, &state, &now))
+        return kill(pid, 0) < 0 && errno == ESRCH;
+    return state == 'Z' || state == 'X' || (start && now != start);
 }
 
 int process_end(pid_t pid) {

@@ -22,5 +22,12 @@ pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, i
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), 0 if there is no such process. */
 uint64_t process_start_time(pid_t pid);
 
+/*
+ * Whether the process of this number and start time (0: not known) provably exists no more. One that was killed and that nobody has
+ * reaped, as in containers whose PID 1 does not care, has let go of everything and is dead, too. With hidepid a process of ours may
+ * have no start time that we see: that proves nothing.
+ */
+bool process_is_dead(pid_t pid, uint64_t start);
+
 /* Ends a child of ours (SIGKILL) and waits for that; returns its wait status, -errno if it is no child. */
 int process_end(pid_t pid);

@@ -61,15 +61,16 @@ long sock_recv(int sock, void *data, size_t len, int *ret_fds, size_t *n_fds) {
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     int fds[SOCK_FDS_MAX];
     size_t got, want = n_fds ? *n_fds : 0;
+    bool reset = false;
     ssize_t n;
 
     if (n_fds)
         *n_fds = 0; /* also on failure: whoever closes what came must not close something else */
-    do
-        n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return -errno;
+    while ((n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC)) < 0) {
+        if (errno != EINTR && (errno != ECONNRESET || reset))
+            return -errno;
+        reset = errno == ECONNRESET;
+    }
     got = take_fds(&msg, fds);
     if ((msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || got > want) {
         for (size_t i = 0; i < got; i++)

@@ -122,7 +122,7 @@ static bool owner_is_dead(const char *name) {
 
     if (!prefix || sscanf(name + strlen(prefix), "%d-%llu-", &pid, &start) != 2 || pid <= 0)
         return false;
-    return process_start_time(pid) != start;
+    return process_is_dead(pid, start);
 }
 
 /* Removes what the dead have left; returns how many are free. */

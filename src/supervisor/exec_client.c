@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,6 +17,8 @@
 #include "registry/registry.h"
 #include "supervisor/control_client.h"
 #include "supervisor/exec_client_priv.h"
+
+enum { DYING_MS = 1000 };
 
 /* A path that is too long for an address goes through the folder's descriptor. */
 static int address(const char *folder, const char *name, int *dir, struct sockaddr_un *a) {
@@ -85,6 +89,24 @@ int exec_not_running(const struct box *b, struct err *err) {
     return err_set(err, -ENOTCONN, "sandbox '%s' is not running: 'bawn start %s' starts it", b->name, b->name);
 }
 
+/* A keeper that was killed loses its sockets a moment before its lock. One that lives never refuses. */
+static int open_box(const char *boxes, const char *name, struct box *ret, struct err *err) {
+    CLEANUP(box_done) struct box b = BOX_INIT;
+    CLEANUP(closep) int fd = -1;
+    struct pollfd p = {.events = POLLIN};
+    int r = registry_open(boxes, name, false, &b, err);
+
+    if (r < 0)
+        return r;
+    if (b.alive && box_look(&b, NULL) == BOX_RUNNING && is_keeper_there(&b)) {
+        p.fd = fd = (int)syscall(SYS_pidfd_open, b.state.pid, 0);
+        poll(&p, 1, DYING_MS);
+        return registry_open(boxes, name, false, ret, err);
+    }
+    *ret = TAKE(b, (struct box)BOX_INIT);
+    return 0;
+}
+
 /* Nobody listens under this name. It may be an id. */
 static int why_not(char *const *environ_, const char *home, const char *folder, const char *name, int *ret, struct err *err) {
     CLEANUP(freep) char *boxes = NULL, *found = NULL;
@@ -99,12 +121,15 @@ static int why_not(char *const *environ_, const char *home, const char *folder, 
     if (r == 0 && !boxes)
         return err_set(err, -ENOENT, "no sandbox '%s': there is no home folder, and so none is kept", name);
     r = r < 0 ? r : registry_open(boxes, name, false, &b, err);
-    if (r < 0)
-        return r;
-    if (!b.alive || str_eq(b.name, name))
-        return exec_not_running(&b, err);
-    r = try_connect(folder, b.name, ret, err);
-    return r == -ENOENT || r == -ECONNREFUSED ? exec_not_running(&b, err) : r;
+    if (r == 0 && b.alive && !str_eq(b.name, name)) {
+        r = try_connect(folder, b.name, ret, err);
+        if (r != -ENOENT && r != -ECONNREFUSED)
+            return r;
+        r = 0;
+    }
+    box_done(&b);
+    r = r < 0 ? r : open_box(boxes, name, &b, err);
+    return r < 0 ? r : exec_not_running(&b, err);
 }
 
 int exec_connect(char *const *environ_, const char *home, const char *name, int *ret, struct err *err) {

@@ -31,7 +31,7 @@ static void sweep(int parent) {
     if (!dir)
         closep(&copy);
     while (dir && (e = readdir(dir)))
-        if (sscanf(e->d_name, "in-%d-%llu", &pid, &start) == 2 && pid > 0 && process_start_time(pid) != start)
+        if (sscanf(e->d_name, "in-%d-%llu", &pid, &start) == 2 && pid > 0 && process_is_dead(pid, start))
             remove_tree(parent, e->d_name);
     if (dir)
         closedir(dir);

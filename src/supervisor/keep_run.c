@@ -137,12 +137,14 @@ int keep_run(struct keeper *k, struct err *err) {
     if (!home)
         return err_oom(err);
     facts.kept_home = home;
+    facts.hostname = k->box->name;
     k->err = err;
     k->last = &k->first;
     k->begun_ms = k->used_ms = watch_now_ms();
     k->next_open = 1;
     k->next_job = keep_first_job(k);
     k->idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;
+    sweep_groups(k->box); /* of its last life, if that was killed: soon nobody will know their names */
     keep_save(k, BOX_STARTING);
     r = prepare(k, &facts, err);
     r = r < 0 ? r : start(k, err);

@@ -118,10 +118,6 @@ static int on_control(struct loop *l) {
     size_t n_fds = 1;
     long n = sock_recv(l->session->sandbox.control, &msg, sizeof msg, fds, &n_fds);
 
-    if (n == -ECONNRESET) { /* it ended before it read all of ours; what it said last is still there, behind the error */
-        n_fds = 1;
-        n = sock_recv(l->session->sandbox.control, &msg, sizeof msg, fds, &n_fds);
-    }
     if (n_fds == 1 && (n != (long)sizeof msg || (msg.type != INIT_MSG_PTY && msg.type != INIT_MSG_INSIDE))) {
         close(fds[0]); /* only a terminal, or a connection into the sandbox, comes with one */
         n_fds = 0;

@@ -19,8 +19,6 @@
 #include "supervisor/control.h"
 #include "supervisor/control_client.h"
 
-enum { STAT_MAX = 1024 };
-
 static const char socket_suffix[] = ".sock", groups_root[] = "/sys/fs/cgroup/";
 
 struct sweep {
@@ -53,26 +51,7 @@ static int open_own(int at, const char *path) {
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 022) ? TAKE_FD(fd) : -1;
 }
 
-/* -- processes ---------------------------------------------------------------------------------------------------------- */
-
-/* Also one that is dead and not reaped yet, as in containers whose PID 1 does not care. */
-static bool is_gone(pid_t pid) {
-    char path[32], text[STAT_MAX];
-    const char *name_end;
-
-    if (kill(pid, 0) < 0 && errno == ESRCH)
-        return true;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    name_end = fd_read_file_at(AT_FDCWD, path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
-    return name_end && str_starts(name_end, ") Z");
-}
-
-/* With hidepid a process of ours may have no start time that we see; that proves nothing. */
-static bool is_dead(pid_t pid, uint64_t start) {
-    uint64_t now = process_start_time(pid);
-
-    return (now && now != start) || is_gone(pid);
-}
+/* -- sockets ------------------------------------------------------------------------------------------------------------ */
 
 /* The number at the beginning of a name; 0: none that is a pid. */
 static pid_t pid_of(const char *name) {
@@ -82,8 +61,6 @@ static pid_t pid_of(const char *name) {
         n = n * 10 + (unsigned long)(*name - '0');
     return (pid_t)n;
 }
-
-/* -- sockets ------------------------------------------------------------------------------------------------------------ */
 
 static bool unlink_socket(const struct sweep *s, int dir, const char *name) {
     struct stat st;
@@ -98,7 +75,7 @@ static void sweep_folder(struct sweep *s, int dir, const char *name) {
     unsigned long long start;
     int pid;
 
-    if (sscanf(name, "in-%d-%llu", &pid, &start) == 2 && pid > 0 && is_dead(pid, start))
+    if (sscanf(name, "in-%d-%llu", &pid, &start) == 2 && pid > 0 && process_is_dead(pid, start))
         s->n.folders += s->look || remove_tree(dir, name) == 0;
 }
 
@@ -111,7 +88,8 @@ static void sweep_control(struct sweep *s, int dir, const char *name) {
 
     if (str_starts(name, "in-"))
         sweep_folder(s, dir, name);
-    if ((unready || control_is_name(name)) && is_gone(pid_of(name + unready)) && control_is_stale(dir, name, SOCK_STREAM))
+    if ((unready || control_is_name(name)) && process_is_dead(pid_of(name + unready), 0) &&
+        control_is_stale(dir, name, SOCK_STREAM))
         s->n.sockets += unlink_socket(s, dir, name);
 }
 

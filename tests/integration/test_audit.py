@@ -173,3 +173,16 @@ def test_what_the_user_does_is_told(runner):
     done = [(e["type"], e["run"], e.get("paths")) for e in of_type(events, "review", "apply", "discard", "rollback")]
     assert done == [("review", "r1", None), ("discard", "r1", ["a", "b"]), ("apply", "r1", ["a"]), ("rollback", "r1", None)]
     assert [json.loads(x)["type"] for x in runner.bawn("log", "r1", "--json").out.splitlines()][-1] == "rollback"
+
+
+def test_changes_that_go_with_their_sandbox_are_told(runner):
+    assert runner.bawn("start", "box", "-w", "overlay", "--network", "none").rc == 0
+    try:
+        assert runner.bawn("exec", "box", "--", "sh", "-c", "echo 1 > a").rc == 0
+        r = runner.bawn("rm", "-f", "box")
+        assert r.rc == 125 and b"1 changed file waits" in r.err, r
+    finally:
+        r = runner.bawn("rm", "-f", "--discard-changes", "box")
+    assert r.rc == 0 and not (runner.workspace / "a").exists(), r
+    [event] = of_type(chain(folder(runner) / "user.jsonl"), "discard")
+    assert (event["run"], event["what"], event["changes"]) == ("box", "rm --discard-changes", 1)

@@ -275,6 +275,7 @@ def test_a_killed_supervisor(box):
     proc = box.popen(box.path, "exec", "box", "--", "sh", "-c", "echo ready; exec sleep 1000", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                      stderr=subprocess.PIPE)
     assert proc.stdout.readline() == b"ready\n"
+    assert box.x("true").rc == 0  # so its start was told to the first client, too: messages keep their order
     os.kill(pid, signal.SIGKILL)
     assert proc.wait(WAIT) == 137 and b"was stopped" in proc.stderr.read()
     for args in (["exec", "box", "true"], ["attach", "box"]):

@@ -38,7 +38,7 @@ static bool owner_is_dead(const char *name) {
 
     if (sscanf(name + strlen(prefix), "%d-%llu-", &pid, &start) != 2 || pid <= 0)
         return false;
-    return process_start_time(pid) != start;
+    return process_is_dead(pid, start);
 }
 
 void private_dir_sweep(void) {

@@ -97,8 +97,11 @@ static void test_kept_home(void **state) {
     assert_int_equal(step_to(&sc->p, "/home/ann")->kind, STEP_PRIVATE);
     for (size_t i = 0; i < sc->p.n_steps; i++)
         assert_false(sc->p.steps[i].at_home);
+    assert_string_equal(sc->p.hostname, "bawn");
     sc->h.kept_home = "/state/sandboxes/x/home";
+    sc->h.hostname = "x";
     MAKE(sc);
+    assert_string_equal(sc->p.hostname, "x");
     home = step_to(&sc->p, "/home/ann");
     assert_int_equal(home->kind, STEP_EXTRA);
     assert_true(home->writable && !home->at_home);
