@@ -160,7 +160,7 @@ static void add_hash(struct buf *b, size_t from, char ret[static SHA256_HEX_SIZE
 
     sha256_init(&h);
     sha256_add(&h, b->data + from, b->len - from);
-    chain_hex(&h, ret);
+    sha256_end_hex(&h, ret);
     buf_adds(b, ",\"hash\":\"");
     buf_add(b, ret, SHA256_HEX_SIZE - 1);
 }

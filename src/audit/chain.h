@@ -41,7 +41,6 @@ void chain_record(struct buf *b, const char *type, const char *ids, const char *
 int chain_append(struct chain *c, const char *records, size_t len);
 
 /* Digests as text; sha256_hex() of base takes longer than the digest of a line. */
-void chain_hex(struct sha256 *h, char ret[static SHA256_HEX_SIZE]); /* ends h */
 
 /* -- parts, for repair and verification ---------------------------------------------------------------------------------- */
 

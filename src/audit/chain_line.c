@@ -10,18 +10,6 @@ static const char prev_key[] = ",\"prev\":\"", hash_key[] = ",\"hash\":\"", seq_
 enum { HASH = SHA256_HEX_SIZE - 1, PREV_KEY = sizeof prev_key - 1, HASH_KEY = sizeof hash_key - 1, SEQ_KEY = sizeof seq_key - 1 };
 enum { HASH_PART = HASH_KEY + HASH + 2, PREV_PART = PREV_KEY + HASH + 1, SEQ_DIGITS_MAX = 19 };
 
-void chain_hex(struct sha256 *h, char ret[static SHA256_HEX_SIZE]) {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char digest[SHA256_LEN];
-
-    sha256_end(h, digest);
-    for (size_t i = 0; i < SHA256_LEN; i++) {
-        ret[2 * i] = digits[digest[i] >> 4];
-        ret[2 * i + 1] = digits[digest[i] & 15];
-    }
-    ret[2 * SHA256_LEN] = 0;
-}
-
 static void add_time(struct buf *b) {
     struct timespec now;
     char text[64];
@@ -101,7 +89,7 @@ int chain_line_read(const char *line, size_t len, struct chain_line *ret) {
     take_hash(hash + HASH_KEY, ret->hash);
     sha256_init(&h);
     sha256_add(&h, line, (size_t)(hash - line));
-    chain_hex(&h, real);
+    sha256_end_hex(&h, real);
     ret->intact = memcmp(real, ret->hash, HASH) == 0;
     return 0;
 }

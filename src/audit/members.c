@@ -40,7 +40,7 @@ static void add_digest(struct buf *b, char *const *argv, size_t argc) {
     sha256_init(&h);
     for (size_t i = 0; i < argc; i++)
         sha256_add(&h, argv[i], strlen(argv[i]) + 1);
-    chain_hex(&h, hex);
+    sha256_end_hex(&h, hex);
     audit_add(b, "argv_sha256", hex);
 }
 

@@ -202,6 +202,14 @@ static uint64_t whole_lines(int fd, uint64_t known, uint64_t size) {
     return reader.at;
 }
 
+/* Not if it has just got its number, by a writer that was killed before it wrote the head. */
+static bool is_missing(const struct snapshot *s) {
+    for (size_t i = 0; i < s->n; i++)
+        if (s->files[i].number == 0 || (s->files[i].number == s->head.number && s->files[i].size == s->head.size))
+            return false;
+    return true;
+}
+
 static int check_head(struct verify *v, const char *log, const struct snapshot *s) {
     char name[CHAIN_FILE_MAX];
 
@@ -212,9 +220,9 @@ static int check_head(struct verify *v, const char *log, const struct snapshot *
         return verify_say(v, false, name, 0,
                           s->head_error == -ENOENT ? "missing: an end that was cut off cannot be seen"
                                                    : "damaged: an end that was cut off cannot be seen");
-    if (s->n == 0 && s->head.size)
-        return verify_say(v, false, name, 0, "the log that it belongs to is missing (%" PRIu64 " lines)", s->head.seq);
-    return 0;
+    if (!s->head.size || !is_missing(s))
+        return 0;
+    return verify_say(v, false, name, 0, "the file that it belongs to is missing (number %" PRIu64 " was its last line)", s->head.seq);
 }
 
 static int verify_log(struct verify_all *a, size_t log) {
@@ -224,6 +232,8 @@ static int verify_log(struct verify_all *a, size_t log) {
     bool known = true; /* expect is what the next file has to go on from */
     int r = take_snapshot(a->dir, name, &s);
 
+    if (r < 0 && r != -ENOMEM) /* a link, or somebody else's: what it hides nobody knows */
+        return verify_say(a->v, false, name, 0, "cannot be read: %s", strerror(-r));
     r = r < 0 ? r : check_head(a->v, name, &s);
     chain_start(name, &expect);
     a->logs[log].begun = s.n || (!s.head_error && s.head.seq);

@@ -113,17 +113,36 @@ static bool part_is(const struct part *p, const char *s) {
     return strlen(s) == p->n && memcmp(p->s, s, p->n) == 0;
 }
 
-/* "bawn-NAME-2026..." is an id of NAME. */
-static bool is_id_of(const struct part *p, const char *name) {
-    static const char prefix[] = "bawn-";
-    size_t n = strlen(name), at = sizeof prefix - 1;
+static bool is_stamp(const char *s, size_t n) {
+    static const char shape[] = "-00000000T000000Z";
 
-    return p->n > at + n + 1 && memcmp(p->s, prefix, at) == 0 && memcmp(p->s + at, name, n) == 0 && p->s[at + n] == '-' &&
-           p->s[at + n + 1] >= '0' && p->s[at + n + 1] <= '9';
+    if (n != sizeof shape - 1)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (shape[i] == '0' ? s[i] < '0' || s[i] > '9' : s[i] != shape[i])
+            return false;
+    return true;
+}
+
+/* NAME of the id "bawn-NAME-20261115T195402Z", or "...Z-2"; anything else as it is. "a-1" is another sandbox than "a". */
+static struct part name_of(const struct part *sandbox) {
+    static const char prefix[] = "bawn-";
+    enum { PREFIX = sizeof prefix - 1, STAMP = 17 };
+    size_t n = sandbox->n, digits = 0;
+
+    while (digits < n && sandbox->s[n - digits - 1] >= '0' && sandbox->s[n - digits - 1] <= '9')
+        digits++;
+    if (digits && digits < n && sandbox->s[n - digits - 1] == '-')
+        n -= digits + 1;
+    if (n <= PREFIX + STAMP || memcmp(sandbox->s, prefix, PREFIX) != 0 || !is_stamp(sandbox->s + n - STAMP, STAMP))
+        return *sandbox;
+    return (struct part){sandbox->s + PREFIX, n - PREFIX - STAMP};
 }
 
 static bool has_name(const struct view_filter *f, const struct part *sandbox, const struct part *run) {
-    return !f->name || part_is(sandbox, f->name) || part_is(run, f->name) || is_id_of(sandbox, f->name) ||
+    struct part name = name_of(sandbox);
+
+    return !f->name || part_is(sandbox, f->name) || part_is(run, f->name) || part_is(&name, f->name) ||
            (f->id && part_is(sandbox, f->id));
 }
 
@@ -143,7 +162,8 @@ static bool in_time(const struct view_filter *f, const struct part *time) {
 }
 
 static int remember(struct view *v, const struct part *sandbox) {
-    CLEANUP(freep) char *name = sandbox->n && v->names.len < VIEW_NAMES_MAX ? strndup(sandbox->s, sandbox->n) : NULL;
+    struct part of = name_of(sandbox);
+    CLEANUP(freep) char *name = of.n && v->names.len < VIEW_NAMES_MAX ? strndup(of.s, of.n) : NULL;
 
     if (!name || (v->names.len && str_eq(v->names.v[v->names.len - 1], name)) || strv_has(&v->names, name))
         return 0;

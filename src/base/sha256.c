@@ -111,13 +111,22 @@ void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]) {
         out[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]) {
+void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]) {
+    static const char digits[] = "0123456789abcdef";
     unsigned char digest[SHA256_LEN];
+
+    sha256_end(h, digest);
+    for (size_t i = 0; i < SHA256_LEN; i++) {
+        out[2 * i] = digits[digest[i] >> 4];
+        out[2 * i + 1] = digits[digest[i] & 15];
+    }
+    out[2 * SHA256_LEN] = 0;
+}
+
+void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]) {
     struct sha256 h;
 
     sha256_init(&h);
     sha256_add(&h, data, len);
-    sha256_end(&h, digest);
-    for (size_t i = 0; i < SHA256_LEN; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    sha256_end_hex(&h, out);
 }

@@ -15,5 +15,7 @@ void sha256_init(struct sha256 *h);
 void sha256_add(struct sha256 *h, const void *data, size_t len);
 void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]);
 
-/* The digest of data as lower-case hexadecimal digits with a NUL. */
+/* The same as lower-case hexadecimal digits with a NUL. */
+void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]);
+/* Of all of data at once. */
 void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]);

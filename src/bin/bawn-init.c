@@ -94,7 +94,7 @@ static bool reap(struct init *in, int *ret_status) {
 
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         if (pid != in->command) {
-            jobs_ended(in, pid, status);
+            jobs_child(in, pid, status);
         } else if (WIFSTOPPED(status)) {
             send_msg(in, INIT_MSG_STOPPED, WSTOPSIG(status), 0);
         } else {
@@ -164,7 +164,7 @@ static void watch(const struct init *in, uint64_t *last_ms) {
     finish(in, EXIT_SANDBOX);
 }
 
-enum { POLL_CONTROL, POLL_GUARD, POLL_LISTENERS, POLL_MAX = POLL_LISTENERS + GUARD_POLL_MAX };
+enum { POLL_CONTROL, POLL_HOLDERS, POLL_GUARD, POLL_LISTENERS, POLL_MAX = POLL_LISTENERS + GUARD_POLL_MAX };
 
 static const struct timespec *time_to_sleep(const struct init *in) {
     static const struct timespec tick = {.tv_nsec = WATCH_MS * 1000000L}, now = {0};
@@ -189,12 +189,15 @@ static int serve(struct init *in) {
         int n;
 
         p[POLL_CONTROL] = (struct pollfd){.fd = in->control, .events = control_events(in)};
+        p[POLL_HOLDERS] = (struct pollfd){.fd = in->held[0], .events = POLLIN};
         p[POLL_GUARD] = (struct pollfd){.fd = in->guard ? guard_socket(in->guard) : -1};
         n = ppoll(p, POLL_LISTENERS + listeners, time_to_sleep(in), &waiting);
         if (p[POLL_GUARD].revents)
             guard_orphan(in->guard);
         if (in->guard)
             guard_handle(in->guard, p + POLL_LISTENERS, listeners);
+        if (p[POLL_HOLDERS].revents)
+            holder_read(in);
         if (p[POLL_CONTROL].revents)
             on_control(in, p[POLL_CONTROL].revents);
         watch(in, &watched);
@@ -264,7 +267,7 @@ static NORETURN void run_resident(struct init *in, struct err *err) {
 }
 
 int main(void) {
-    struct init in = {.control = FD_CONTROL, .tty = -1, .null = -1};
+    struct init in = {.control = FD_CONTROL, .tty = -1, .null = -1, .held = {-1, -1}};
     struct err err = {0};
 
     prctl(PR_SET_DUMPABLE, 0);

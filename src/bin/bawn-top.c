@@ -10,6 +10,8 @@
 #include "config/paths.h"
 #include "os/fd.h"
 #include "supervisor/control_client.h"
+#include "supervisor/exec_client.h"
+#include "supervisor/watch.h"
 #include "top/top.h"
 
 enum { SAMPLE_US = 200 * 1000, OUTPUT_MAX = 16 * 1024 * 1024, INTERVAL_MIN = 100, INTERVAL_MAX = 60 * 1000, INTERVAL = 1000 };
@@ -20,6 +22,8 @@ struct top {
     struct top_feed feed;
     struct top_asks asks;
     struct top_view view;
+    char chosen[BOX_NAME_MAX + 1]; /* name of the chosen row */
+    bool doomed;                   /* x was pressed at it */
     bool over;
 };
 
@@ -56,15 +60,30 @@ static int print_json(struct top *t, struct err *err) {
     return fd_write_all(STDOUT_FILENO, buf_str(&out), out.len);
 }
 
+static void choose(struct top *t, size_t row) {
+    t->view.chosen = row;
+    t->doomed = false;
+    snprintf(t->chosen, sizeof t->chosen, "%s", row < t->model.n ? t->model.v[row].name : "");
+}
+
+/* Rows move: the same sandbox stays chosen, or, if it is gone, the one in its place. */
+static void sort(struct top *t) {
+    model_sort(&t->model, t->view.order);
+    for (size_t i = 0; i < t->model.n; i++)
+        if (str_eq(t->model.v[i].name, t->chosen)) {
+            t->view.chosen = i;
+            return;
+        }
+    choose(t, t->model.n ? MIN_OF(t->view.chosen, t->model.n - 1) : 0);
+}
+
 static void refresh_all(struct top *t) {
     struct err ignored = {0};
 
     model_refresh(&t->model, t->boxes, &ignored); /* what cannot be read now stays as it was */
-    model_sort(&t->model, t->view.order);
+    sort(t);
     feed_refresh(&t->feed);
     asks_refresh(&t->asks);
-    t->view.chosen = t->model.n ? MIN_OF(t->view.chosen, t->model.n - 1) : 0;
-    t->view.ask = t->asks.n ? MIN_OF(t->view.ask, t->asks.n - 1) : 0;
 }
 
 static const char *answer_of(int key) {
@@ -80,50 +99,78 @@ static const char *answer_of(int key) {
 }
 
 /* The socket of a supervisor is named by its pid, which the registry has. */
-static void stop_chosen(const struct top *t) {
+static int stop(const struct top *t, const char *name, struct err *err) {
     CLEANUP(box_done) struct box b = BOX_INIT;
     CLEANUP(buf_done) struct buf answer = BUF_INIT(CONTROL_ANSWER_MAX);
     CLEANUP(freep) char *folder = NULL, *socket = NULL;
-    struct err ignored = {0};
+    int r = registry_open(t->boxes, name, false, &b, err);
 
-    if (t->model.n == 0 || registry_open(t->boxes, t->model.v[t->view.chosen].name, false, &b, &ignored) < 0 || !b.alive ||
-        control_folder(environ, &folder, &ignored) < 0 || !folder)
-        return;
-    socket = str_dupf("%s/%d.sock", folder, (int)b.state.pid);
-    if (socket)
-        control_call(socket, "{\"cmd\": \"stop\"}", &answer, &ignored);
+    r = r < 0 ? r : !b.alive ? exec_not_running(&b, err) : control_folder(environ, &folder, err);
+    if (r < 0)
+        return r;
+    socket = folder ? str_dupf("%s/%d.sock", folder, (int)b.state.pid) : NULL;
+    return socket ? control_call(socket, "{\"cmd\": \"stop\"}", &answer, err) : err_oom(err);
 }
 
-static void on_key(struct top *t, int key) {
-    struct top_view *v = &t->view;
+/* Asked for twice: rows come and go under the finger. */
+static int stop_chosen(struct top *t, struct err *err) {
+    if (!t->chosen[0])
+        return 0;
+    if (TAKE(t->doomed, false))
+        return stop(t, t->chosen, err);
+    t->doomed = true;
+    snprintf(t->view.note, sizeof t->view.note, " x again stops '%s'", t->chosen);
+    return 0;
+}
+
+static void order_by(struct top *t, enum top_order order) {
+    t->view.order = order;
+    sort(t);
+}
+
+static int on_key(struct top *t, int key, struct err *err) {
     const char *answer = answer_of(key);
+    size_t row = t->view.chosen;
 
-    if (answer && t->asks.n)
-        asks_answer(&t->asks.v[v->ask], answer);
-    else if (key == 'q' || key == 'Q')
+    t->view.note[0] = 0;
+    t->doomed &= key == 'x';
+    if (answer)
+        return asks_answer(&t->asks, answer, err);
+    if (key == 'x')
+        return stop_chosen(t, err);
+    if (key == 'q' || key == 'Q')
         t->over = true;
-    else if ((key == KEY_DOWN || key == 'j') && v->chosen + 1 < t->model.n)
-        v->chosen++;
-    else if ((key == KEY_UP || key == 'k') && v->chosen > 0)
-        v->chosen--;
-    else if (key == '\t' && t->asks.n)
-        v->ask = (v->ask + 1) % t->asks.n;
-    else if (key == 'x')
-        stop_chosen(t);
+    else if ((key == KEY_DOWN || key == 'j') && row + 1 < t->model.n)
+        choose(t, row + 1);
+    else if ((key == KEY_UP || key == 'k') && row > 0)
+        choose(t, row - 1);
+    else if (key == '\t')
+        asks_next(&t->asks);
     else if (key == 'c' || key == 'm' || key == 'n')
-        v->order = key == 'c' ? TOP_BY_CPU : key == 'm' ? TOP_BY_MEMORY : TOP_BY_NAME;
+        order_by(t, key == 'c' ? TOP_BY_CPU : key == 'm' ? TOP_BY_MEMORY : TOP_BY_NAME);
+    return 0;
 }
 
-static void show(struct top *t, int interval_ms) {
+static void show(struct top *t, uint64_t interval_ms) {
+    uint64_t next_ms = 0;
+
     view_begin();
-    timeout(interval_ms);
     while (!t->over) {
+        uint64_t now = watch_now_ms();
+        struct err err = {0};
         int key;
 
-        refresh_all(t);
+        if (now >= next_ms) {
+            refresh_all(t);
+            next_ms = now + interval_ms;
+        }
         view_draw(&t->view, &t->model, &t->feed, &t->asks);
-        key = getch(); /* KEY_RESIZE and ERR only draw again */
-        on_key(t, key);
+        timeout((int)(next_ms > now ? next_ms - now : 0));
+        key = getch(); /* KEY_RESIZE draws again */
+        if (key != ERR && on_key(t, key, &err) < 0)
+            snprintf(t->view.note, sizeof t->view.note, " %.250s", err.msg);
+        if (answer_of(key) || key == 'x')
+            next_ms = 0; /* what came of it is seen at once */
     }
     view_end();
 }
@@ -142,7 +189,7 @@ int main(int argc, char **argv) {
     else if (r == 0 && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
         r = err_usage(&err, "bawn top needs a terminal; --json prints one sample");
     else if (r == 0)
-        show(&t, (int)interval);
+        show(&t, interval);
     if (r < 0)
         log_err(&err);
     return r < 0 ? err_exit_status(&err) : 0;

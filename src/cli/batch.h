@@ -77,11 +77,12 @@ struct batch {
     unsigned jobs, retries;
     char stamp[20]; /* <ts> */
     char *folder;   /* .../batch/<ts> */
+    int lock;       /* the folder, with flock() on it as long as we live: `bawn prune` leaves it alone */
     char *logs;     /* the same, or --log-dir; absolute */
     int logs_fd;
 };
 #define BATCH_INIT \
-    { .logs_fd = -1 }
+    { .lock = -1, .logs_fd = -1 }
 void batch_done(struct batch *b);
 
 /* Everything from the options to the exit status: 0 all fine, 1 some failed, 130 interrupted, or -errno. */

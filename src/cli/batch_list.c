@@ -10,7 +10,7 @@ enum { NUMBER_LEN = 5 /* "-9999" */, STEM_MAX = BOX_NAME_MAX - NUMBER_LEN };
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* What can be a name stays; "src/a.c" is "src-a.c". */
+/* What can be a name (box_check_name()) stays; "src/a.c" is "src-a.c". */
 static void stem_of(const char *item, char ret[static STEM_MAX + 1]) {
     size_t n = 0;
 
@@ -18,11 +18,13 @@ static void stem_of(const char *item, char ret[static STEM_MAX + 1]) {
     for (; *item && n < STEM_MAX; item++) {
         char c = strchr(letters, *item) || strchr("_.", *item) ? *item : '-';
 
-        if (c == '.' && n && ret[n - 1] == '.') /* ".." is in no name of a branch */
+        if (c == '.' && n && ret[n - 1] == '.')
             c = '-';
         ret[n++] = c;
     }
     ret[n] = 0;
+    if (str_ends(ret, ".") || str_ends(ret, ".lock"))
+        *strrchr(ret, '.') = '-';
     if (!n)
         snprintf(ret, STEM_MAX + 1, "task");
 }

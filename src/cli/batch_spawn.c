@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -20,6 +21,19 @@
 enum { RESULT_FD = 3, STAMP_TRIES = 100 };
 static_assert(5 + 40 + 1 + 16 + 2 <= RUNDIR_NAME_MAX, "bawn-NAME-<ts>-9 is the name of a run");
 
+/* Whether it is ours from now on: `bawn prune` may have come between mkdir and flock. */
+static int lock_folder(struct batch *b, const char *path, struct err *err) {
+    struct stat st;
+
+    closep(&b->lock);
+    b->lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (b->lock < 0 && errno == ENOENT)
+        return 0;
+    if (b->lock < 0 || flock(b->lock, LOCK_SH) < 0 || fstat(b->lock, &st) < 0)
+        return err_sys(err, -errno, "lock '%s'", path);
+    return st.st_nlink > 0;
+}
+
 /* A second that no other batch of this user has: whoever makes the folder has it. */
 static int make_folder(struct batch *b, const char *top, struct err *err) {
     time_t now = time(NULL);
@@ -28,18 +42,18 @@ static int make_folder(struct batch *b, const char *top, struct err *err) {
         CLEANUP(freep) char *path = NULL;
         time_t moment = now + i;
         struct tm tm;
+        int r;
 
         if (!gmtime_r(&moment, &tm) || !strftime(b->stamp, sizeof b->stamp, "%Y%m%dT%H%M%SZ", &tm))
             return err_set(err, -EOVERFLOW, "the clock is wrong");
         path = str_dupf("%s/%s", top, b->stamp);
         if (!path)
             return err_oom(err);
-        if (mkdir(path, 0700) == 0) {
+        r = mkdir(path, 0700) == 0 ? lock_folder(b, path, err) : errno == EEXIST ? 0 : err_sys(err, -errno, "make '%s'", path);
+        if (r > 0)
             b->folder = TAKE_PTR(path);
-            return 0;
-        }
-        if (errno != EEXIST)
-            return err_sys(err, -errno, "make '%s'", path);
+        if (r)
+            return MIN_OF(r, 0);
     }
     return err_set(err, -EEXIST, "more than %d batches were started in this moment", STAMP_TRIES);
 }

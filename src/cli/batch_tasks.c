@@ -35,6 +35,7 @@ void batch_done(struct batch *b) {
     freep(&b->folder);
     freep(&b->logs);
     closep(&b->logs_fd);
+    closep(&b->lock);
     b->v = NULL;
     b->n = b->cap = 0;
 }
@@ -46,15 +47,12 @@ const struct batch_task *batch_find(const struct batch *b, const char *name) {
     return NULL;
 }
 
-/* ".." and an end in ".lock" cannot be in the name of a branch, which a worktree has. */
 static int check_name(const struct batch *b, const char *name, struct err *err) {
     const struct batch_task *other;
     int r = box_check_name(name, err);
 
     if (r < 0)
         return r;
-    if (strstr(name, ".."))
-        return err_usage(err, "'%s' is no name for a sandbox: it has '..' in it", name);
     other = batch_find(b, name);
     if (other && other->line)
         return err_usage(err, "the task of line %u has the name '%s', too", other->line, name);

@@ -3,12 +3,6 @@
 #include "base/parse.h"
 #include "cli/box_view.h"
 
-void box_usage_read(const struct box *b, struct box_usage *ret) {
-    *ret = (struct box_usage){0};
-    if (box_sight_active(box_sight(b)))
-        box_usage(&b->state, ret);
-}
-
 void box_usage_words(const struct box *b, const struct box_usage *u, char memory[static 64], char cpu[static 64],
                      char pids[static 64]) {
     const struct box_state *s = &b->state;

@@ -168,24 +168,20 @@ static void add_number(struct buf *out, const char *key, bool known, uint64_t n)
         buf_adds(out, "null");
 }
 
-static void add_usage(const struct box *b, struct buf *out) {
-    const struct box_state *s = &b->state;
-    struct box_usage u;
-
-    box_usage_read(b, &u);
+static void add_usage(const struct box_state *s, const struct box_usage *u, struct buf *out) {
     add_key(out, "limits");
     buf_addc(out, '{');
     add_number(out, "memory", s->memory, s->memory);
     add_number(out, "pids", s->pids, s->pids);
     add_number(out, "cpus_milli", s->cpus_milli, s->cpus_milli);
     buf_adds(out, "}, \"usage\": {");
-    add_number(out, "memory", u.has_memory, u.memory);
-    add_number(out, "pids", u.has_pids, u.pids);
-    add_number(out, "cpu_us", u.has_cpu, u.cpu_us);
+    add_number(out, "memory", u->has_memory, u->memory);
+    add_number(out, "pids", u->has_pids, u->pids);
+    add_number(out, "cpu_us", u->has_cpu, u->cpu_us);
     buf_addc(out, '}');
 }
 
-void box_view_json(const struct box *b, struct buf *out) {
+void box_view_json(const struct box *b, const struct box_usage *u, struct buf *out) {
     const struct box_state *s = &b->state;
     enum box_sight sight = box_sight(b);
     bool active = box_sight_active(sight);
@@ -212,5 +208,5 @@ void box_view_json(const struct box *b, struct buf *out) {
     add_key(out, "project");
     buf_adds(out, b->info.project ? "true" : "false");
     box_view_json_text(out, "from", b->info.from);
-    add_usage(b, out);
+    add_usage(s, u, out);
 }

@@ -32,14 +32,12 @@ const char *box_view_plain(bool colours);
 /* The path with the home as ~, safe on a terminal. */
 void box_view_path(const char *path, const char *home, struct buf *out);
 
-/* registry/usage.h of one that runs; of others nothing is known. */
-void box_usage_read(const struct box *b, struct box_usage *ret);
 /* "12 MiB/4 GiB", "3.2s", "5/512"; "-": not known. */
 void box_usage_words(const struct box *b, const struct box_usage *u, char memory[static 64], char cpu[static 64],
                      char pids[static 64]);
 
 /* Members of a JSON object, without its braces: what every verb says of a sandbox. */
-void box_view_json(const struct box *b, struct buf *out);
+void box_view_json(const struct box *b, const struct box_usage *u, struct buf *out);
 /* One member each, with ", " in front unless a brace was just opened; NULL: null. */
 void box_view_json_text(struct buf *out, const char *key, const char *value);
 void box_view_json_list(struct buf *out, const char *key, const struct strv *list);

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "config/paths.h"
+#include "supervisor/exec_client.h"
 #include "workspace/rundir.h"
 
 void clone_pick_done(struct clone_pick *p) {
@@ -21,7 +22,7 @@ static int hold(const char *name, struct clone_pick *p, struct err *err) {
     enum box_phase phase = box_look(&p->pick.box, NULL);
 
     if (p->pick.box.alive && phase != BOX_RUNNING)
-        return err_set(err, -EAGAIN, "the sandbox '%s' is just %s; try again", p->pick.box.name, box_phase_names[phase]);
+        return exec_not_running(&p->pick.box, err);
     if (p->pick.box.alive)
         return sandbox_control(&p->pick.box, &p->control, err);
     sandbox_pick_done(&p->pick);

@@ -130,9 +130,11 @@ static void add_json(const struct sight *s, struct buf *out) {
                                         [BOX_CHANGES_NONE] = "none",
                                         [BOX_CHANGES_WAIT] = "waiting",
                                         [BOX_CHANGES_UNKNOWN] = "unknown"};
+    struct box_usage u;
 
+    box_usage_all(s->b, 1, &u);
     buf_adds(out, "{");
-    box_view_json(s->b, out);
+    box_view_json(s->b, &u, out);
     box_view_json_list(out, "options", &s->b->info.options);
     box_view_json_text(out, "boot", s->b->state.boot[0] ? s->b->state.boot : NULL);
     box_view_json_list(out, "cgroups", &s->b->state.cgroups);
@@ -185,7 +187,7 @@ static void add_text(const struct sight *s, struct buf *out) {
     struct box_usage u;
 
     box_view_status(b, box_view_now(), status);
-    box_usage_read(b, &u);
+    box_usage_all(b, 1, &u);
     box_usage_words(b, &u, memory, cpu, pids);
     box_changes_words(&s->changes, words);
     add_row(out, "name", b->name);

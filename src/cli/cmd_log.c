@@ -189,7 +189,8 @@ static int show(struct request *q, int dir, struct err *err) {
         const char *near = str_nearest(q->filter.name, (const char *const *)names->v, names->len);
 
         return err_set(err, -ENOENT,
-                       near ? "no sandbox '%s' in the audit log; did you mean '%s'?" : "no sandbox '%s' in the audit log",
+                       near ? "no sandbox '%s' in the audit log; did you mean '%s'?"
+                            : "no sandbox '%s' in the audit log; see 'bawn log'",
                        q->filter.name, near);
     }
     r = r < 0 ? r : print(q, v, n, err);

@@ -30,12 +30,12 @@ enum {
 #define WHERE_OPTS                                                   \
     {OPT_USER, 0, "user", NULL, "in your own file (default)", NULL}, \
         {OPT_PROJECT, 0, "project", NULL, "in the project's file, .bawn/network.json", NULL}, POLICY_VIEW_DIR
-#define REQUEST_OPTS                                                                                            \
-    {OPT_METHOD, 0, "method", "METHOD", "only requests with this method (may be repeated)", NULL},              \
-        {OPT_PATH, 0, "path", "GLOB", "only requests for these paths, e.g. '/api/**' (may be repeated)", NULL}, \
-        {OPT_COMMENT, 0, "comment", "TEXT", "why; kept with the rule", NULL},                                   \
-        {OPT_ID, 0, "id", "ID", "name of the rule (default: made from the host)", NULL}, {                      \
-        OPT_SANDBOX, 0, "sandbox", "PID", "only for this running sandbox, until it ends", NULL                  \
+#define REQUEST_OPTS                                                                                                        \
+    {OPT_METHOD, 0, "method", "METHOD", "only requests with this method (may be repeated)", NULL},                          \
+        {OPT_PATH, 0, "path", "GLOB", "only requests for these paths, e.g. '/api/**' (may be repeated)", NULL},             \
+        {OPT_COMMENT, 0, "comment", "TEXT", "why; kept with the rule", NULL},                                               \
+        {OPT_ID, 0, "id", "ID", "name of the rule (default: made from the host)", NULL}, {                                  \
+        OPT_SANDBOX, 0, "sandbox", "SANDBOX", "only for this running one (its name, or its pid), until it ends", "@sandbox" \
     }
 
 static const struct opt allow_opts[] = {

@@ -11,7 +11,8 @@ enum { OPT_JSON = 1, OPT_GROUPS, OPT_SANDBOX };
 static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
     {OPT_GROUPS, 0, "groups", NULL, "also list the hosts of the built-in groups", NULL},
-    {OPT_SANDBOX, 0, "sandbox", "PID", "what a running sandbox has in force, answers to questions included", NULL},
+    {OPT_SANDBOX, 0, "sandbox", "SANDBOX",
+     "what a running one (its name, or its pid) has in force, answers to questions included", "@sandbox"},
     POLICY_VIEW_OPTS,
 };
 

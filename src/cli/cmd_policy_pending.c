@@ -43,7 +43,7 @@ static int take(void *arg, int id, const char *value, struct err *err) {
 /* A question that waits, and who asks it. */
 struct waiting {
     char pid[24];
-    const char *socket;
+    const char *socket, *name; /* of a run without one: the pid */
     long long id;
     const json_t *v;
 };
@@ -65,6 +65,7 @@ static int each_waiting(waiting_fn *fn, void *arg, struct err *err) {
         if (policy_live_call(sockets.v[i], "{\"cmd\": \"pending\"}", &answer, &ended) < 0)
             continue;
         list = json_object_get(answer, "pending");
+        w.name = json_string_value(json_object_get(answer, "sandbox"));
         for (k = 0; r >= 0 && k < json_array_size(list); k++) {
             w.v = json_array_get(list, k);
             w.id = json_integer_value(json_object_get(w.v, "id"));
@@ -89,6 +90,10 @@ static int add_line(const struct waiting *w, void *arg, struct err *err) {
     struct buf *b = arg;
 
     buf_addf(b, "%s-%lld", w->pid, w->id);
+    if (w->name && !str_eq(w->name, w->pid)) {
+        buf_adds(b, "  ");
+        buf_add_printable(b, w->name);
+    }
     add_text(b, "  ", w, "host");
     if (port)
         buf_addf(b, ":%lld", port);
@@ -105,8 +110,9 @@ static int add_object(const struct waiting *w, void *arg, struct err *err) {
 
     if (!text || text[0] != '{')
         return err_oom(err);
-    buf_addf(b, "%s\n  {\"ask\": \"%s-%lld\", \"sandbox\": %s%s%s", b->len > 1 ? "," : "", w->pid, w->id, w->pid,
-             text[1] == '}' ? "" : ", ", text + 1);
+    buf_addf(b, "%s\n  {\"ask\": \"%s-%lld\", \"sandbox\": %s, \"name\": ", b->len > 1 ? "," : "", w->pid, w->id, w->pid);
+    buf_add_json(b, w->name ? w->name : w->pid);
+    buf_addf(b, "%s%s", text[1] == '}' ? "" : ", ", text + 1);
     return 0;
 }
 

@@ -158,7 +158,7 @@ static int run(const struct verb *self, int argc, char **argv) {
 static const char description[] =
     "Removes what is not needed any more: leftovers of processes that were killed (sockets, control groups, half-made folders); kept "
     "sandboxes that are stopped and were not used for 30 days, or for the time of --older; runs in which nothing waits to be applied; "
-    "rotated logs of that age. With --budget it goes on with the least used sandboxes and runs until everything takes no more than "
+    "rotated logs, and what the tasks of batches printed, of that age. With --budget it goes on with the least used sandboxes and runs until everything takes no more than "
     "that.\n\n"
     "A sandbox that runs is never touched, nor is one with changes that were not applied: those are named. The workspace, caches, "
     "installed agents and the audit log stay. Afterwards it lists what takes the space, the largest first.\n\n"

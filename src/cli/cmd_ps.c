@@ -42,15 +42,17 @@ static int take(void *arg, int id, const char *value UNUSED, struct err *err UNU
 
 /* -- all ---------------------------------------------------------------------------------------------------------------- */
 
-static int add_cells(const struct request *q, const struct box *b, uint64_t now, bool colours, struct strv *cells) {
+static bool is_shown(const struct request *q, const struct box *b) {
+    return q->all || box_sight_active(box_sight(b));
+}
+
+static int add_cells(const struct request *q, const struct box *b, const struct box_usage *u, bool colours, struct strv *cells) {
     CLEANUP(buf_done) struct buf path = BUF_INIT(PATH_MAX_SHOWN);
     char status[BOX_WORD_MAX], memory[64], cpu[64], pids[64];
-    struct box_usage u;
 
-    box_view_status(b, now, status);
+    box_view_status(b, box_view_now(), status);
     box_view_path(b->info.workspace, q->home, &path);
-    box_usage_read(b, &u);
-    box_usage_words(b, &u, memory, cpu, pids);
+    box_usage_words(b, u, memory, cpu, pids);
     if (strv_add(cells, b->name) < 0 ||
         strv_addf(cells, "%s%s%s", box_view_colour(box_sight(b), colours), status, box_view_plain(colours)) < 0 ||
         strv_add(cells, b->state.mode[0] ? b->state.mode : "-") < 0 || strv_add(cells, memory) < 0 || strv_add(cells, cpu) < 0 ||
@@ -59,10 +61,10 @@ static int add_cells(const struct request *q, const struct box *b, uint64_t now,
     return 0;
 }
 
-static int add_table(const struct request *q, const struct box_list *l, struct buf *out, struct err *err) {
+static int add_table(const struct request *q, const struct box_list *l, const struct box_usage *usage, struct buf *out,
+                     struct err *err) {
     static const char *const titles[COLUMNS] = {"NAME", "STATUS", "MODE", "MEMORY", "CPU", "PIDS", "WORKSPACE"};
     CLEANUP(strv_done) struct strv cells = {0};
-    uint64_t now = box_view_now();
     bool colours = manual_colours();
     size_t hidden = 0;
     int r = 0;
@@ -70,10 +72,10 @@ static int add_table(const struct request *q, const struct box_list *l, struct b
     for (size_t i = 0; i < COLUMNS && r == 0; i++)
         r = strv_add(&cells, titles[i]);
     for (size_t i = 0; i < l->n && r == 0; i++) {
-        if (!q->all && !box_sight_active(box_sight(&l->v[i])))
+        if (!is_shown(q, &l->v[i]))
             hidden++;
         else
-            r = add_cells(q, &l->v[i], now, colours, &cells);
+            r = add_cells(q, &l->v[i], &usage[i], colours, &cells);
     }
     if (r < 0)
         return err_oom(err);
@@ -86,34 +88,45 @@ static int add_table(const struct request *q, const struct box_list *l, struct b
     return 0;
 }
 
-static void add_plain(const struct request *q, const struct box_list *l, struct buf *out) {
+static void add_json(const struct request *q, const struct box_list *l, const struct box_usage *usage, struct buf *out) {
     bool any = false;
 
-    buf_adds(out, q->json ? "[" : "");
+    buf_addc(out, '[');
     for (size_t i = 0; i < l->n; i++) {
-        if (!q->all && !box_sight_active(box_sight(&l->v[i])))
+        if (!is_shown(q, &l->v[i]))
             continue;
-        if (q->json) {
-            buf_adds(out, any ? ",\n  {" : "\n  {");
-            box_view_json(&l->v[i], out);
-            buf_addc(out, '}');
-        } else {
-            buf_addf(out, "%s\n", l->v[i].name);
-        }
+        buf_adds(out, any ? ",\n  {" : "\n  {");
+        box_view_json(&l->v[i], &usage[i], out);
+        buf_addc(out, '}');
         any = true;
     }
-    buf_adds(out, q->json ? any ? "\n]\n" : "]\n" : "");
+    buf_adds(out, any ? "\n]\n" : "]\n");
+}
+
+static void add_names(const struct request *q, const struct box_list *l, struct buf *out) {
+    for (size_t i = 0; i < l->n; i++)
+        if (is_shown(q, &l->v[i]))
+            buf_addf(out, "%s\n", l->v[i].name);
 }
 
 static int list_all(const struct request *q, struct buf *out, struct err *err) {
     CLEANUP(box_list_done) struct box_list l = {0};
+    CLEANUP(freep) struct box_usage *usage = NULL;
     int r = registry_list(q->boxes, &l, err);
 
     if (r < 0)
         return r;
-    if (!q->json && !q->quiet)
-        return add_table(q, &l, out, err);
-    add_plain(q, &l, out);
+    if (q->quiet && !q->json) {
+        add_names(q, &l, out);
+        return 0;
+    }
+    usage = calloc(l.n + 1, sizeof *usage);
+    if (!usage)
+        return err_oom(err);
+    box_usage_all(l.v, l.n, usage);
+    if (!q->json)
+        return add_table(q, &l, usage, out, err);
+    add_json(q, &l, usage, out);
     return 0;
 }
 
@@ -122,6 +135,7 @@ static int list_all(const struct request *q, struct buf *out, struct err *err) {
 static int show_one(const struct request *q, const char *name, struct buf *out, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     CLEANUP(json_decrefp) json_t *jobs = NULL, *processes = NULL;
+    struct box_usage u;
     int r = sandbox_pick(&(struct sandbox_pick_opts){.name = name, .need = SANDBOX_RUNNING}, &p, err);
 
     r = r < 0 ? r : box_live_ask(&p.box, "jobs", &jobs, err);
@@ -129,8 +143,9 @@ static int show_one(const struct request *q, const char *name, struct buf *out, 
     if (r < 0)
         return r;
     if (q->json) {
+        box_usage_all(&p.box, 1, &u);
         buf_adds(out, "{");
-        box_view_json(&p.box, out);
+        box_view_json(&p.box, &u, out);
         buf_adds(out, ",\n \"jobs\": ");
         box_live_add_json(jobs, "jobs", out);
         buf_adds(out, ",\n \"processes\": ");

@@ -38,21 +38,31 @@ static int rename_running(const struct box *b, const char *name, struct err *err
     return r;
 }
 
-/* The lock of the sandbox is ours. If the second step fails, the first is taken back. */
-static int rename_stopped(const char *boxes, struct box *b, const char *name, struct err *err) {
-    CLEANUP(freep) char *home = NULL, *old = strdup(b->name);
+/* If the second step fails, the first is taken back. */
+static int rename_both(const char *boxes, const char *home, struct box *b, const char *name, struct err *err) {
+    CLEANUP(freep) char *old = strdup(b->name);
+    struct box moved = {.name = (char *)(uintptr_t)name, .info = b->info};
     struct err ignored = {0};
-    int r = old ? paths_home(environ, &home, err) : err_oom(err);
+    int r = old ? box_run_rename(environ, home, b, name, err) : err_oom(err);
 
-    r = r < 0 ? r : box_run_rename(environ, home, b, name, err);
     if (r < 0)
         return r;
     r = registry_rename(boxes, b, name, err);
-    if (r < 0) {
-        struct box moved = {.name = (char *)name, .info = b->info};
-
+    if (r < 0)
         box_run_rename(environ, home, &moved, old, &ignored);
-    }
+    return r;
+}
+
+/* The lock of the sandbox is ours. */
+static int rename_stopped(const char *boxes, struct box *b, const char *name, struct err *err) {
+    CLEANUP(freep) char *home = NULL;
+    int r = paths_home(environ, &home, err);
+
+    r = r < 0 ? r : box_rename_begin(b, name, err);
+    if (r < 0)
+        return r;
+    r = rename_both(boxes, home, b, name, err);
+    box_rename_end(b);
     return r;
 }
 

@@ -89,7 +89,7 @@ static int stop(const char *name, struct err *err) {
         return r;
     r = sandbox_ask_stop(&p.box, STOP_SECONDS, err);
     if (r < 0)
-        return r;
+        return r == -ESRCH ? 0 : r;
     r = sandbox_wait_end(&p.box, STOP_WAIT_MS);
     return r == -ETIMEDOUT ? err_set(err, r, "sandbox '%s' does not end: 'bawn stop --force %s'", name, name) : 0;
 }
@@ -140,7 +140,10 @@ static int remove_one(const struct request *q, const char *name, struct err *err
     int r = open_stopped(q, name, &p, err);
 
     r = r < 0 ? r : remove_changes(q, &p.box, err);
-    return r < 0 ? r : registry_remove(q->boxes, &p.box, err);
+    if (r < 0)
+        return r;
+    sweep_groups(&p.box); /* of a keeper that was killed: nobody will know their names any more */
+    return registry_remove(q->boxes, &p.box, err);
 }
 
 /* -- all ---------------------------------------------------------------------------------------------------------------- */

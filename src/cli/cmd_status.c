@@ -97,7 +97,7 @@ static void add_details(const struct box *b, const char *home, bool colours, str
     }
     if (b->state.profile[0])
         add_row(out, "profile", b->state.profile);
-    box_usage_read(b, &u);
+    box_usage_all(b, 1, &u);
     box_usage_words(b, &u, memory, cpu, pids);
     if (u.has_memory || u.has_cpu || u.has_pids)
         buf_addf(out, "%-10s %s\n%-10s %s\n%-10s %s\n", "memory", memory, "cpu", cpu, "processes", pids);
@@ -106,13 +106,15 @@ static void add_details(const struct box *b, const char *home, bool colours, str
 static int show(const struct request *q, const struct box *b, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
     CLEANUP(freep) char *home = NULL;
+    struct box_usage u;
     int r = paths_home(environ, &home, err);
 
     if (r < 0)
         return r;
     if (q->json) {
+        box_usage_all(b, 1, &u);
         buf_addc(&out, '{');
-        box_view_json(b, &out);
+        box_view_json(b, &u, &out);
         buf_adds(&out, "}\n");
     } else if (q->line) {
         add_line(b, wants_colours(q), &out);

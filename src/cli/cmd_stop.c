@@ -115,23 +115,19 @@ static void force(struct stop *s, const struct box *b) {
 }
 
 /* True: it was asked, and has to be waited for. */
-static bool ask(struct stop *s, const struct box *b) {
+static bool ask(struct stop *s, struct box *b) {
     struct err err = {0};
+    int r = b->alive ? sandbox_ask_stop(b, (unsigned)s->seconds, &err) : 0;
 
-    if (!b->alive) {
+    if (!b->alive)
         log_line("sandbox '%s' is not running", b->name);
-        tell(s, b->name, "not running");
-        return false;
-    }
-    if (sandbox_ask_stop(b, (unsigned)s->seconds, &err) == 0)
-        return true;
-    if (s->force) {
+    if (!b->alive || r == -ESRCH)
+        tell(s, b->name, b->alive ? "stopped" : "not running");
+    else if (r < 0 && s->force)
         force(s, b);
-        return false;
-    }
-    exec_not_running(b, &err);
-    fail(s, &err);
-    return false;
+    else if (r < 0)
+        fail(s, &err);
+    return b->alive && r == 0;
 }
 
 static void await(struct stop *s, const struct box *b) {

@@ -65,7 +65,7 @@ const struct verb verb_top = {
     .description =
         "A full screen of kept sandboxes: state, CPU, memory and processes against their limits; below them questions about the network that "
         "wait for an answer, and the latest verdicts.\n\n"
-        "Keys: arrows choose a sandbox, x stops it; c, m, n order by CPU, memory, name; tab chooses a question, and o (once), s (session), "
+        "Keys: arrows choose a sandbox, x twice stops it; c, m, n order by CPU, memory, name; tab chooses a question, and o (once), s (session), "
         "w (always) or d (deny) answers it; q quits.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),

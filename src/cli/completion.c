@@ -10,7 +10,8 @@ static const struct completion_hint hints[] = {
     {"@run", "_bawn_words \"$(_bawn_runs)\"", "_bawn_runs", "-x -a '(__bawn_runs)'"},
     {"@secret", "_bawn_words \"$(_bawn_secrets)\"", "_bawn_secrets", "-x -a '(__bawn_secrets)'"},
     {"@agent", "_bawn_words \"$(_bawn_agents)\"", "_bawn_agents", "-x -a '(__bawn_agents)'"},
-    {"@sandbox", "_bawn_sandboxes", "_bawn_sandboxes", "-x -a '(__bawn_sandboxes)'"},
+    {"@sandbox", "_bawn_words \"$(_bawn_sandboxes)\"", "_bawn_sandboxes", "-x -a '(__bawn_sandboxes)'"},
+    {"@transfer", "_bawn_transfer", "_bawn_transfer", "-F -a '(__bawn_sandboxes):'"},
     {"@engine", "_bawn_words 'auto native none'", "(auto native none)", "-x -a 'auto native none'"},
     {"@group", "_bawn_words '@registries @models @git'", "(@registries @models @git)", "-x -a '@registries @models @git'"},
     {"@verb", "_bawn_words \"$(_bawn_group '')\"", "_bawn_first_words", "-x -a '(__bawn_first_words)'"},
@@ -23,25 +24,43 @@ const struct completion_hint *completion_hint(const char *values) {
     return NULL;
 }
 
-const char *completion_operand(const struct verb *v) {
+static const char *operand_values(const struct verb *v) {
     static const struct {
         const char *in_synopsis, *values;
     } operands[] = {
-        {"SANDBOX", "@sandbox"}, {"COMMAND", "@command"}, {"PROFILE", "@profile"}, {"FILE", "@file"},
-        {"DIR", "@dir"},         {"VERB", "@verb"},       {"RUN", "@run"},         {"SECRET", "@secret"},
+        {"SANDBOX:PATH", "@transfer"},
+        {"SANDBOX", "@sandbox"},
+        {"PROFILE", "@profile"},
+        {"FILE", "@file"},
+        {"DIR", "@dir"},
+        {"VERB", "@verb"},
+        {"RUN", "@run"},
+        {"SECRET", "@secret"},
     };
-    const char *last;
+    const char *last = strrchr(v->synopsis, ' ');
 
-    if (!v->synopsis)
-        return NULL;
     for (size_t i = 0; i < ARRAY_LEN(operands); i++)
         if (strstr(v->synopsis, operands[i].in_synopsis))
             return operands[i].values;
     if (!strchr(v->name, ' ') && (strstr(v->synopsis, "NAME") || strstr(v->synopsis, "OLD ")))
         return "@sandbox"; /* elsewhere a profile or a secret has the name */
-    last = strrchr(v->synopsis, ' ');
     last = last ? last + 1 : v->synopsis;
     return strchr(last, '|') && strspn(last, "abcdefghijklmnopqrstuvwxyz|-") == strlen(last) ? last : NULL;
+}
+
+struct completion_operands completion_operands(const struct verb *v) {
+    struct completion_operands ret = {.command = COMPLETION_NO_COMMAND};
+
+    if (!v->synopsis)
+        return ret;
+    ret.values = operand_values(v);
+    ret.once =
+        ret.values && str_eq(ret.values, "@sandbox") && !strstr(v->synopsis, "SANDBOX...") && !strstr(v->synopsis, "NAME...");
+    if (strstr(v->synopsis, "[-- COMMAND"))
+        ret.command = COMPLETION_BEHIND_DASHES;
+    else if (strstr(v->synopsis, "COMMAND"))
+        ret.command = ret.values ? 1 : 0;
+    return ret;
 }
 
 void completion_words(const char *values, struct buf *b) {

@@ -26,8 +26,14 @@ void completion_fish(const struct manual *m, struct buf *b);
 
 /* NULL unless values starts with '@' and is known. */
 const struct completion_hint *completion_hint(const char *values);
-/* What the operands of a verb are, as opt.values would say it; taken from its synopsis. NULL: nothing to offer. */
-const char *completion_operand(const struct verb *v);
+/* What stands behind the options of a verb; taken from its synopsis. */
+struct completion_operands {
+    const char *values; /* as opt.values would say it; NULL: nothing to offer */
+    bool once;          /* of several operands only the first is of that kind */
+    int command;        /* how many operands stand before a command, which has options of its own; or one of these */
+};
+enum { COMPLETION_NO_COMMAND = -1, COMPLETION_BEHIND_DASHES = -2 };
+struct completion_operands completion_operands(const struct verb *v);
 /* "a|b|c" becomes "a b c". */
 void completion_words(const char *values, struct buf *b);
 /* The length of a verb's first word; a verb of one word has nothing behind it. */

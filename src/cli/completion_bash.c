@@ -1,5 +1,5 @@
 /*
- * The generated part is four functions of `case` tables; _bawn itself is the same for every table. It works without the
+ * The generated part is six functions of `case` tables; _bawn itself is the same for every table. It works without the
  * bash-completion package.
  */
 #include "base/str.h"
@@ -20,8 +20,7 @@ static const char helpers[] =
     "    bawn agents 2>/dev/null | awk '{ print $1 }'\n"
     "}\n"
     "_bawn_sandboxes() {\n"
-    "    [[ -n $option || $operand -le 0 || $verb != exec && $verb != start ]] &&\n"
-    "        _bawn_words \"$(ls \"${XDG_STATE_HOME:-$HOME/.local/state}/bawn/sandboxes\" 2>/dev/null)\"\n"
+    "    ls \"${XDG_STATE_HOME:-$HOME/.local/state}/bawn/sandboxes\" 2>/dev/null\n"
     "}\n"
     "_bawn_words() {\n"
     "    mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n"
@@ -30,14 +29,20 @@ static const char helpers[] =
     "    mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")\n"
     "    compopt -o filenames 2>/dev/null\n"
     "}\n"
+    "_bawn_transfer() {\n"
+    "    _bawn_words \"$(_bawn_sandboxes | sed 's/$/:/')\"\n"
+    "    [[ ${#COMPREPLY[@]} -gt 0 ]] && compopt -o nospace 2>/dev/null\n"
+    "    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\")\n"
+    "    compopt -o filenames 2>/dev/null\n"
+    "}\n"
     "_bawn_commands() {\n"
-    "    [[ $operand -eq 0 && $cur != */* ]] && mapfile -t COMPREPLY < <(compgen -c -- \"$cur\" | sort -u)\n"
+    "    [[ $cur != */* ]] && mapfile -t COMPREPLY < <(compgen -c -- \"$cur\" | sort -u)\n"
     "}\n";
 
 /* COMP_WORDS has "--opt=value" as three words, because '=' breaks words for readline: they are joined first. */
 static const char driver[] =
     "_bawn() {\n"
-    "    local cur verb option='' operand=-1 i=1 n word second also='' words=()\n"
+    "    local cur verb option='' operand=0 command inside=-1 i=1 n word second also='' words=()\n"
     "    for ((n = 1; n <= COMP_CWORD; n++)); do\n"
     "        word=${COMP_WORDS[n]}\n"
     "        if [[ ${#words[@]} -gt 0 && ( $word == '=' || ${words[-1]} == --*= ) ]]; then\n"
@@ -68,12 +73,10 @@ static const char driver[] =
     "        verb+=\" ${words[1]}\"\n"
     "        i=2\n"
     "    fi\n"
-    "    for (( ; i < n; i++)); do\n"
+    "    command=$(_bawn_command \"$verb\")\n"
+    "    for (( ; i < n && inside < 0; i++)); do\n"
     "        case ${words[i]} in\n"
-    "        --)\n"
-    "            operand=$((n - i - 1))\n"
-    "            break\n"
-    "            ;;\n"
+    "        --) inside=$((n - i - 1)) ;;\n"
     "        -*)\n"
     "            if _bawn_takes_value \"$verb\" \"${words[i]}\"; then\n"
     "                ((i + 1 == n)) && option=${words[i]}\n"
@@ -81,20 +84,22 @@ static const char driver[] =
     "            fi\n"
     "            ;;\n"
     "        *)\n"
-    "            operand=$((n - i))\n"
-    "            break\n"
+    "            [[ $operand == \"$command\" ]] && inside=$((n - i))\n"
+    "            ((++operand))\n"
     "            ;;\n"
     "        esac\n"
     "    done\n"
+    "    [[ $inside -lt 0 && $operand == \"$command\" && ( $operand -gt 0 || $cur != -* ) && -z $option ]] && inside=0\n"
     "    if [[ -n $option ]]; then\n"
     "        _bawn_value \"$verb\" \"$option\"\n"
-    "    elif ((operand < 0)) && [[ $cur == --*=* ]]; then\n"
+    "    elif ((inside < 0)) && [[ $cur == --*=* ]]; then\n"
     "        option=${cur%%=*} cur=${cur#*=}\n"
     "        _bawn_value \"$verb\" \"$option\"\n"
-    "    elif ((operand < 0)) && [[ $cur == -* ]]; then\n"
+    "    elif ((inside < 0)) && [[ $cur == -* ]]; then\n"
     "        _bawn_words \"$(_bawn_options \"$verb\")\"\n"
+    "    elif ((inside >= 0)) && [[ -n $command ]]; then\n"
+    "        ((inside == 0)) && _bawn_commands\n"
     "    else\n"
-    "        ((operand < 0)) && operand=0\n"
     "        _bawn_operand \"$verb\"\n"
     "        [[ -n $also ]] && mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W \"$also\" -- \"$cur\")\n"
     "    fi\n"
@@ -184,15 +189,32 @@ static void values_of_options(const struct manual *m, struct buf *b) {
     buf_adds(b, "    esac\n}\n");
 }
 
+/* "exec 1": one operand stands before the command. */
+static void commands(const struct manual *m, struct buf *b) {
+    buf_adds(b, "_bawn_command() {\n    case $1 in\n");
+    for (size_t i = 0; i < m->n; i++) {
+        int before = completion_operands(m->verbs[i]).command;
+
+        if (m->verbs[i]->hidden || before == COMPLETION_NO_COMMAND)
+            continue;
+        buf_addf(b, "    '%s') echo ", m->verbs[i]->name);
+        if (before == COMPLETION_BEHIND_DASHES)
+            buf_adds(b, "-- ;;\n");
+        else
+            buf_addf(b, "%d ;;\n", before);
+    }
+    buf_adds(b, "    esac\n}\n");
+}
+
 static void operands(const struct manual *m, struct buf *b) {
     buf_adds(b, "_bawn_operand() {\n    case $1 in\n");
     for (size_t i = 0; i < m->n; i++) {
-        const char *values = completion_operand(m->verbs[i]);
+        const struct completion_operands o = completion_operands(m->verbs[i]);
 
-        if (m->verbs[i]->hidden || !values)
+        if (m->verbs[i]->hidden || !o.values)
             continue;
-        buf_addf(b, "    '%s') ", m->verbs[i]->name);
-        action(values, b);
+        buf_addf(b, "    '%s') %s", m->verbs[i]->name, o.once ? "((operand == 0)) && " : "");
+        action(o.values, b);
     }
     buf_adds(b, "    esac\n}\n");
 }
@@ -202,6 +224,7 @@ void completion_bash(const struct manual *m, struct buf *b) {
     groups(m, b);
     options(m, b);
     values_of_options(m, b);
+    commands(m, b);
     operands(m, b);
     buf_adds(b, driver);
 }

@@ -54,6 +54,15 @@ static void functions(const struct manual *m, struct buf *b) {
                 "    test -n \"$state\"; or set state ~/.local/state\n"
                 "    ls $state/bawn/sandboxes 2>/dev/null\n"
                 "end\n"
+                "function __bawn_named --description 'has a sandbox been named?'\n"
+                "    for word in (commandline -opc)[3..-1]\n"
+                "        contains -- $word (__bawn_sandboxes); and return\n"
+                "    end\n"
+                "    return 1\n"
+                "end\n"
+                "function __bawn_dashes\n"
+                "    contains -- -- (commandline -opc)\n"
+                "end\n"
                 "function __bawn_first_words\n    printf '%s\\n'");
     for (size_t i = 0; i < m->n; i++)
         if (completion_opens_group(m, i))
@@ -73,8 +82,13 @@ static void functions(const struct manual *m, struct buf *b) {
                 "complete -c bawn -f\n");
 }
 
+/* more: behind the name; and: another condition, or "" */
+static void conditions(const char *verb, size_t len, const char *more, const char *and, struct buf *b) {
+    buf_addf(b, "complete -c bawn -n '__bawn_at \"%.*s%s\"%s'", (int)len, verb, more, and);
+}
+
 static void condition(const char *verb, size_t len, const char *more, struct buf *b) {
-    buf_addf(b, "complete -c bawn -n '__bawn_at \"%.*s%s\"'", (int)len, verb, more);
+    conditions(verb, len, more, "", b);
 }
 
 static void words(const struct manual *m, struct buf *b) {
@@ -132,6 +146,27 @@ static void option(const struct verb *v, const struct opt *o, struct buf *b) {
     buf_addc(b, '\n');
 }
 
+static void operands(const struct verb *v, struct buf *b) {
+    const struct completion_operands o = completion_operands(v);
+    const char *command = "";
+
+    if (o.values) {
+        conditions(v->name, strlen(v->name), "", o.once ? "; and not __bawn_named" : "", b);
+        if (str_eq(o.values, "@file"))
+            buf_adds(b, " -F");
+        else
+            arguments(o.values, b);
+        buf_addc(b, '\n');
+    }
+    if (o.command == COMPLETION_NO_COMMAND)
+        return;
+    if (o.command != 0)
+        command = o.command == COMPLETION_BEHIND_DASHES ? "; and __bawn_dashes" : "; and __bawn_named";
+    conditions(v->name, strlen(v->name), "", command, b);
+    arguments("@command", b);
+    buf_addc(b, '\n');
+}
+
 void completion_fish(const struct manual *m, struct buf *b) {
     const struct opt help = {1, 'h', "help", NULL, "show help", NULL};
 
@@ -139,7 +174,6 @@ void completion_fish(const struct manual *m, struct buf *b) {
     words(m, b);
     for (size_t i = 0; i < m->n; i++) {
         const struct verb *v = m->verbs[i];
-        const char *operand = completion_operand(v);
         bool has_help = false;
 
         if (v->hidden)
@@ -150,13 +184,6 @@ void completion_fish(const struct manual *m, struct buf *b) {
         }
         if (!has_help)
             option(v, &help, b);
-        if (!operand)
-            continue;
-        condition(v->name, strlen(v->name), "", b);
-        if (str_eq(operand, "@file"))
-            buf_adds(b, " -F");
-        else
-            arguments(operand, b);
-        buf_addc(b, '\n');
+        operands(v, b);
     }
 }

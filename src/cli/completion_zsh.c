@@ -24,6 +24,20 @@ static const char head[] =
     "    names=(${XDG_STATE_HOME:-$HOME/.local/state}/bawn/sandboxes/*(N/:t))\n"
     "    compadd -a names\n"
     "}\n"
+    "_bawn_transfer() {\n"
+    "    local -a names\n"
+    "    names=(${XDG_STATE_HOME:-$HOME/.local/state}/bawn/sandboxes/*(N/:t))\n"
+    "    compadd -S : -a names\n"
+    "    _files\n"
+    "}\n"
+    "_bawn_behind_dashes() {\n"
+    "    local at=${words[(i)--]}\n"
+    "    (( at < CURRENT )) || return 1\n"
+    "    shift $at words\n"
+    "    (( CURRENT -= at ))\n"
+    "    _normal\n"
+    "    return 0\n"
+    "}\n"
     "_bawn_agents() {\n"
     "    local -a names\n"
     "    names=(${(f)\"$(bawn agents 2>/dev/null | awk '{ print $1 }')\"})\n"
@@ -79,12 +93,28 @@ static void spec(const struct opt *o, const char *dashes, const char *name, stru
     buf_add_shell(b, buf_str(&s));
 }
 
+static void operands(const struct verb *v, struct buf *b) {
+    const struct completion_operands o = completion_operands(v);
+
+    if (o.values) {
+        buf_addf(b, " \\\n            '%s:operand:", o.once ? "1" : "*");
+        action(o.values, b);
+        buf_addc(b, '\'');
+    }
+    if (o.command >= 0)
+        buf_adds(b, " \\\n            '*:::command:_normal'");
+}
+
 static void arguments(const struct verb *v, struct buf *b) {
     const struct opt help = {1, 'h', "help", NULL, "show help", NULL};
-    const char *operand = completion_operand(v);
+    int command = completion_operands(v).command;
     bool has_help = false;
 
-    buf_addf(b, "    '%s')\n        _arguments -s -S", v->name);
+    buf_addf(b, "    '%s')\n", v->name);
+    if (command == COMPLETION_BEHIND_DASHES)
+        buf_adds(b, "        _bawn_behind_dashes && return\n");
+    /* -S: no options behind "--". -A: none behind the first operand, if what comes then is a command's. */
+    buf_addf(b, "        _arguments -s -S%s", command >= 0 ? " -A '-*'" : "");
     for (size_t i = 0; i <= v->n_opts; i++) {
         const struct opt *o = i < v->n_opts ? &v->opts[i] : &help;
         char letter[2] = {o->letter, 0};
@@ -97,13 +127,7 @@ static void arguments(const struct verb *v, struct buf *b) {
         if (o->letter)
             spec(o, "-", letter, b);
     }
-    if (operand && str_eq(operand, "@command")) {
-        buf_adds(b, " \\\n            '*::command:_normal'");
-    } else if (operand) {
-        buf_adds(b, " \\\n            '*:operand:");
-        action(operand, b);
-        buf_addc(b, '\'');
-    }
+    operands(v, b);
     buf_adds(b, " ;;\n");
 }
 

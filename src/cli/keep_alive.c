@@ -37,7 +37,7 @@ static void take_facts(struct shared *x, const struct box *b) {
 }
 
 /* The rules that it was started with are not those of this run. Work is not thrown away for that. */
-static int replace(const struct box *b, struct err *err) {
+static int replace(struct box *b, struct err *err) {
     json_t *jobs;
     size_t running;
     int r = sandbox_jobs(b, &jobs, err);
@@ -56,7 +56,7 @@ static int replace(const struct box *b, struct err *err) {
     r = sandbox_ask_stop(b, STOP_SECONDS, err);
     if (r == 0)
         sandbox_wait_end(b, -1);
-    return r < 0 ? r : -EAGAIN;
+    return r < 0 && r != -ESRCH ? r : -EAGAIN;
 }
 
 /* -EAGAIN: look again, it is not there yet, or not any more. */

@@ -39,12 +39,16 @@ static const struct entry files[] = {
     {".bawn/config.json", "the project's configuration; until it is trusted it can only narrow what is allowed"},
     {"/etc/bawn/policy.json", "the organisation's policy, a floor that nothing else loosens"},
     {"$XDG_STATE_HOME/bawn", "what outlives a run (~/.local/state/bawn)"},
+    {"$XDG_STATE_HOME/bawn/sandboxes/NAME", "a kept sandbox: its home, logs and checkpoints"},
+    {"$XDG_STATE_HOME/bawn/audit", "the audit log"},
+    {"$XDG_RUNTIME_DIR/bawn", "sockets of supervisors, of kept sandboxes and of the pool"},
 };
 
 static const struct entry examples[] = {
     {"bawn run -- npm test", "one command in a sandbox"},
     {"bawn run --profile tight --network none -- make", "with a tighter profile and no network"},
     {"bawn run --dry-run -- make", "only show what would be done"},
+    {"bawn start web && bawn exec web -- npm ci", "a sandbox that stays, and a command in it"},
     {"bawn doctor", "what this machine can guarantee"},
 };
 

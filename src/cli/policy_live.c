@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "cli/sandbox_pick.h"
 #include "policy/rule.h"
 #include "supervisor/control_client.h"
 
@@ -34,7 +35,7 @@ int policy_live_call(const char *socket, const char *request, json_t **ret, stru
     return err_set(err, -EPROTO, "the sandbox's supervisor says: %s", buf_str(&shown));
 }
 
-static int find_socket(const char *pid, char **ret, struct err *err) {
+static int find_pid(const char *pid, char **ret, struct err *err) {
     CLEANUP(strv_done) struct strv sockets = {0};
     char one[24];
     int r = control_list(&sockets, err);
@@ -49,14 +50,33 @@ static int find_socket(const char *pid, char **ret, struct err *err) {
     return r < 0 ? r : err_usage(err, "no sandbox with a network runs under pid %.20s", pid);
 }
 
-static int call(const char *pid, const char *request, json_t **ret, struct err *err) {
+static int find_name(const char *name, char **ret, struct err *err) {
+    CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
+    int r = sandbox_pick(&(struct sandbox_pick_opts){.name = name, .need = SANDBOX_RUNNING}, &p, err);
+
+    return r < 0 ? r : sandbox_control(&p.box, ret, err);
+}
+
+/* Digits are a pid before they are a name. */
+static int find_socket(const char *which, char **ret, struct err *err) {
+    struct err no_pid = {0};
+    int r = which[0] && strspn(which, "0123456789") == strlen(which) ? find_pid(which, ret, &no_pid) : -ENOENT;
+
+    if (r == 0 || find_name(which, ret, err) == 0)
+        return 0;
+    if (no_pid.code)
+        *err = no_pid;
+    return err->code;
+}
+
+static int call(const char *which, const char *request, json_t **ret, struct err *err) {
     CLEANUP(freep) char *socket = NULL;
-    int r = find_socket(pid, &socket, err);
+    int r = find_socket(which, &socket, err);
 
     return r < 0 ? r : policy_live_call(socket, request, ret, err);
 }
 
-int policy_live_add(const char *pid, const struct rule *rule, char **ret_id, struct err *err) {
+int policy_live_add(const char *which, const struct rule *rule, char **ret_id, struct err *err) {
     CLEANUP(buf_done) struct buf request = BUF_INIT(CONTROL_LINE_MAX);
     json_t *answer;
     const char *id;
@@ -65,7 +85,7 @@ int policy_live_add(const char *pid, const struct rule *rule, char **ret_id, str
     buf_addf(&request, "{\"cmd\": \"%s\", \"rule\": ", rule->action == RULE_DENY ? "deny" : "allow");
     rule_add_json(rule, &request);
     buf_addc(&request, '}');
-    r = buf_ok(&request) ? call(pid, buf_str(&request), &answer, err) : err_oom(err);
+    r = buf_ok(&request) ? call(which, buf_str(&request), &answer, err) : err_oom(err);
     if (r < 0)
         return r;
     id = json_string_value(json_object_get(answer, "id"));
@@ -92,10 +112,10 @@ static void add_layer(const json_t *layer, struct buf *out) {
     }
 }
 
-int policy_live_rules(const char *pid, bool as_json, struct buf *out, struct err *err) {
+int policy_live_rules(const char *which, bool as_json, struct buf *out, struct err *err) {
     CLEANUP(freep) char *text = NULL;
     json_t *answer, *layers;
-    int r = call(pid, "{\"cmd\": \"rules\"}", &answer, err);
+    int r = call(which, "{\"cmd\": \"rules\"}", &answer, err);
 
     if (r < 0)
         return r;

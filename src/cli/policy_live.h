@@ -9,10 +9,11 @@ struct buf;
 struct err;
 struct rule;
 
-/* A rule for one running sandbox, which ends with it. pid: its supervisor's, as `bawn policy pending` shows it. */
-int policy_live_add(const char *pid, const struct rule *rule, char **ret_id, struct err *err);
+/* A rule for one running sandbox, which ends with it. which: the pid of its supervisor, as `bawn policy pending` shows it, or the name of a
+ * kept one. */
+int policy_live_add(const char *which, const struct rule *rule, char **ret_id, struct err *err);
 /* The rules in force there, layer by layer as the files have them. */
-int policy_live_rules(const char *pid, bool as_json, struct buf *out, struct err *err);
+int policy_live_rules(const char *which, bool as_json, struct buf *out, struct err *err);
 
 /* One request, one answer, an object; an answer with "error" fails. */
 int policy_live_call(const char *socket, const char *request, json_t **ret, struct err *err);

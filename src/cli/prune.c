@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "cli/box_view.h"
 #include "cli/space.h"
 #include "os/fd.h"
+#include "os/remove.h"
 #include "supervisor/box_run.h"
 
 struct prune {
@@ -203,6 +205,42 @@ static int prune_logs(struct prune *p, struct err *err) {
     return r < 0 ? err_oom(err) : 0;
 }
 
+/* -- what tasks of batches printed --------------------------------------------------------------------------------------- */
+
+/* Under the lock of a batch that runs (cli/batch.h) nothing is removed. */
+static int prune_batch(struct prune *p, int dir, const char *name) {
+    CLEANUP(closep) int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct err err = {0};
+    struct stat st;
+    uint64_t bytes;
+    int r;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || (!is_old(p, (uint64_t)st.st_mtim.tv_sec * 1000000000) && !is_over(p)) ||
+        flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return 0;
+    bytes = space_of(dir, name);
+    r = p->o->dry_run ? 0 : remove_tree(dir, name);
+    if (r < 0)
+        err_sys(&err, r, "remove it");
+    return r < 0 ? note(&p->kept, "batch", name, 0, err.msg) : gone(p, "batch", name, bytes);
+}
+
+/* Names are moments: the oldest first. */
+static int prune_batches(struct prune *p, struct err *err) {
+    CLEANUP(freep) char *path = str_dupf("%s/batch", p->o->state);
+    CLEANUP(closep) int dir = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    struct dirent **names = NULL;
+    int n = dir < 0 ? 0 : scandirat(dir, ".", &names, NULL, alphasort), r = path ? 0 : -ENOMEM;
+
+    for (int i = 0; i < n; i++) {
+        if (r == 0 && names[i]->d_name[0] != '.')
+            r = prune_batch(p, dir, names[i]->d_name);
+        free(names[i]);
+    }
+    free(names);
+    return r < 0 ? err_oom(err) : 0;
+}
+
 /* -- all ---------------------------------------------------------------------------------------------------------------- */
 
 static int measure(struct prune *p, struct err *err) {
@@ -219,6 +257,7 @@ int prune_all(const struct prune_opts *o, struct prune_items *ret_removed, struc
     int r = p.boxes && p.runs ? measure(&p, err) : err_oom(err);
 
     r = r < 0 ? r : prune_logs(&p, err);
+    r = r < 0 ? r : prune_batches(&p, err);
     r = r < 0 ? r : prune_runs(&p, err);
     r = r < 0 ? r : prune_boxes(&p, err);
     free(p.boxes);

@@ -1,5 +1,5 @@
 /*
- * What `bawn prune` removes: kept sandboxes that were not used for long, runs in which nothing waits, old logs; the oldest first until a
+ * What `bawn prune` removes: kept sandboxes that were not used for long, runs in which nothing waits, old logs, what tasks of batches printed; the oldest first until a
  * budget is kept. Never one that runs, never changes that were not applied; both are named.
  */
 #pragma once
@@ -16,7 +16,7 @@ struct prune_opts {
 };
 
 struct prune_item {
-    const char *kind; /* "sandbox", "run", "log" */
+    const char *kind; /* "sandbox", "run", "batch", "log" */
     char *name;
     uint64_t bytes;
     char why[420]; /* kept: why */

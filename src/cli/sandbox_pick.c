@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <poll.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -15,8 +16,12 @@
 #include "config/paths.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "supervisor/box_run.h"
 #include "supervisor/control_client.h"
 #include "supervisor/exec_client.h"
+#include "supervisor/watch.h"
+
+enum { MOMENT_MS = 10, SOON_MS = 5000 };
 
 void sandbox_pick_done(struct sandbox_pick *p) {
     free(p->boxes);
@@ -72,6 +77,13 @@ static int no_own(const struct sandbox_pick_opts *o, const char *name, struct er
                            workspace, name);
 }
 
+static void settle(const struct box *b) {
+    CLEANUP(freep) char *home = NULL;
+
+    if (paths_home(environ, &home, NULL) == 0)
+        box_rename_settle(environ, home, b);
+}
+
 int sandbox_pick(const struct sandbox_pick_opts *o, struct sandbox_pick *ret, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     char name[BOX_ID_MAX + 1];
@@ -83,6 +95,8 @@ int sandbox_pick(const struct sandbox_pick_opts *o, struct sandbox_pick *ret, st
         return no_own(o, name, err);
     if (r == 0 && o->need == SANDBOX_RUNNING && !p.box.alive)
         r = exec_not_running(&p.box, err);
+    if (r == 0 && o->need == SANDBOX_STOPPED)
+        settle(&p.box);
     if (r < 0)
         return r;
     *ret = TAKE(p, (struct sandbox_pick)SANDBOX_PICK_INIT);
@@ -97,13 +111,13 @@ int sandbox_control(const struct box *b, char **ret, struct err *err) {
 
     if (r < 0)
         return r;
-    if (!folder || b->state.pid <= 0)
+    if (!folder || b->state.pid <= 0 || process_is_dead(b->state.pid, b->state.start_time)) /* another's number is not its own */
         return exec_not_running(b, err);
     *ret = str_dupf("%s/%d.sock", folder, (int)b->state.pid);
     return *ret ? 0 : err_oom(err);
 }
 
-int sandbox_ask_stop(const struct box *b, unsigned seconds, struct err *err) {
+static int ask_stop(const struct box *b, unsigned seconds, struct err *err) {
     CLEANUP(freep) char *socket = NULL;
     char request[64];
     json_t *answer;
@@ -115,6 +129,39 @@ int sandbox_ask_stop(const struct box *b, unsigned seconds, struct err *err) {
         return r;
     json_decref(answer);
     return 0;
+}
+
+static int look_again(struct box *b, struct err *err) {
+    CLEANUP(freep) char *boxes = strndup(b->path, (size_t)(strrchr(b->path, '/') - b->path));
+    struct box now = BOX_INIT;
+    int r = boxes ? registry_open(boxes, b->info.id, false, &now, err) : err_oom(err);
+
+    if (r < 0)
+        return r == -ENOENT ? -ESRCH : r;
+    box_done(b);
+    *b = now;
+    return b->alive ? 0 : -ESRCH;
+}
+
+/* One that is just being started, or ends just now, has no socket; somebody who copies it has its lock. All of that is soon over. */
+static bool is_soon_over(int r) {
+    return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE || r == -EAGAIN;
+}
+
+int sandbox_ask_stop(struct box *b, unsigned seconds, struct err *err) {
+    const struct timespec moment = {.tv_nsec = MOMENT_MS * 1000000L};
+    uint64_t end = watch_now_ms() + SOON_MS;
+    struct err why = {0};
+    int r = ask_stop(b, seconds, &why);
+
+    while (is_soon_over(r) && watch_now_ms() < end) {
+        nanosleep(&moment, NULL);
+        r = look_again(b, err);
+        if (r < 0)
+            return r;
+        r = ask_stop(b, seconds, &why);
+    }
+    return r < 0 ? exec_not_running(b, err) : 0;
 }
 
 /* By pidfd: once it is open and the start time was right, no other process is meant. */

@@ -40,8 +40,9 @@ int sandbox_boxes(char **ret, struct err *err);
 int sandbox_name(const char *name, const char *directory, char ret[static BOX_ID_MAX + 1], struct err *err);
 /* Waits for the end of its keeper, at most timeout_ms (-1: as long as it takes). 0; -ETIMEDOUT; -ESRCH: it has none yet. */
 int sandbox_wait_end(const struct box *b, int timeout_ms);
-/* Asks its keeper to stop, and kills what is left inside after so many seconds. Does not wait. */
-int sandbox_ask_stop(const struct box *b, unsigned seconds, struct err *err);
+/* Asks its keeper to stop, and to kill what is left inside after so many seconds; waits for one that is just being started, not for
+ * the end. b is then as it is now. -ESRCH: it has ended, or is gone. */
+int sandbox_ask_stop(struct box *b, unsigned seconds, struct err *err);
 /* The path of its keeper's control socket (spec/control-socket.md), for control_call(). */
 int sandbox_control(const struct box *b, char **ret, struct err *err);
 /* Operands "[SANDBOX] [JOB]" of a verb; a single number is a job of the project's own sandbox. *ret_job 0: none named. */

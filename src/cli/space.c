@@ -18,7 +18,8 @@
 const char *const space_kind_names[SPACE_KINDS] = {
     [SPACE_SANDBOX] = "sandbox", [SPACE_CHANGES] = "changes", [SPACE_CHECKPOINTS] = "checkpoints",
     [SPACE_RUN] = "run",         [SPACE_VOLUMES] = "volumes", [SPACE_AGENTS] = "agent",
-    [SPACE_AUDIT] = "audit",     [SPACE_LOGS] = "logs",
+    [SPACE_AUDIT] = "audit",     [SPACE_LOGS] = "logs",       [SPACE_BATCH] = "batch",
+    [SPACE_OTHER] = "other",
 };
 
 /* -- one folder --------------------------------------------------------------------------------------------------------- */
@@ -92,6 +93,7 @@ struct folder {
 static const struct folder folders[] = {
     {"sandboxes", SPACE_SANDBOX, true}, {"runs", SPACE_RUN, true},     {"volumes", SPACE_VOLUMES, true},
     {"agents", SPACE_AGENTS, true},     {"audit", SPACE_AUDIT, false}, {"log", SPACE_LOGS, false},
+    {"batch", SPACE_BATCH, true},
 };
 
 /* A run of a sandbox's name is what that changed. */
@@ -141,6 +143,7 @@ static int largest_first(const void *a, const void *b) {
 int space_list(const char *state, struct space_list *ret, struct err *err) {
     CLEANUP(space_list_done) struct space_list l = {0};
     CLEANUP(closep) int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    uint64_t all;
     int r = 0;
 
     for (size_t i = 0; dir >= 0 && r == 0 && i < ARRAY_LEN(folders); i++) {
@@ -149,6 +152,9 @@ int space_list(const char *state, struct space_list *ret, struct err *err) {
 
         r = f->each ? add_each(dir, f, &l) : bytes ? append(&l, f->kind, "", bytes) : 0;
     }
+    all = dir < 0 ? 0 : space_of(dir, ".");
+    if (r == 0 && all > l.total)
+        r = append(&l, SPACE_OTHER, "", all - l.total);
     if (r < 0)
         return err_oom(err);
     if (l.n)

@@ -20,6 +20,8 @@ enum space_kind {
     SPACE_AGENTS,
     SPACE_AUDIT,
     SPACE_LOGS,
+    SPACE_BATCH,
+    SPACE_OTHER, /* what is left: rules, trust, the folders themselves */
     SPACE_KINDS
 };
 extern const char *const space_kind_names[SPACE_KINDS];

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,17 +62,12 @@ static int search_and_exec(const struct command *c) {
     return result;
 }
 
-/* Its own session, or, for the one command of a run, a process group in ours: then we are the parent that lets ^Z stop it. */
+/* Its own session, or, with a terminal, a process group in that of its parent, who lets ^Z stop it. */
 static int take_place(const struct command *c, struct err *err) {
-    if (!c->session) {
-        setpgid(0, 0);
-        terminal_foreground(c->tty, getpid());
-        return 0;
-    }
-    if (setsid() < 0)
-        return err_sys(err, -errno, "own session");
-    if (c->tty >= 0 && ioctl(c->tty, TIOCSCTTY, 0) < 0)
-        return err_sys(err, -errno, "controlling terminal");
+    if (c->session)
+        return setsid() < 0 ? err_sys(err, -errno, "own session") : 0;
+    setpgid(0, 0);
+    terminal_foreground(c->tty, getpid());
     return 0;
 }
 

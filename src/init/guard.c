@@ -124,6 +124,14 @@ int guard_install(struct guard *g, struct err *err) {
     return 0;
 }
 
+int guard_newest(const struct guard *g) {
+    return g->listeners.fds[g->listeners.n - 1];
+}
+
+void guard_add(struct guard *g, int listener) {
+    g->listeners.fds[g->listeners.n++] = listener;
+}
+
 size_t guard_poll(const struct guard *g, struct pollfd *ret) {
     static_assert((int)GUARD_POLL_MAX == (int)GUARD_LISTENERS_MAX, "one each");
     for (size_t i = 0; i < g->listeners.n; i++)

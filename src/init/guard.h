@@ -38,8 +38,12 @@ struct guard;
 int guard_new(const struct init_start *s, int control, int sock, struct guard **ret, struct err *err);
 
 /* In a command's process, right before it execs: from here on its calls wait for the guard. The listener's descriptor is left
- * in *g, so the process must share memory and descriptors with bawn-init until it execs. -EAGAIN: too many commands. */
+ * in *g, so the process must share memory and descriptors with bawn-init, or the copy that holds its session, until it execs. -EAGAIN: too many commands. */
 int guard_install(struct guard *g, struct err *err);
+
+/* Where it was not bawn-init's own memory and descriptors: the listener that guard_install() left last, and handing it over. Takes fd. */
+int guard_newest(const struct guard *g);
+void guard_add(struct guard *g, int listener);
 
 /* For poll(): the listeners that there are, each for what one command started; returns how many, at most GUARD_POLL_MAX. */
 enum { GUARD_POLL_MAX = 512 };

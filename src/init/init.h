@@ -30,7 +30,7 @@ enum {
 struct job {
     int id; /* the supervisor's number */
     pid_t pid;
-    bool tty;
+    pid_t child; /* ours: the command itself, or the holder of its session (holder.c) */
 };
 
 struct jobs {
@@ -64,6 +64,7 @@ struct init {
     struct guard *guard; /* NULL: none */
     struct jobs jobs;
     struct outbox outbox;
+    int held[2]; /* what holders tell, and their end of it; -1: there was none yet */
 };
 
 /* terminal.c */
@@ -81,7 +82,7 @@ struct command {
     size_t argc;
     const char *cwd, *search_path; /* search_path: PATH for finding argv[0] */
     int fds[3];                    /* what becomes 0, 1, 2; -1: what we have there */
-    int tty;                       /* -1, or what becomes its terminal. With `session` of its own, else of ours */
+    int tty;                       /* -1, or the terminal of our session, whose foreground it becomes */
     bool session;                  /* gets a session of its own; else a process group in ours */
 };
 /* Returns 0 with *ret_pid; 1 if execve failed (*ret_errno); negative if it could not be prepared. Until the command execs we wait. */
@@ -95,8 +96,13 @@ const char *environment_get(char *const *envp, const char *name); /* "" if it is
 
 /* jobs.c. fds are taken. */
 void jobs_exec(struct init *in, const struct init_msg *msg, char *body, size_t len, int *fds, size_t n_fds);
-bool jobs_ended(struct init *in, pid_t pid, int status); /* or stopped; false: no job */
+void jobs_child(struct init *in, pid_t pid, int status); /* one of ours ended or stopped; it may be no job */
+void jobs_changed(struct init *in, int id, int status);  /* the command of a job ended or stopped */
 void jobs_signal(struct init *in, const struct init_msg *msg);
+
+/* holder.c: as command_start(), for a command with a terminal of its own */
+int holder_start(struct init *in, int id, const struct command *c, struct job *ret, int *ret_errno, struct err *err);
+void holder_read(struct init *in); /* what holders told */
 
 /* resident.c: the messages of a kept sandbox */
 int resident_begin(struct init *in, struct err *err);

@@ -18,11 +18,15 @@ static struct job *find_id(const struct jobs *j, int id) {
     return NULL;
 }
 
-static struct job *find_pid(const struct jobs *j, pid_t pid) {
+static struct job *find_child(const struct jobs *j, pid_t pid) {
     for (size_t i = 0; i < j->n; i++)
-        if (j->v[i].pid == pid)
+        if (j->v[i].child == pid)
             return &j->v[i];
     return NULL;
+}
+
+static bool is_held(const struct job *j) {
+    return j->child != j->pid;
 }
 
 /* What one EXEC needs for as long as it is being started. */
@@ -74,7 +78,7 @@ static int prepare(const struct init *in, char *body, size_t len, struct launch 
                                   .cwd = q->cwd[0] ? q->cwd : in->start.cwd,
                                   .search_path = environment_get(l->envp, "PATH"),
                                   .tty = l->slave,
-                                  .session = true};
+                                  .session = l->slave < 0};
     return place_streams(l, err);
 }
 
@@ -97,14 +101,25 @@ static void answer_failure(struct init *in, int id, const struct err *err) {
     out_send(in, &msg, -1);
 }
 
+/* Its own session: with a terminal another process leads it. */
+static int launch(struct init *in, int id, const struct launch *l, struct job *ret, int *ret_errno, struct err *err) {
+    pid_t pid = -1;
+    int r;
+
+    if (l->slave >= 0)
+        return holder_start(in, id, &l->command, ret, ret_errno, err);
+    r = command_start(in, &l->command, &pid, ret_errno, err);
+    restore_streams(in);
+    *ret = (struct job){.id = id, .pid = pid, .child = pid};
+    return r;
+}
+
 static void start(struct init *in, int id, struct launch *l) {
     struct init_msg msg = {.type = INIT_MSG_STARTED, .job = id};
     struct err err = {0};
-    int exec_errno = 0, r;
-    pid_t pid = -1;
+    struct job job = {0};
+    int exec_errno = 0, r = launch(in, id, l, &job, &exec_errno, &err);
 
-    r = command_start(in, &l->command, &pid, &exec_errno, &err);
-    restore_streams(in);
     if (r < 0) {
         answer_failure(in, id, &err);
         return;
@@ -115,8 +130,8 @@ static void start(struct init *in, int id, struct launch *l) {
         out_send(in, &msg, -1);
         return;
     }
-    in->jobs.v[in->jobs.n++] = (struct job){.id = id, .pid = pid, .tty = l->slave >= 0};
-    msg.value = pid;
+    in->jobs.v[in->jobs.n++] = job;
+    msg.value = job.pid;
     out_send(in, &msg, TAKE_FD(l->master));
 }
 
@@ -134,13 +149,12 @@ void jobs_exec(struct init *in, const struct init_msg *msg, char *body, size_t l
         closep(&fds[i]);
 }
 
-bool jobs_ended(struct init *in, pid_t pid, int status) {
-    struct job *j = find_pid(&in->jobs, pid);
-    struct init_msg msg = {.type = INIT_MSG_EXITED, .value = status};
+void jobs_changed(struct init *in, int id, int status) {
+    struct job *j = find_id(&in->jobs, id);
+    struct init_msg msg = {.type = INIT_MSG_EXITED, .value = status, .job = id};
 
     if (!j)
-        return false;
-    msg.job = j->id;
+        return;
     if (WIFSTOPPED(status)) {
         msg.type = INIT_MSG_STOPPED;
         msg.value = WSTOPSIG(status);
@@ -148,7 +162,22 @@ bool jobs_ended(struct init *in, pid_t pid, int status) {
         *j = in->jobs.v[--in->jobs.n];
     }
     out_send(in, &msg, -1);
-    return true;
+}
+
+/* A holder goes after it told the end of its command; one that somebody inside killed takes its command with it. */
+void jobs_child(struct init *in, pid_t pid, int status) {
+    const struct job *j = find_child(&in->jobs, pid);
+
+    if (j && is_held(j) && WIFSTOPPED(status))
+        return;
+    if (j && is_held(j)) {
+        holder_read(in);
+        j = find_child(&in->jobs, pid);
+        if (j)
+            kill(-j->pid, SIGKILL);
+    }
+    if (j)
+        jobs_changed(in, j->id, status);
 }
 
 /* Neither catches nor ignores it. */
@@ -175,8 +204,8 @@ static bool is_key(int sig) {
 
 /*
  * A group also means what is in the foreground of the command's terminal: a shell gives its commands groups of their own. The kernel
- * drops SIGTSTP for the group of a session's leader, because nobody in that session could continue it; here the supervisor can, so the
- * command is stopped as it would have been in its user's session.
+ * drops SIGTSTP for the group of a session's leader, because nobody in that session could continue it; here the supervisor can, so a
+ * command without a terminal is stopped as it would have been in its user's session. A holder that somebody inside stopped tells nothing.
  */
 void jobs_signal(struct init *in, const struct init_msg *msg) {
     const struct job *j = find_id(&in->jobs, msg->job);
@@ -185,13 +214,15 @@ void jobs_signal(struct init *in, const struct init_msg *msg) {
 
     if (!j)
         return;
-    front = j->tty && msg->extra ? terminal_group(j->pid) : -1;
+    if (is_held(j))
+        kill(j->child, SIGCONT);
+    front = is_held(j) && msg->extra ? terminal_group(j->pid) : -1;
     if (front > 1 && front != j->pid) {
         kill(-front, sig);
         if (is_key(sig))
             return;
     }
-    if (sig == SIGTSTP && leaves_to_kernel(j->pid, sig))
+    if (sig == SIGTSTP && !is_held(j) && leaves_to_kernel(j->pid, sig))
         sig = SIGSTOP;
     kill(msg->extra ? -j->pid : j->pid, sig);
 }

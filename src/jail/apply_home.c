@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/fs.h>
 #include <linux/mount.h>
@@ -17,12 +18,13 @@
 #include "base/err.h"
 #include "jail/apply.h"
 #include "jail/plan.h"
+#include "os/clock.h"
 #include "os/copy.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
 #include "os/safepath.h"
 
-enum { NSS_FILE_MAX = 1024 * 1024 };
+enum { NSS_FILE_MAX = 1024 * 1024, ASIDE_TRIES = 3 };
 
 static const char *below_home(const struct plan *p, const char *path) {
     return path + strlen(p->home) + 1;
@@ -40,13 +42,19 @@ int apply_home_open(struct launch *l, const char *path) {
     return r < 0 ? r : safepath_open(l->home_fd, below_home(l->plan, path), O_PATH | O_DIRECTORY);
 }
 
+/* Nothing of the inside's is lost; and it cannot have taken all names beforehand. */
 static int put_aside(int dir, const char *name) {
     char aside[NAME_MAX + 1];
-    int n = snprintf(aside, sizeof aside, "%.200s.bawn-aside", name);
 
-    if (n > 0 && syscall(SYS_renameat2, dir, name, dir, aside, RENAME_NOREPLACE) == 0)
-        return 0;
-    return unlinkat(dir, name, 0) < 0 ? -errno : 0; /* it is no folder, and one of that name was put aside before */
+    snprintf(aside, sizeof aside, "%.200s.bawn-aside", name);
+    for (int i = 0; i < ASIDE_TRIES; i++) {
+        if (syscall(SYS_renameat2, dir, name, dir, aside, RENAME_NOREPLACE) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return -errno;
+        snprintf(aside, sizeof aside, "%.200s.bawn-aside-%" PRIx64, name, clock_mark());
+    }
+    return -EEXIST;
 }
 
 /* The folder of this name, made if there is nothing. */

@@ -158,13 +158,14 @@ static int make_places(const struct host_facts *h, struct plan *p, struct err *e
     return p->hostname && p->workspace && p->home && p->tmp ? 0 : err_oom(err);
 }
 
-/* What an earlier life of the sandbox left in its home is the inside's word: these steps go there on foot. */
+/* What an earlier life of the sandbox left in its home is the inside's word: these steps go there on foot. Not those below a workspace
+ * that is in there: it is mounted by then, and nothing is made or put aside in the user's own folder. */
 static void mark_home(struct plan *p) {
-    size_t n = strlen(p->home);
+    size_t n = strlen(p->home), ws = strlen(p->workspace);
 
     for (size_t i = 0; p->rung == RUNG_FULL && i < p->n_steps; i++) {
         struct step *s = &p->steps[i];
-        bool by_workspace = s->kind == STEP_HIDE || s->kind == STEP_WHITEOUT || s->kind == STEP_SUBSTITUTE;
+        bool by_workspace = strncmp(s->to, p->workspace, ws) == 0 && s->to[ws] == '/';
 
         s->at_home = !by_workspace && strncmp(s->to, p->home, n) == 0 && s->to[n] == '/';
     }

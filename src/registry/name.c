@@ -12,19 +12,24 @@ enum { SHOWN_MAX = 60, HASH_DIGITS = 6, STEM_MAX = BOX_NAME_MAX - 1 - HASH_DIGIT
 static const char alphanumeric[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
+/* As in the name of a branch, which a sandbox in worktree mode has (git-check-ref-format(1)). */
+static bool dots_are_fine(const char *name) {
+    return !strstr(name, "..") && !str_ends(name, ".") && !str_ends(name, ".lock");
+}
+
 int box_check_name(const char *name, struct err *err) {
     CLEANUP(buf_done) struct buf shown = BUF_INIT(8 * SHOWN_MAX);
     size_t len = strlen(name);
     char cut[SHOWN_MAX + 1];
 
-    if (len > 0 && len <= BOX_NAME_MAX && strspn(name, inner) == len && strchr(alphanumeric, name[0]))
+    if (len > 0 && len <= BOX_NAME_MAX && strspn(name, inner) == len && strchr(alphanumeric, name[0]) && dots_are_fine(name))
         return 0;
     snprintf(cut, sizeof cut, "%s", name);
     buf_add_printable(&shown, cut);
     return err_usage(
         err,
         "'%s%s' is no name for a sandbox: letters, digits, '-', '_' and '.', the first a letter or digit, at most %d "
-        "characters",
+        "characters; no '..', and neither '.' nor '.lock' at the end",
         buf_str(&shown), len > SHOWN_MAX ? "..." : "", BOX_NAME_MAX);
 }
 
@@ -36,7 +41,7 @@ void box_name_for(const char *workspace, char ret[static BOX_NAME_MAX + 1]) {
     sha256_hex(workspace, strlen(workspace), hash);
     from += strcspn(from, alphanumeric);
     for (; *from && n < STEM_MAX; from++)
-        stem[n++] = strchr(inner, *from) ? *from : '-';
+        stem[n++] = strchr(inner, *from) && !(*from == '.' && n && stem[n - 1] == '.') ? *from : '-';
     stem[n] = 0;
     snprintf(ret, BOX_NAME_MAX + 1, "%s-%.*s", n ? stem : "sandbox", HASH_DIGITS, hash);
 }

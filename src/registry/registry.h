@@ -23,7 +23,8 @@ struct err;
 
 enum { BOX_NAME_MAX = 40, BOX_ID_MAX = 5 + BOX_NAME_MAX + 1 + 20, BOX_BOOT_SIZE = 40 };
 
-/* 1 to 40 of a-z A-Z 0-9 - _ . , the first a letter or digit. The error quotes what is wrong with it, escaped and cut. */
+/* 1 to 40 of a-z A-Z 0-9 - _ . , the first a letter or digit; no "..", and neither "." nor ".lock" at the end, so that it can name a
+ * branch. The error quotes what is wrong with it, escaped and cut. */
 int box_check_name(const char *name, struct err *err);
 /* The project's own sandbox, for keep_alive and verbs without a NAME: last name of the workspace (other characters as '-', cut) and
  * six hex digits of its path's hash. */

@@ -70,7 +70,6 @@ static void hash_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]) {
                                 p->network,
                                 (uint64_t)p->landlock_abi,
                                 p->n_steps};
-    unsigned char digest[SHA256_LEN];
     struct sha256 h;
 
     sha256_init(&h);
@@ -88,9 +87,7 @@ static void hash_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]) {
         /* Folders of ours have a new name each time; most of the host's have the same inside. */
         hash_text(&h, s->kind == STEP_FILE || s->ours || (s->from && str_eq(s->from, s->to)) ? NULL : s->from);
     }
-    sha256_end(&h, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+    sha256_end_hex(&h, ret);
 }
 
 /* -- events --------------------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,10 @@ int control_list(struct strv *ret_sockets, struct err *err);
 /* request: one line without its end; *answer gets the line that came, without its end. Waits for it, a few seconds at most. */
 int control_call(const char *sock, const char *request, struct buf *answer, struct err *err);
 
+/* The same to all, 64 at a time; fn gets each answer that came within timeout_ms. Who is slow, stopped or gone is left out. */
+typedef void control_answer_fn(void *arg, const char *socket, const char *answer, size_t len);
+int control_call_all(const char *request, int timeout_ms, control_answer_fn *fn, void *arg, struct err *err);
+
 /* For server and client: the address of NAME in an open folder, however long the folder's path is. */
 struct sockaddr_un;
 int control_address(int folder, const char *name, struct sockaddr_un *ret);

@@ -67,7 +67,7 @@ static int try_connect(const char *folder, const char *name, int *ret, struct er
 
 /* Whoever starts it has the lock before its keeper has written anything. */
 static bool is_keeper_there(const struct box *b) {
-    return b->state.pid > 0 && b->state.start_time && process_start_time(b->state.pid) == b->state.start_time;
+    return b->state.pid > 0 && b->state.start_time && !process_is_dead(b->state.pid, b->state.start_time);
 }
 
 int exec_not_running(const struct box *b, struct err *err) {
@@ -146,6 +146,12 @@ int exec_connect(char *const *environ_, const char *home, const char *name, int 
 
 /* -- messages ------------------------------------------------------------------------------------------------------------ */
 
+static int not_asked(int r, struct err *err) {
+    return r == -EPIPE ? err_set(err, -ECONNRESET, "the sandbox ended before it answered")
+           : r < 0     ? err_sys(err, r, "ask the sandbox's supervisor")
+                       : 0;
+}
+
 int exec_send_request(int sock, const struct exec_request *r, const int *fds, size_t n_fds, struct err *err) {
     CLEANUP(buf_done) struct buf body = BUF_INIT(EXEC_REQUEST_MAX);
     struct exec_msg m = {.type = EXEC_MSG_EXEC, .value = EXEC_PROTOCOL};
@@ -155,7 +161,7 @@ int exec_send_request(int sock, const struct exec_request *r, const int *fds, si
         return err_usage(err, "the command and its variables are too long (more than %d bytes)", EXEC_REQUEST_MAX);
     m.len = (uint32_t)body.len;
     e = execmsg_send(sock, &m, body.data, fds, n_fds);
-    return e < 0 ? err_sys(err, e, "ask the sandbox's supervisor") : 0;
+    return not_asked(e, err);
 }
 
 /* The words come from our own supervisor, which may quote names of the inside. */
@@ -204,7 +210,8 @@ static int wait_answer(int sock, enum exec_msg_type wanted, struct exec_msg *m, 
     if (m->type == EXEC_MSG_FAILED)
         return exec_failed(m, &body, err);
     if (m->type == EXEC_MSG_EXITED)
-        return not_executed(m, err);
+        return m->extra & EXEC_END_NOEXEC ? not_executed(m, err)
+                                          : err_set(err, -ECONNRESET, "the sandbox ended before the command was started");
     return m->type == wanted ? 0
                              : err_set(err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m->type);
 }
@@ -219,15 +226,15 @@ int exec_background(int sock, const struct exec_request *r, int *ret_job, struct
     e = e < 0 ? e : wait_answer(sock, EXEC_MSG_STARTED, &m, NULL, err);
     if (e == 0)
         *ret_job = m.value;
-    return e;
+    return e < 0 && err && (err->status == EXIT_NOTFOUND || err->status == EXIT_NOEXEC) ? err_ctx(err, e, "'%s'", r->argv[0]) : e;
 }
 
 int exec_open(int sock, const char *path, int how, int *ret_fd, struct err *err) {
     struct exec_msg m = {.type = EXEC_MSG_OPEN, .value = how, .len = (uint32_t)strlen(path)};
-    int fd = -1, r = execmsg_send(sock, &m, path, NULL, 0);
+    int fd = -1, r = not_asked(execmsg_send(sock, &m, path, NULL, 0), err);
 
     if (r < 0)
-        return err_sys(err, r, "ask the sandbox's supervisor");
+        return r;
     r = wait_answer(sock, EXEC_MSG_OPENED, &m, &fd, err);
     if (r == 0 && fd < 0)
         return err_set(err, -EPROTO, "the sandbox's supervisor sent no file");

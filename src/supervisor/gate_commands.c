@@ -16,7 +16,9 @@ static void say_error(struct buf *answer, const char *why) {
 }
 
 static void do_pending(struct gatekeeper *g, const json_t *request UNUSED, struct buf *answer) {
-    buf_adds(answer, "{\"ok\":true,\"pending\":");
+    buf_adds(answer, "{\"ok\":true,\"sandbox\":");
+    buf_add_json(answer, g->opts.sandbox);
+    buf_adds(answer, ",\"pending\":");
     if (g->opts.asker)
         asker_pending_json(g->opts.asker, answer);
     else

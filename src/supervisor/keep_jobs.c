@@ -154,6 +154,8 @@ static int start_decoded(struct keeper *k, struct client *c, struct exec_request
     if (!j)
         return err_oom(err);
     e = keep_audit_exec(k, j, r, err); /* what cannot be recorded is not done */
+    if (e >= 0 && (e = session_wake(&k->session, err)) < 0)
+        keep_fail(k, e, err->msg);
     if (e >= 0 && (r->flags & EXEC_BACKGROUND))
         e = forward_background(k, j, r, err);
     else if (e >= 0)

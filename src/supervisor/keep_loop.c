@@ -96,18 +96,17 @@ static void look_inside(struct keeper *k, uint64_t now) {
     bool empty = inside_pids(k, one, ARRAY_LEN(one)) == 0;
 
     if (k->phase == BOX_STOPPING) {
-        k->asked = k->ended = empty;
+        k->asked = k->ended = empty && !k->n_running; /* how a job ended may still be on its way */
         k->look_at_ms = now + LOOK_MS;
         return;
     }
-    k->session.watch.paused = empty && !k->n_running;
+    if (empty && !k->n_running)
+        session_rest(&k->session);
     k->look_at_ms = k->session.watch.paused || k->n_running ? 0 : now + LOOK_IDLE_MS;
 }
 
 static void check_watch(struct keeper *k) {
-    if (k->n_running)
-        k->session.watch.paused = false;
-    else if (!k->session.watch.paused && !k->look_at_ms)
+    if (!k->n_running && !k->session.watch.paused && !k->look_at_ms)
         k->look_at_ms = watch_now_ms() + LOOK_IDLE_MS;
     if (watch_check(&k->session.watch) != WATCH_DISK)
         return;

@@ -10,6 +10,7 @@
 #include "config/settings.h"
 #include "os/fd.h"
 #include "supervisor/audit_run.h"
+#include "supervisor/box_run.h"
 #include "supervisor/keep_priv.h"
 #include "supervisor/loop.h"
 #include "supervisor/sweep.h"
@@ -87,6 +88,8 @@ static void end(struct keeper *k) {
     struct session *s = &k->session;
 
     inside_thaw(k);
+    if (k->phase == BOX_RUNNING) /* whoever finds no socket from here on is told the truth */
+        keep_save(k, BOX_STOPPING);
     keep_unlisten(k);
     if (s->launched) {
         session_stop(s);
@@ -144,6 +147,7 @@ int keep_run(struct keeper *k, struct err *err) {
     k->next_open = 1;
     k->next_job = keep_first_job(k);
     k->idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;
+    box_rename_settle(facts.environ_, facts.home, k->box);
     sweep_groups(k->box); /* of its last life, if that was killed: soon nobody will know their names */
     keep_save(k, BOX_STARTING);
     r = prepare(k, &facts, err);

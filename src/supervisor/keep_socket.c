@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "supervisor/box_run.h"
 #include "supervisor/keep_priv.h"
 
 enum { BACKLOG = 256 };
@@ -105,17 +106,11 @@ static int rename_box(struct keeper *k, const char *name, struct err *err) {
     return registry_rename(boxes, k->box, name, err);
 }
 
-int keep_rename(struct keeper *k, const char *name, struct err *err) {
-    CLEANUP(freep) char *old = strdup(k->box->name);
-    char socket_name[sizeof k->socket_name];
+/* Sandbox, run and socket; what fails takes back what was done before it. */
+static int rename_all(struct keeper *k, const char *old, const char *name, const char *socket_name, struct err *err) {
     struct err ignored = {0};
-    int r = box_check_name(name, err);
+    int r = rename_box(k, name, err);
 
-    if (r < 0 || !old || str_eq(old, name))
-        return r < 0 ? r : old ? 0 : err_oom(err);
-    snprintf(socket_name, sizeof socket_name, "%.*s.sock", BOX_NAME_MAX, name);
-    r = check_free(k, socket_name, err);
-    r = r < 0 ? r : rename_box(k, name, err);
     if (r < 0)
         return r;
     r = rename_run(k, old, name, err);
@@ -123,10 +118,27 @@ int keep_rename(struct keeper *k, const char *name, struct err *err) {
         r = err_sys(err, -errno, "rename the exec socket");
         rename_run(k, name, old, &ignored);
     }
-    if (r < 0) {
+    if (r < 0)
         rename_box(k, old, &ignored);
+    return r;
+}
+
+int keep_rename(struct keeper *k, const char *name, struct err *err) {
+    CLEANUP(freep) char *old = strdup(k->box->name);
+    char socket_name[sizeof k->socket_name];
+    int r = box_check_name(name, err);
+
+    if (r < 0 || !old || str_eq(old, name))
+        return r < 0 ? r : old ? 0 : err_oom(err);
+    snprintf(socket_name, sizeof socket_name, "%.*s.sock", BOX_NAME_MAX, name);
+    r = check_free(k, socket_name, err);
+    r = r < 0 ? r : box_rename_begin(k->box, name, err);
+    if (r < 0)
         return r;
-    }
+    r = rename_all(k, old, name, socket_name, err);
+    box_rename_end(k->box);
+    if (r < 0)
+        return r;
     memcpy(k->socket_name, socket_name, sizeof socket_name);
     snprintf(k->session.network.name, sizeof k->session.network.name, "%s", name);
     return 0;

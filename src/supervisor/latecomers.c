@@ -71,7 +71,7 @@ int latecomers_fd(const struct latecomers *l) {
 int latecomers_timeout(const struct latecomers *l) {
     uint64_t now = watch_now_ms();
 
-    if (l->begin_ms)
+    if (l->begin_ms && !l->resting)
         return l->begin_ms <= now ? 0 : (int)(l->begin_ms - now);
     return l->queue.len || l->found.len ? 0 : -1;
 }
@@ -154,7 +154,7 @@ static int look_into(struct latecomers *l, const char *path) {
         closep(&fd);
         return 0;
     }
-    r = add_watch(l, fd, path);
+    r = l->inotify < 0 ? 0 : add_watch(l, fd, path);
     while (r == 0 && (e = readdir(d)))
         if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
             r = judge(l, path, e->d_name, is_folder(fd, e));
@@ -199,23 +199,40 @@ static int cover_found(struct latecomers *l, struct err *err) {
     return r;
 }
 
+static void tell_instances(struct latecomers *l) {
+    if (!l->told_instances)
+        log_line(
+            "no inotify instance is left for this user: files that appear on the host under hidden names are looked for once a "
+            "second only; raise fs.inotify.max_user_instances, or use --workspace sync");
+    l->told_instances = true;
+}
+
 static int begin(struct latecomers *l, struct err *err) {
-    if (!l->begin_ms || l->begin_ms > watch_now_ms())
+    if (!l->begin_ms || l->resting || l->begin_ms > watch_now_ms())
         return 0;
     l->begin_ms = 0;
     l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (l->inotify < 0)
+    if (l->inotify < 0 && errno != EMFILE)
         return err_sys(err, -errno, "watch for files that appear under hidden names");
+    if (l->inotify < 0)
+        tell_instances(l);
     return strv_add(&l->queue, "") < 0 ? err_oom(err) : 0;
+}
+
+/* The last folder of this round was looked into. */
+static void end_round(struct latecomers *l) {
+    if (l->inotify >= 0)
+        l->walked = true;
+    else if (!l->begin_ms)
+        l->begin_ms = watch_now_ms() + LATECOMERS_AGAIN_MS;
 }
 
 int latecomers_handle(struct latecomers *l, struct err *err) {
     int r = begin(l, err);
 
-    if (r < 0 || l->inotify < 0)
+    if (r < 0 || (l->inotify < 0 && l->begin_ms) || l->workspace < 0)
         return r;
-    r = read_events(l);
-
+    r = l->inotify < 0 ? 0 : read_events(l);
     if (r < 0)
         return err_oom(err);
     r = cover_found(l, err);
@@ -232,6 +249,25 @@ int latecomers_handle(struct latecomers *l, struct err *err) {
                        "a new folder cannot be watched for hidden files any more (fs.inotify.max_user_watches); the run ends");
     if (r < 0)
         return err_oom(err);
-    l->walked |= l->queue.len == 0;
+    if (l->queue.len == 0)
+        end_round(l);
     return cover_found(l, err); /* most of these are covered since the start */
+}
+
+void latecomers_rest(struct latecomers *l) {
+    l->resting = true;
+}
+
+int latecomers_wake(struct latecomers *l, struct err *err) {
+    bool watches = l->inotify >= 0;
+    int r = 0;
+
+    if (!l->resting)
+        return 0;
+    l->resting = false;
+    if (!watches && l->begin_ms)
+        l->begin_ms = watch_now_ms();
+    while (r == 0 && !watches && latecomers_timeout(l) == 0)
+        r = latecomers_handle(l, err);
+    return r;
 }

@@ -6,6 +6,9 @@
  * The folders are gone through while the command already runs, a few at a time, so that nothing waits for it. That begins
  * LATECOMERS_DELAY_MS after the start: closing an inotify instance waits for an RCU grace period, often 10 ms, which is more than
  * all of a short run.
+ *
+ * A user has only so many inotify instances (fs.inotify.max_user_instances, 128 on many systems); past them the folders are gone
+ * through once a second while something runs inside, and before it does.
  */
 #pragma once
 
@@ -18,11 +21,11 @@ struct err;
 struct guard;
 struct ignore;
 
-enum { LATECOMERS_DELAY_MS = 50 };
+enum { LATECOMERS_DELAY_MS = 50, LATECOMERS_AGAIN_MS = 1000 };
 
 struct latecomers {
-    uint64_t begin_ms; /* when to begin; 0: it has, or never will */
-    int inotify;
+    uint64_t begin_ms;                     /* when to begin; 0: it has, or never will */
+    int inotify;                           /* -1: not yet, or none is to be had */
     int workspace;                         /* the host's folder; borrowed */
     const struct ignore *rules, *accepted; /* borrowed; hidden is what either hides; accepted may be NULL */
     const struct guard *guard;             /* what it saw being made is the command's own; borrowed */
@@ -35,8 +38,9 @@ struct latecomers {
     struct strv found; /* hidden names to cover */
     char **path_of;    /* of a watch descriptor */
     size_t n_paths;
-    bool told_limit;
-    bool walked; /* all folders of the start are watched, or it was told that they cannot be */
+    bool told_limit, told_instances;
+    bool resting; /* nothing inside could see a file */
+    bool walked;  /* all folders of the start are watched, or it was told that they cannot be */
 };
 #define LATECOMERS_INIT \
     { .inotify = -1, .workspace = -1, .pidfd = -1, .upper = -1 }
@@ -55,3 +59,6 @@ int latecomers_fd(const struct latecomers *l);
 int latecomers_timeout(const struct latecomers *l);
 /* Reads what happened and does a part of the work. Negative: something hidden could not be covered, so the run has to end. */
 int latecomers_handle(struct latecomers *l, struct err *err);
+/* Nothing runs inside, so nothing has to be looked for; and before something runs again: what appeared meanwhile is covered. */
+void latecomers_rest(struct latecomers *l);
+int latecomers_wake(struct latecomers *l, struct err *err);

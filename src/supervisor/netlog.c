@@ -21,7 +21,8 @@
 static const char file_name[] = "network.jsonl", old_name[] = "network.jsonl.1";
 
 struct netlog {
-    char *folder, *sandbox;
+    char *folder;
+    const char *sandbox;
     int dir, fd; /* -1 until the first line */
     bool failed; /* was told */
     struct buf out;
@@ -37,12 +38,12 @@ int netlog_new(const char *state, const char *sandbox, struct netlog **ret, stru
     if (!l)
         return err_oom(err);
     *l = (struct netlog){.folder = str_dupf("%s/log", state),
-                         .sandbox = str_dupf("%s", sandbox),
+                         .sandbox = sandbox,
                          .dir = -1,
                          .fd = -1,
                          .out = BUF_INIT(2 * NETLOG_BATCH),
                          .budget = NETLOG_AUDIT_BURST};
-    if (!l->folder || !l->sandbox) {
+    if (!l->folder) {
         netlog_free(l);
         return err_oom(err);
     }
@@ -58,7 +59,6 @@ void netlog_free(struct netlog *l) {
     closep(&l->dir);
     buf_done(&l->out);
     free(l->folder);
-    free(l->sandbox);
     free(l);
 }
 

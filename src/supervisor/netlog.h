@@ -17,7 +17,7 @@ enum { NETLOG_SIZE_MAX = 16 * 1024 * 1024, NETLOG_BATCH = 64 * 1024 };
  * it; what is left out is counted there, and in the network log all the same. */
 enum { NETLOG_AUDIT_BURST = 1000, NETLOG_AUDIT_EVERY_MS = 1000 };
 
-/* state: $XDG_STATE_HOME/bawn. Folder and file are made when the first line is written. */
+/* state: $XDG_STATE_HOME/bawn; sandbox: borrowed, a kept one may be renamed. Folder and file are made when the first line is written. */
 int netlog_new(const char *state, const char *sandbox, struct netlog **ret, struct err *err);
 void netlog_free(struct netlog *l); /* flushes */
 /* kind: the name of the event; m has passed gatemsg_sane(). */

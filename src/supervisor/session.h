@@ -45,14 +45,14 @@ struct session {
     bool launched;     /* the sandbox was started, so something may have been changed */
     struct latecomers latecomers;
     struct watch watch;
-    int grows, caches;        /* what the disk limit looks at; -1: none */
+    int grows, caches, home;  /* what the disk limit looks at; -1: none */
     session_plan_fn *planned; /* may be NULL */
     void *arg;
 };
 #define SESSION_INIT                                                                                                        \
     {                                                                                                                       \
         .stage = STAGE_INIT, .guard = GUARD_INIT, .network = RUN_NETWORK_INIT, .guard_inside = -1, .sandbox = SANDBOX_INIT, \
-        .latecomers = LATECOMERS_INIT, .grows = -1, .caches = -1                                                            \
+        .latecomers = LATECOMERS_INIT, .grows = -1, .caches = -1, .home = -1                                                \
     }
 
 enum { SESSION_POLL_MAX = 2 + GATE_POLL_MAX };
@@ -78,6 +78,9 @@ void session_handle(struct session *s, const struct pollfd *fds, size_t n);
 /* Covers hidden names that have appeared. Negative: one could not be, so the sandbox has to end. */
 int session_settle(struct session *s, const struct pollfd *fds, struct err *err);
 int session_sooner(int a, int b); /* of two timeouts */
+/* Nothing runs inside any more: nobody has to watch over it; and before something does again. */
+void session_rest(struct session *s);
+int session_wake(struct session *s, struct err *err);
 
 void session_stop(struct session *s);
 /* Fills in what the result says about limits. The sandbox is still to be finished. */

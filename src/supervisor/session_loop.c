@@ -35,12 +35,14 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
         return r;
     s->grows = stage_growth(&s->stage);
     s->caches = s->facts.caches ? open(s->facts.caches, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    s->home = s->facts.kept_home ? open(s->facts.kept_home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     r = watch_names(s, err);
     if (r < 0)
         return r;
     limits.timeout_ms = timed ? limits.timeout_ms : 0;
     watch_init(&s->watch, &limits, s->grows >= 0 ? s->grows : s->stage.workspace, s->plan.mode != WORKSPACE_RO, s->sandbox.pid);
-    watch_also(&s->watch, s->caches);
+    watch_also(&s->watch, s->caches, false);
+    watch_also(&s->watch, s->home, true);
     closep(&s->guard_inside);
     cgroup_sweep(&s->sandbox.cgroup_host); /* while the command is starting: costs it nothing */
     return 0;
@@ -76,6 +78,16 @@ int session_settle(struct session *s, const struct pollfd *fds, struct err *err)
     if (!fds[POLL_LATECOMERS].revents && latecomers_timeout(&s->latecomers) != 0)
         return 0;
     return latecomers_handle(&s->latecomers, err);
+}
+
+void session_rest(struct session *s) {
+    s->watch.paused = true;
+    latecomers_rest(&s->latecomers);
+}
+
+int session_wake(struct session *s, struct err *err) {
+    s->watch.paused = false;
+    return latecomers_wake(&s->latecomers, err);
 }
 
 void session_stop(struct session *s) {
@@ -139,5 +151,6 @@ void session_done(struct session *s) {
     plan_done(&s->plan);
     closep(&s->grows);
     closep(&s->caches);
+    closep(&s->home);
     *s = (struct session)SESSION_INIT;
 }

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 
-enum { DISK_TICK_MS = 500, LOOK_ANYWAY = 20, WALK_DEPTH_MAX = 256, BLOCK = 512 };
+enum { DISK_TICK_MS = 500, LOOK_ANYWAY = 20, WALK_DEPTH_MAX = 256, BLOCK = 512, SLACK = 1024 * 1024 };
 
 uint64_t watch_now_ms(void) {
     struct timespec t;
@@ -31,18 +31,21 @@ void watch_init(struct watch *w, const struct limits *l, int root, bool workspac
     uint64_t now = watch_now_ms();
 
     *w = (struct watch){.deadline_ms = l->timeout_ms ? now + l->timeout_ms : 0,
-                        .disk = workspace_writable ? l->disk : 0,
+                        .limit = l->disk,
                         .next_disk_ms = now + DISK_TICK_MS,
                         .started_s = (uint64_t)time(NULL),
-                        .init = init,
-                        .root = root,
-                        .also = -1};
-    if (w->disk)
-        w->free_at_start = free_bytes(root);
+                        .init = init};
+    if (workspace_writable)
+        watch_also(w, root, false);
 }
 
-void watch_also(struct watch *w, int root) {
-    w->also = root;
+void watch_also(struct watch *w, int root, bool whole) {
+    uint64_t now = w->limit ? free_bytes(root) : 0;
+
+    if (root == -1 || !w->limit || w->n_places == WATCH_PLACES)
+        return;
+    w->places[w->n_places++] = (struct watch_place){.root = root, .whole = whole, .free_at_start = now, .free_at_look = now};
+    w->disk = w->room = w->limit;
 }
 
 int watch_timeout(const struct watch *w) {
@@ -129,26 +132,79 @@ static void add_process(pid_t pid, struct use *use, int depth) {
         add_process((pid_t)child, use, depth + 1);
 }
 
-/*
- * Something is looked at only when the file system really lost that much space: first the tree, then, for files that the
- * tree does not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open.
- */
-static bool grown(struct watch *w) {
-    uint64_t now_free = free_bytes(w->root), sum;
-    struct use use = {0};
+static uint64_t lost_between(uint64_t before, uint64_t now) {
+    return now < before ? before - now : 0;
+}
+
+/* What the file systems lost since the start, and since the last look. */
+static void count_lost(const struct watch *w, uint64_t *ret_start, uint64_t *ret_look) {
+    *ret_start = *ret_look = 0;
+    for (size_t i = 0; i < w->n_places; i++) {
+        uint64_t now = free_bytes(w->places[i].root);
+
+        *ret_start += lost_between(w->places[i].free_at_start, now);
+        *ret_look += lost_between(w->places[i].free_at_look, now);
+    }
+}
+
+static uint64_t count_changed(const struct watch *w, bool only_whole, uint64_t enough) {
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < w->n_places && sum <= enough; i++) {
+        const struct watch_place *p = &w->places[i];
+
+        if (p->whole || !only_whole)
+            sum += changed_below(p->root, ".", p->whole ? 0 : w->started_s, enough - sum, 0);
+    }
+    return sum;
+}
+
+/* A home that is over the limit can be started, so that it can be emptied; it may not grow. */
+static void measure(struct watch *w) {
+    uint64_t now = count_changed(w, true, UINT64_MAX);
+
+    w->measured = true;
+    w->disk = MAX_OF(w->disk, now ? now + SLACK : 0);
+    w->room = w->disk - now;
+}
+
+static void count_use(const struct watch *w, struct use *use) {
     struct stat st;
 
-    /* Others may free as much as we take, so now and then the tree is looked at anyway. */
-    if (++w->looks % LOOK_ANYWAY != 0 && (now_free >= w->free_at_start || w->free_at_start - now_free <= w->disk))
+    for (size_t i = 0; i < w->n_places; i++) {
+        if (fstat(w->places[i].root, &st) == 0 && (i == 0 || st.st_dev != use->dev)) {
+            use->dev = st.st_dev;
+            use->written = 0;
+            add_process(w->init, use, 0);
+        }
+    }
+}
+
+/*
+ * Something is looked at only when the file systems really lost what was left: first the trees, then, for files that they
+ * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Writing alone is no
+ * growth: in the life of a sandbox that is kept, the same file may be written a thousand times.
+ */
+static bool grown(struct watch *w) {
+    uint64_t lost, lost_since_look, sum;
+    struct use use = {0};
+
+    if (!w->measured)
+        measure(w);
+    count_lost(w, &lost, &lost_since_look);
+    /* Others may free as much as we take, so now and then the trees are looked at anyway. */
+    if (++w->looks % LOOK_ANYWAY != 0 && lost_since_look <= w->room)
         return false;
-    sum = changed_below(w->root, ".", w->started_s, w->disk, 0);
-    if (sum <= w->disk && w->also >= 0)
-        sum += changed_below(w->also, ".", w->started_s, w->disk, 0);
+    sum = count_changed(w, false, w->disk);
     if (sum > w->disk)
         return true;
-    use.dev = fstat(w->root, &st) < 0 ? 0 : st.st_dev;
-    add_process(w->init, &use, 0);
-    return use.written > w->disk || use.unlinked > w->disk;
+    count_use(w, &use);
+    if (use.unlinked > w->disk || (use.written > w->disk && lost > w->disk))
+        return true;
+    w->room = w->disk - MAX_OF(sum, use.unlinked);
+    for (size_t i = 0; i < w->n_places; i++)
+        w->places[i].free_at_look = free_bytes(w->places[i].root);
+    return false;
 }
 
 enum watch_event watch_check(struct watch *w) {

@@ -1,16 +1,15 @@
+#include <unistd.h>
+
+#include "audit/audit.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "config/paths.h"
+#include "supervisor/asker.h"
 #include "supervisor/control_client.h"
+#include "supervisor/watch.h"
 #include "top/top.h"
 
-static json_t *call(const char *socket, const char *request) {
-    CLEANUP(buf_done) struct buf answer = BUF_INIT(CONTROL_ANSWER_MAX);
-    struct err ignored = {0}; /* a sandbox that ends while it is asked has nothing that waits */
-
-    if (control_call(socket, request, &answer, &ignored) < 0)
-        return NULL;
-    return json_loadb(buf_str(&answer), answer.len, JSON_REJECT_DUPLICATES, NULL);
-}
+enum { PATIENCE_MS = 250 };
 
 static void add_text(struct buf *b, const char *before, const json_t *v, const char *key) {
     const char *text = json_string_value(json_object_get(v, key));
@@ -21,7 +20,7 @@ static void add_text(struct buf *b, const char *before, const json_t *v, const c
     }
 }
 
-static void add_ask(struct top_asks *a, const char *socket, const json_t *v) {
+static void add_ask(struct top_asks *a, const char *socket, const json_t *answer, const json_t *v) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(64 * 1024);
     struct top_ask *ask = &a->v[a->n];
 
@@ -29,7 +28,8 @@ static void add_ask(struct top_asks *a, const char *socket, const json_t *v) {
         return;
     *ask = (struct top_ask){.id = json_integer_value(json_object_get(v, "id"))};
     snprintf(ask->socket, sizeof ask->socket, "%s", socket);
-    add_text(&b, "", v, "host");
+    add_text(&b, "", answer, "sandbox");
+    add_text(&b, "  ", v, "host");
     buf_addf(&b, ":%lld", (long long)json_integer_value(json_object_get(v, "port")));
     add_text(&b, " ", v, "method");
     add_text(&b, " ", v, "path");
@@ -38,25 +38,82 @@ static void add_ask(struct top_asks *a, const char *socket, const json_t *v) {
     a->n++;
 }
 
-void asks_refresh(struct top_asks *a) {
-    CLEANUP(strv_done) struct strv sockets = {0};
-    struct err ignored = {0};
+static void take(void *arg, const char *socket, const char *text, size_t len) {
+    json_t *answer = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL), *list = json_object_get(answer, "pending");
+    struct top_asks *a = arg;
 
-    a->n = 0;
-    if (control_list(&sockets, &ignored) < 0)
-        return;
-    for (size_t i = 0; i < sockets.len; i++) {
-        json_t *answer = call(sockets.v[i], "{\"cmd\": \"pending\"}"), *list = json_object_get(answer, "pending");
-
-        for (size_t k = 0; a->n < TOP_ASKS_MAX && k < json_array_size(list); k++)
-            add_ask(a, sockets.v[i], json_array_get(list, k));
-        json_decref(answer);
-    }
+    for (size_t i = 0; a->n < TOP_ASKS_MAX && i < json_array_size(list); i++)
+        add_ask(a, socket, answer, json_array_get(list, i));
+    json_decref(answer);
 }
 
-void asks_answer(const struct top_ask *a, const char *how) {
-    char request[128];
+/* The order of sockets is no order; that of questions is their numbers'. */
+static int compare(const void *x, const void *y) {
+    const struct top_ask *a = x, *b = y;
+    int by = strcmp(a->socket, b->socket);
 
-    snprintf(request, sizeof request, "{\"cmd\": \"answer\", \"id\": %lld, \"answer\": \"%s\"}", a->id, how);
-    json_decref(call(a->socket, request));
+    return by ? by : (a->id > b->id) - (a->id < b->id);
+}
+
+static bool same(const struct top_ask *a, const struct top_ask *b) {
+    return a->id == b->id && str_eq(a->socket, b->socket);
+}
+
+/* What was chosen stays chosen wherever it is now; when it is gone the next one is new to the eye. */
+static void choose_again(struct top_asks *a, const struct top_ask *before) {
+    for (size_t i = 0; before && i < a->n; i++)
+        if (same(&a->v[i], before)) {
+            a->chosen = i;
+            return;
+        }
+    a->chosen = a->n ? MIN_OF(a->chosen, a->n - 1) : 0;
+    a->chosen_ms = watch_now_ms();
+}
+
+void asks_refresh(struct top_asks *a) {
+    struct top_ask before;
+    struct err ignored = {0};
+    bool had = a->n > 0;
+
+    if (had)
+        before = a->v[a->chosen];
+    a->n = 0;
+    control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take, a, &ignored);
+    qsort(a->v, a->n, sizeof *a->v, compare);
+    choose_again(a, had ? &before : NULL);
+}
+
+void asks_next(struct top_asks *a) {
+    if (a->n < 2)
+        return;
+    a->chosen = (a->chosen + 1) % a->n;
+    a->chosen_ms = watch_now_ms();
+}
+
+/* As `bawn policy approve` writes it: <pid>-<id>. */
+static int note_answer(const struct top_ask *a, const char *how, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
+    CLEANUP(freep) char *home = NULL, *name = NULL;
+    const char *file = strrchr(a->socket, '/') + 1;
+    int r = paths_home(environ, &home, err);
+
+    name = str_dupf("%.*s-%lld", (int)strcspn(file, "."), file, a->id);
+    audit_add(&b, "what", str_eq(how, "deny") ? "question rejected" : "question approved");
+    audit_add(&b, "name", name);
+    return r < 0 ? r : audit_note(environ, home, AUDIT_POLICY, buf_str(&b), err);
+}
+
+int asks_answer(const struct top_asks *a, const char *how, struct err *err) {
+    CLEANUP(buf_done) struct buf answer = BUF_INIT(CONTROL_ANSWER_MAX);
+    const struct top_ask *ask = &a->v[a->chosen];
+    char request[128];
+    int r;
+
+    if (a->n == 0 || watch_now_ms() < a->chosen_ms + ASKER_DEAF_MS)
+        return 0;
+    r = note_answer(ask, how, err);
+    if (r < 0)
+        return r;
+    snprintf(request, sizeof request, "{\"cmd\": \"answer\", \"id\": %lld, \"answer\": \"%s\"}", ask->id, how);
+    return control_call(ask->socket, request, &answer, err);
 }

@@ -39,40 +39,39 @@ static double cpu_percent(const struct top_row *before, const struct top_row *no
     return 100.0 * (double)(now->usage.cpu_us - before->usage.cpu_us) / (double)elapsed_us;
 }
 
-static void fill(struct top_row *r, const struct box *b) {
+static void fill(struct top_row *r, const struct box *b, const struct box_usage *u) {
     const struct box_state *s = &b->state;
 
-    *r = (struct top_row){.since_ns = s->since_ns, .memory_max = s->memory, .pids_max = s->pids, .cpus_milli = s->cpus_milli};
+    *r = (struct top_row){
+        .since_ns = s->since_ns, .memory_max = s->memory, .pids_max = s->pids, .cpus_milli = s->cpus_milli, .usage = *u};
     r->phase = box_look(b, &r->crashed);
     escape(b->name, r->name, sizeof r->name);
     escape(s->mode, r->mode, sizeof r->mode);
     escape(s->profile, r->profile, sizeof r->profile);
     escape(s->why, r->why, sizeof r->why);
     escape(b->info.workspace, r->workspace, sizeof r->workspace);
-    if (b->alive)
-        box_usage(s, &r->usage);
 }
 
 int model_refresh(struct top_model *m, const char *boxes, struct err *err) {
-    struct box_list list = {0};
+    CLEANUP(box_list_done) struct box_list list = {0};
+    CLEANUP(freep) struct box_usage *usage = NULL;
     struct top_model fresh = {.at_us = now_us()};
     int r = registry_list(boxes, &list, err);
 
     if (r < 0)
         return r;
-    fresh.v = calloc(list.n + 1, sizeof *fresh.v);
-    if (!fresh.v) {
-        box_list_done(&list);
+    usage = calloc(list.n + 1, sizeof *usage);
+    fresh.v = usage ? calloc(list.n + 1, sizeof *fresh.v) : NULL;
+    if (!fresh.v)
         return err_oom(err);
-    }
+    box_usage_all(list.v, list.n, usage);
     for (fresh.n = 0; fresh.n < list.n; fresh.n++) {
         struct top_row *row = &fresh.v[fresh.n];
 
-        fill(row, &list.v[fresh.n]);
+        fill(row, &list.v[fresh.n], &usage[fresh.n]);
         row->cpu = cpu_percent(find(m, row->name), row, fresh.at_us - m->at_us);
         fresh.running += row->phase <= BOX_STOPPING;
     }
-    box_list_done(&list);
     model_done(m);
     *m = fresh;
     return 0;

@@ -58,17 +58,20 @@ struct top_ask {
 };
 struct top_asks {
     struct top_ask v[TOP_ASKS_MAX];
-    size_t n;
+    size_t n, chosen;
+    uint64_t chosen_ms; /* since when that one is in front of the user */
 };
 void asks_refresh(struct top_asks *a);
-/* how: deny, once, session, always. A question that is gone is no error. */
-void asks_answer(const struct top_ask *a, const char *how);
+void asks_next(struct top_asks *a);
+/* Of the chosen one. how: deny, once, session, always. A key that comes too soon was meant for another question (ASKER_DEAF_MS): it does
+ * nothing. A question that is gone is no error. */
+int asks_answer(const struct top_asks *a, const char *how, struct err *err);
 
 /* view.c */
 struct top_view {
     size_t chosen; /* row */
-    size_t ask;    /* question */
     enum top_order order;
+    char note[TOP_TEXT]; /* what went wrong, in place of the keys; "": nothing */
 };
 void view_begin(void);
 void view_end(void);

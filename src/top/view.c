@@ -112,16 +112,16 @@ static int draw_rows(int y, int last, const struct top_view *v, const struct top
     return y;
 }
 
-static int draw_asks(int y, int last, const struct top_view *v, const struct top_asks *a) {
+static int draw_asks(int y, int last, const struct top_asks *a) {
     if (a->n == 0 || y >= last)
         return y;
     attron(A_BOLD | COLOR_PAIR(YELLOW));
     put(y++, "may it connect?  o once  s session  w always  d deny  (tab: next)");
     attroff(A_BOLD | COLOR_PAIR(YELLOW));
-    for (size_t i = v->ask < 3 ? 0 : v->ask - 2; i < a->n && y < last; i++) {
-        attron(i == v->ask ? A_REVERSE : 0);
+    for (size_t i = a->chosen < 3 ? 0 : a->chosen - 2; i < a->n && y < last; i++) {
+        attron(i == a->chosen ? A_REVERSE : 0);
         put(y++, a->v[i].text);
-        attroff(i == v->ask ? A_REVERSE : 0);
+        attroff(i == a->chosen ? A_REVERSE : 0);
     }
     return y;
 }
@@ -175,10 +175,10 @@ void view_draw(const struct top_view *v, const struct top_model *m, const struct
     last = LINES - 1;
     rows = MAX_OF(last - 2 - asks - FEED_MIN - 1, 1);
     y = draw_rows(2, MIN_OF(2 + rows, 2 + MAX_OF((int)m->n, 1)), v, m);
-    y = draw_asks(y, MIN_OF(y + asks, last), v, a);
+    y = draw_asks(y, MIN_OF(y + asks, last), a);
     draw_feed(y, last, f);
     attron(A_REVERSE);
-    put(LINES - 1, " q quit   arrows choose   c/m/n order by cpu, memory, name   x stop the chosen sandbox");
+    put(LINES - 1, v->note[0] ? v->note : " q quit   arrows choose   c/m/n order by cpu, memory, name   x stop the chosen one");
     attroff(A_REVERSE);
     refresh();
 }

@@ -59,7 +59,8 @@ static int take_lock(int dir, const char *name, int how, int *ret, struct err *e
     int r = fd < 0 ? -errno : lock_soon(fd);
 
     if (r == -EBUSY)
-        return err_set(err, r, "run '%s' is in use: it is still running, or being applied", name);
+        return err_set(err, r, "run '%s' is in use: it is still running (a kept sandbox: 'bawn stop' ends it), or being applied",
+                       name);
     if (r < 0)
         return err_sys(err, r, "lock the run '%s'", name);
     *ret = TAKE_FD(fd);

@@ -179,6 +179,8 @@ int rundir_open(const char *runs, const char *name, bool lock, struct rundir *re
     if (!rd.name || !rd.path)
         return err_oom(err);
     r = lock ? rundir_take_lock(dir, &rd, err) : 0;
+    if (r == -EBUSY)
+        return r;
     r = r < 0 ? r : read_info(rd.fd, &rd.info, err);
     if (r < 0)
         return r == -ENOENT ? no_such_run(runs, name, err) : err_ctx(err, r, "run '%s'", name);

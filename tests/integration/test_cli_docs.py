@@ -96,6 +96,16 @@ def test_man_page_has_no_warnings_and_misses_nothing(user, commands):
         assert word in text
 
 
+@pytest.fixture
+def sandboxes(user):
+    """Two kept sandboxes, of which nothing runs."""
+    for name in ("alpha", "beta"):
+        for words in (("start", name, "--network", "none"), ("stop", name)):
+            r = user.bawn(*words)
+            assert r.rc == 0, r
+    return {"alpha", "beta"}
+
+
 BASH = """
 source ./script
 complete -p bawn >/dev/null || exit 1
@@ -146,6 +156,27 @@ def test_bash_completion(user, script, commands):
     assert offers("run", "-C", "fol") == {"folder"}
 
 
+def test_bash_completion_of_sandboxes(user, script, sandboxes):
+    env = script("bash")
+    user.write("alone", "")
+    lines = [("exec", ""), ("stop", "alpha", ""), ("status", "be"), ("status", "alpha", ""), ("log", "be"), ("checkpoint", ""), ("checkpoint", "rm", ""),
+             ("cp", "al"), ("exec", "-w", "/", "alpha", "tru"), ("exec", "alpha", "--", "tru"), ("exec", "alpha", "true", "--de"),
+             ("start", "alpha", "--prof"), ("start", "alpha", "--", "tru")]  # fmt: skip
+    r = user.run("bash", "-c", BASH + "\n".join(shlex.join(["offer", "bawn", *words]) for words in lines), env=env)
+    assert r.rc == 0 and r.err == b"", r
+    offered = dict(zip(lines, (set(line.split()) for line in r.out.decode().splitlines()), strict=True))
+    for words in (("exec", ""), ("stop", "alpha", ""), ("checkpoint", "rm", "")):
+        assert offered[words] == sandboxes, words
+    assert offered["checkpoint", ""] == sandboxes | {"ls", "rm"}
+    assert offered["status", "be"] == offered["log", "be"] == {"beta"}
+    assert offered["status", "alpha", ""] == set(), "there is one at most"
+    assert offered["cp", "al"] == {"alpha:", "alone"}
+    for words in (("exec", "-w", "/", "alpha", "tru"), ("exec", "alpha", "--", "tru"), ("start", "alpha", "--", "tru")):
+        assert "true" in offered[words], words
+    assert offered["exec", "alpha", "true", "--de"] == set(), "options of the command are not options of bawn"
+    assert offered["start", "alpha", "--prof"] == {"--profile"}
+
+
 def test_zsh_completion_is_valid(user, script):
     env = script("zsh")
     r = user.run("zsh", "-f", "-c", "zsh -n script && autoload -Uz compinit && compinit -u -D && source ./script && print $_comps[bawn]", env=env)
@@ -168,6 +199,17 @@ def test_fish_completion(user, script, commands):
     assert offers("bawn secret ") == {name.split()[1] for name in commands if name.startswith("secret ")}
     assert {"--memory"} <= offers("bawn run --mem")
     assert offers("bawn completion ") == {"bash", "zsh", "fish"}
+
+
+def test_fish_completion_of_sandboxes(user, script, sandboxes):
+    env = script("fish")
+    user.write("alone", "")
+    lines = ["bawn exec ", "bawn stop alpha ", "bawn status alpha ", "bawn cp al", "bawn exec alpha tru", "bawn start alpha -- tru"]
+    r = user.run("fish", "--no-config", "-c", "source ./script\n" + "\n".join(f"complete -C {shlex.quote(line)}; echo ." for line in lines), env=env)
+    assert r.rc == 0 and r.err == b"", r
+    offered = [{entry.split("\t")[0] for entry in part.splitlines()} for part in r.out.decode().split(".\n")[:-1]]
+    assert offered[0] == offered[1] == sandboxes and offered[2] == set(), offered
+    assert offered[3] == {"alpha:", "alone"} and "true" in offered[4] and "true" in offered[5], offered
 
 
 def test_completion_for_an_unknown_shell(user):

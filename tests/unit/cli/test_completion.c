@@ -54,7 +54,7 @@ static void zsh_script(void **state UNUSED) {
         "'*-C+[work",
         "'*--sandbox=-[demand it]::sandbox:(auto require)'",
         "don'\\''t talk",
-        "'*::command:_normal'",
+        "'*:::command:_normal'",
         "'*:operand:(bash zsh fish)'",
     };
     expect("zsh", parts, ARRAY_LEN(parts));
@@ -79,11 +79,35 @@ static void other_shells_are_refused(void **state UNUSED) {
 }
 
 static void operands_come_from_the_synopsis(void **state UNUSED) {
-    assert_string_equal(completion_operand(&run_verb), "@command");
-    assert_string_equal(completion_operand(&show_verb), "@profile");
-    assert_string_equal(completion_operand(&shell_verb), "bash|zsh|fish");
-    assert_null(completion_operand(&ls_verb));
-    assert_null(completion_operand(&hidden_verb));
+    static const struct {
+        const char *name, *synopsis, *values;
+        bool once;
+        int command;
+    } cases[] = {
+        {"run", "[options] [--] COMMAND [ARG...]", NULL, false, 0},
+        {"exec", "[options] SANDBOX [--] COMMAND [ARG...]", "@sandbox", true, 1},
+        {"start", "[options] [SANDBOX] [-- COMMAND [ARG...]]", "@sandbox", true, COMPLETION_BEHIND_DASHES},
+        {"stop", "[options] [SANDBOX...]", "@sandbox", false, COMPLETION_NO_COMMAND},
+        {"rm", "[options] NAME...", "@sandbox", false, COMPLETION_NO_COMMAND},
+        {"status", "[options] [NAME]", "@sandbox", true, COMPLETION_NO_COMMAND},
+        {"cp", "[options] SANDBOX:PATH HOST | HOST SANDBOX:PATH", "@transfer", false, COMPLETION_NO_COMMAND},
+        {"profile new", "NAME [--from BASE]", NULL, false, COMPLETION_NO_COMMAND},
+        {"completion", "bash|zsh|fish", "bash|zsh|fish", false, COMPLETION_NO_COMMAND},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct verb v = {.name = cases[i].name, .synopsis = cases[i].synopsis};
+        const struct completion_operands o = completion_operands(&v);
+
+        assert_int_equal(!cases[i].values, !o.values);
+        if (o.values)
+            assert_string_equal(cases[i].values, o.values);
+        assert_int_equal(cases[i].once, o.once);
+        assert_int_equal(cases[i].command, o.command);
+    }
+    assert_string_equal(completion_operands(&show_verb).values, "@profile");
+    assert_null(completion_operands(&ls_verb).values);
+    assert_null(completion_operands(&hidden_verb).values);
 }
 
 int main(void) {

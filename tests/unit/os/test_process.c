@@ -184,6 +184,28 @@ static void test_start_time(void **state) {
     assert_int_equal(process_start_time(INT32_MAX), 0);
 }
 
+/* A killed process that nobody has reaped still has its number and its start time. */
+static void test_death(void **state) {
+    pid_t pid = fork();
+    uint64_t start;
+
+    if (pid == 0)
+        for (;;)
+            pause();
+    start = process_start_time(pid);
+    assert_false(process_is_dead(pid, start));
+    assert_false(process_is_dead(pid, 0));
+    assert_true(process_is_dead(pid, start + 1)); /* the number was given to somebody else */
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+    assert_int_equal(process_start_time(pid), start);
+    assert_true(process_is_dead(pid, start));
+    assert_true(process_is_dead(pid, 0));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(process_is_dead(pid, start));
+    assert_true(process_is_dead(pid, 0));
+}
+
 /* A process chooses its own name, and so could choose its own start time. */
 static void test_start_time_of_a_liar(void **state) {
     static const char *const names[] = {") R 1 2 3 4 5 6", "a) R 1", ")", "((((", "x ) (y", "\n) R 1 1 1 1", ""};
@@ -201,9 +223,13 @@ static void test_start_time_of_a_liar(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shared_memory),         cmocka_unit_test(test_copied_memory),
-        cmocka_unit_test(test_stack_is_large_enough), cmocka_unit_test(test_clone_that_cannot_work),
-        cmocka_unit_test(test_born_in_a_cgroup),      cmocka_unit_test(test_start_time),
+        cmocka_unit_test(test_shared_memory),
+        cmocka_unit_test(test_copied_memory),
+        cmocka_unit_test(test_stack_is_large_enough),
+        cmocka_unit_test(test_clone_that_cannot_work),
+        cmocka_unit_test(test_born_in_a_cgroup),
+        cmocka_unit_test(test_start_time),
+        cmocka_unit_test(test_death),
         cmocka_unit_test(test_start_time_of_a_liar),
     };
 

@@ -46,6 +46,19 @@ static bool same_file(int a, int b) {
     return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* The kernel tells of what the peer did not read before it tells what the peer said. */
+static void test_last_words(void **state) {
+    int *pair = *state;
+    char buf[16] = "";
+
+    assert_int_equal(sock_send(pair[0], "unread", 6, NULL, 0), 0);
+    assert_int_equal(sock_send(pair[1], "last", 4, NULL, 0), 0);
+    closep(&pair[1]);
+    assert_int_equal(sock_recv(pair[0], buf, sizeof buf, NULL, NULL), 4);
+    assert_memory_equal(buf, "last", 4);
+    assert_int_equal(sock_recv(pair[0], buf, sizeof buf, NULL, NULL), 0);
+}
+
 static void test_messages_keep_their_borders(void **state) {
     const int *pair = *state;
     char buf[16] = "";
@@ -185,6 +198,7 @@ int main(void) {
         SOCK_TEST(test_descriptor_that_nobody_asked_for),
         SOCK_TEST(test_cut_message),
         SOCK_TEST(test_end),
+        SOCK_TEST(test_last_words),
         SOCK_TEST(test_bad_arguments),
     };
 

@@ -73,9 +73,10 @@ static size_t count_hidden(const char *path) {
 /* -- names -------------------------------------------------------------------------------------------------------------- */
 
 static void test_names(void **state UNUSED) {
-    static const char *const good[] = {"a", "A-1_b.c", "0", "1234567890123456789012345678901234567890"};
-    static const char *const bad[] = {"",   ".",  "..",  "a/b",  "../x",        "-x",
-                                      "_x", ".x", "a b", "a\nb", "caf\xc3\xa9", "12345678901234567890123456789012345678901"};
+    static const char *const good[] = {"a", "A-1_b.c", "a.lock.b", "lock", "0", "1234567890123456789012345678901234567890"};
+    static const char *const bad[] = {"",     ".",  "..",    "a/b",  "../x",        "-x",
+                                      "_x",   ".x", "a b",   "a\nb", "caf\xc3\xa9", "12345678901234567890123456789012345678901",
+                                      "a..b", "a.", "a.lock"};
     char longest[301];
     struct err err = {0};
 
@@ -93,9 +94,13 @@ static void test_names(void **state UNUSED) {
 }
 
 static void test_name_of_a_project(void **state UNUSED) {
-    static const char *const paths[] = {
-        "/home/u/project", "/home/v/project",   "/",
-        "/x/---",          "/x/caf\xc3\xa9 \n", "/x/a-name-that-is-much-longer-than-any-sandbox-may-have-as-its-own"};
+    static const char *const paths[] = {"/home/u/project",
+                                        "/home/v/project",
+                                        "/",
+                                        "/x/a..b...c",
+                                        "/x/---",
+                                        "/x/caf\xc3\xa9 \n",
+                                        "/x/a-name-that-is-much-longer-than-any-sandbox-may-have-as-its-own"};
     char names[ARRAY_LEN(paths)][BOX_NAME_MAX + 1], again[BOX_NAME_MAX + 1];
 
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {

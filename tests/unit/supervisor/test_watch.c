@@ -78,7 +78,7 @@ static void test_timeout_arithmetic(void **state) {
 }
 
 static void test_time_comes_before_disk(void **state) {
-    struct watch w = {.deadline_ms = 1, .disk = 1, .next_disk_ms = 1, .free_at_start = UINT64_MAX};
+    struct watch w = {.deadline_ms = 1, .disk = 1, .next_disk_ms = 1};
 
     assert_int_equal(watch_check(&w), WATCH_TIME);
 }
@@ -150,7 +150,7 @@ static struct watch watch_4_mib(void) {
 
     watch_init(&w, &l, root_fd(), true, 0);
     assert_int_equal(w.disk, 4 * MIB);
-    assert_true(w.free_at_start > 32 * MIB);
+    assert_true(w.places[0].free_at_start > 32 * MIB);
     return w;
 }
 
