@@ -69,7 +69,7 @@ int audit_new(const char *state, const struct audit_ids *ids, struct audit **ret
         return err_oom(err);
     if (!chain_name_ok(ids->log, strlen(ids->log)) || str_eq(ids->log, CHAIN_INDEX))
         return err_set(err, -EINVAL, "'%.80s' cannot be the name of an audit log", ids->log);
-    *a = (struct audit){.folder = str_dupf("%s/audit", state),
+    *a = (struct audit){.folder = str_dupf(str_ends(state, "/") ? "%saudit" : "%s/audit", state),
                         .log = strdup(ids->log),
                         .sandbox = strdup(ids->sandbox),
                         .run = strdup(ids->run),
@@ -167,8 +167,10 @@ int audit_write(struct audit *a, enum audit_type type, const char *members, stru
     if (!a || r < 0)
         return r;
     r = write_pending(a, err);
-    if (r < 0)
+    if (r < 0) {
         a->pending.len = before; /* it did not happen, so nobody may read that it did */
+        a->failed = true;        /* the caller tells */
+    }
     return r;
 }
 
@@ -207,7 +209,6 @@ int audit_note(char *const *environ_, const char *home, enum audit_type type, co
 
     if (r < 0 || !state)
         return r;
-    state[strlen(state) - 1] = 0; /* paths_state() of "" ends with a slash */
     r = audit_new(state, &ids, &a, err);
     return r < 0 ? r : audit_write(a, type, members, err);
 }

@@ -125,8 +125,9 @@ static int begin(struct chain *c, struct chain_head *h) {
 /* The file is open, and head and file say the same. */
 static int ready(struct chain *c, struct chain_head *h, struct buf *record) {
     int r = chain_head_read(c->head, h);
+    bool fresh = r == -ENODATA;
 
-    if (r == -ENODATA)
+    if (fresh)
         r = begin(c, h);
     else if (r == -EBADMSG) {
         h->number = 0;
@@ -135,7 +136,7 @@ static int ready(struct chain *c, struct chain_head *h, struct buf *record) {
     if (r < 0)
         return r;
     if (h->number && h->seq == 0 && h->size == 0 && !str_eq(c->log, CHAIN_INDEX)) {
-        r = chain_note_new(c);
+        r = chain_note_new(c, fresh);
         if (r < 0)
             return r;
     }

@@ -40,8 +40,6 @@ void chain_record(struct buf *b, const char *type, const char *ids, const char *
 /* Appends records, each ended by '\n', as lines. Nothing of them is in the log if it fails. 0 or -errno. */
 int chain_append(struct chain *c, const char *records, size_t len);
 
-/* Digests as text; sha256_hex() of base takes longer than the digest of a line. */
-
 /* -- parts, for repair and verification ---------------------------------------------------------------------------------- */
 
 struct chain_head {
@@ -84,7 +82,8 @@ void chain_file(const char *log, uint64_t number, char ret[static CHAIN_FILE_MAX
 int chain_repair(struct chain *c, struct chain_head *h, struct buf *record);
 /* rotate.c: the file is full. */
 int chain_rotate(struct chain *c, struct chain_head *h);
-int chain_note_new(struct chain *c);
+/* Once for each log: a second time tells that it was removed and begun anew. !fresh: a writer was killed on the way, perhaps behind this. */
+int chain_note_new(struct chain *c, bool fresh);
 /* The largest N of NAME.jsonl.N; 0: none. */
 int chain_last_number(const struct chain *c, uint64_t *ret);
 /* What both give the files they make: root working in somebody's folder leaves nothing there that its owner cannot open. */

@@ -29,8 +29,29 @@ static int note(struct chain *c, const char *event, uint64_t number, const struc
     return buf_ok(&members) && buf_ok(&record) ? chain_append(&index, record.data, record.len) : -ENOMEM;
 }
 
-int chain_note_new(struct chain *c) {
-    return note(c, "new", 0, NULL);
+static int is_noted(const struct chain *c) {
+    CLEANUP(chain_reader_done) struct chain_reader reader = {0};
+    CLEANUP(closep) int fd = chain_open_file(c, CHAIN_INDEX ".jsonl", 0);
+    char member[CHAIN_NAME_MAX + 32];
+    int n = snprintf(member, sizeof member, "\"event\":\"new\",\"log\":\"%s\"", c->log);
+    const char *text;
+    struct stat st;
+    size_t len;
+    int r;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return fd == -ENOENT ? 0 : fd < 0 ? fd : -errno;
+    r = chain_reader_init(&reader, fd, 0, (uint64_t)st.st_size);
+    while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0)
+        if (memmem(text, len, member, (size_t)n))
+            return 1;
+    return r;
+}
+
+int chain_note_new(struct chain *c, bool fresh) {
+    int r = fresh ? 0 : is_noted(c);
+
+    return r < 0 ? r : r ? 0 : note(c, "new", 0, NULL);
 }
 
 int chain_last_number(const struct chain *c, uint64_t *ret) {

@@ -164,14 +164,21 @@ static int take_snapshot(int dir, const char *log, struct snapshot *s) {
     return r < 0 ? r : open_part(s, dir, log, 0);
 }
 
-static struct verify_part *add_part(struct verify_all *a, size_t log, uint64_t number) {
+static struct verify_part *add_part(struct verify_all *a, size_t log, uint64_t number, uint64_t mark) {
     struct verify_part *grown = reallocarray(a->parts, a->n_parts + 1, sizeof *grown);
 
     if (!grown)
         return NULL;
     a->parts = grown;
-    a->parts[a->n_parts] = (struct verify_part){.log = log, .number = number};
+    a->parts[a->n_parts] = (struct verify_part){.log = log, .number = number, .mark = mark};
     return &a->parts[a->n_parts++];
+}
+
+/* Whether the line that the head knows, or, before any is there, the one that the next file goes on from, is in its place. */
+static bool knows_head(const struct chain_head *h, const struct verify_part *p) {
+    if (h->size == 0)
+        return p->empty || (p->first_seq == h->seq + 1 && str_eq(p->first_prev, h->hash));
+    return p->mark_seq == h->seq && str_eq(p->mark_hash, h->hash);
 }
 
 /* Whole lines behind what the head knows are a killed writer's; they were checked like all others. */
@@ -180,12 +187,12 @@ static int check_end(struct verify *v, const char *file, const struct snapshot *
         return 0;
     if (size < s->head.size)
         return verify_say(v, false, file, 0, "cut: it has %" PRIu64 " bytes, and its head says %" PRIu64, size, s->head.size);
-    if (size > s->head.size)
-        return verify_say(v, true, file, 0, "a writer was killed before it wrote the head; the next one repairs that");
-    if (!p->empty && (p->last_seq != s->head.seq || strcmp(p->last_hash, s->head.hash) != 0))
+    if (!knows_head(&s->head, p))
         return verify_say(v, false, file, 0,
                           "its last line (number %" PRIu64 ") is not the one that its head knows (%" PRIu64 ")", p->last_seq,
                           s->head.seq);
+    if (size > s->head.size)
+        return verify_say(v, true, file, 0, "a writer was killed before it wrote the head; the next one repairs that");
     return 0;
 }
 
@@ -220,9 +227,14 @@ static int check_head(struct verify *v, const char *log, const struct snapshot *
         return verify_say(v, false, name, 0,
                           s->head_error == -ENOENT ? "missing: an end that was cut off cannot be seen"
                                                    : "damaged: an end that was cut off cannot be seen");
+    for (size_t i = 0; i < s->n; i++)
+        if (s->files[i].number > s->head.number)
+            return verify_say(v, false, name, 0, "its file would be number %" PRIu64 ", and there is a %" PRIu64, s->head.number,
+                              s->files[i].number);
     if (!s->head.size || !is_missing(s))
         return 0;
-    return verify_say(v, false, name, 0, "the file that it belongs to is missing (number %" PRIu64 " was its last line)", s->head.seq);
+    return verify_say(v, false, name, 0, "the file that it belongs to is missing (number %" PRIu64 " was its last line)",
+                      s->head.seq);
 }
 
 static int verify_log(struct verify_all *a, size_t log) {
@@ -242,7 +254,7 @@ static int verify_log(struct verify_all *a, size_t log) {
         bool current = s.files[i].number == 0;
         uint64_t size = s.files[i].size,
                  look = current ? whole_lines(s.files[i].fd, s.head_error ? size : s.head.size, size) : size;
-        struct verify_part *p = add_part(a, log, s.files[i].number);
+        struct verify_part *p = add_part(a, log, s.files[i].number, s.head.size);
         char file[CHAIN_FILE_MAX];
 
         if (i == 0 && s.files[i].number != 1 && !(current && s.head.number <= 1))

@@ -46,10 +46,13 @@ struct verify_part {
     bool empty;
     char first_prev[65], last_hash[65];
     uint64_t first_seq, last_seq;
+    uint64_t mark; /* where the head says that it ends */
+    uint64_t mark_seq;
+    char mark_hash[65]; /* and which line that is; "": none ends there */
 };
 struct verify_log {
     char *name;
-    uint64_t number; /* the head's */
+    uint64_t number; /* the head's; 0: there is none */
     bool begun;      /* a line was written once */
     bool indexed;
 };

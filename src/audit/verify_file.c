@@ -104,6 +104,10 @@ int verify_lines(struct verify *v, int fd, const char *name, uint64_t size, cons
     while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0) {
         r = check_line(v, name, f->lines + 1, text, len, &at, !expect && f->lines == 0);
         note_ends(f, part, &at, text, len);
+        if (reader.at == part->mark) {
+            part->mark_seq = at.seq;
+            memcpy(part->mark_hash, at.hash, sizeof part->mark_hash);
+        }
     }
     if (r < 0)
         return r;

@@ -88,6 +88,8 @@ static int take(struct verify_all *a, struct entries *all, const char *line, siz
         r = check_gone(a, text_of(v, "log"));
     else if (v && text_of(v, "log")[0] && number > 0)
         r = put(all, &e);
+    if (r == 0 && log < a->n_logs && a->logs[log].indexed && str_eq(text_of(v, "event"), "new"))
+        r = verify_say(a->v, false, a->logs[log].name, 0, "begun anew: what it held before is gone");
     if (log < a->n_logs)
         a->logs[log].indexed = true;
     json_decref(v);
@@ -146,6 +148,24 @@ static int check_entry(struct verify_all *a, const struct entry *e) {
     return 0;
 }
 
+/* The current file gets the number behind the last one. */
+static int check_numbers(struct verify_all *a, const struct entries *all) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < a->n_logs; i++) {
+        uint64_t last = 0, next = a->logs[i].number;
+        char head[CHAIN_FILE_MAX];
+
+        for (size_t k = 0; k < all->n; k++)
+            last = all->v[k].log == i ? MAX_OF(last, all->v[k].number) : last;
+        snprintf(head, sizeof head, "%s.head", a->logs[i].name);
+        if (a->logs[i].indexed && next > last + 1)
+            r = verify_say(a->v, false, head, 0, "its file would be number %" PRIu64 ", and the index knows %" PRIu64, next,
+                           last);
+    }
+    return r;
+}
+
 static bool has_entry(const struct entries *all, size_t log, uint64_t number) {
     for (size_t i = 0; i < all->n; i++)
         if (all->v[i].log == log && all->v[i].number == number)
@@ -176,6 +196,7 @@ int verify_index(struct verify_all *a, struct err *err) {
 
     for (size_t i = 0; r == 0 && i < all.n; i++)
         r = check_entry(a, &all.v[i]);
+    r = r < 0 ? r : check_numbers(a, &all);
     r = r < 0 ? r : check_unknown(a, &all);
     return r < 0 ? err_sys(err, r, "read the audit log") : 0;
 }

@@ -73,6 +73,10 @@ int err_exit_status(const struct err *err) {
     return err->status ? err->status : EXIT_SANDBOX;
 }
 
+int err_exec_status(int error) {
+    return error == ENOENT || error == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
+}
+
 NORETURN void bug_found(const char *file, int line, const char *what) {
     fprintf(stderr, "bawn: bug at %s:%d: %s\n", file, line, what);
     abort();

@@ -36,3 +36,5 @@ int err_oom(struct err *err);
 int err_ctx(struct err *err, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 int err_exit_status(const struct err *err);
+/* Of a command that could not be executed, as shells have it: EXIT_NOTFOUND or EXIT_NOEXEC. error: the errno of execve(2). */
+int err_exec_status(int error);

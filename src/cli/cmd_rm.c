@@ -17,7 +17,7 @@ enum { OPT_FORCE = 1, OPT_ALL_STOPPED, OPT_DISCARD, OPT_KEEP, OPT_JSON };
 enum { STOP_SECONDS = 5, STOP_WAIT_MS = 60 * 1000 };
 
 static const struct opt opts[] = {
-    {OPT_FORCE, 'f', "force", NULL, "stop it first if it runs", NULL},
+    {OPT_FORCE, 'f', "force", NULL, "stop it first if it runs; also one whose files are damaged", NULL},
     {OPT_ALL_STOPPED, 0, "all-stopped", NULL, "every sandbox that is not running", NULL},
     {OPT_DISCARD, 0, "discard-changes", NULL, "throw away changes that were not applied, for good", NULL},
     {OPT_KEEP, 0, "keep-changes", NULL, "leave changes that were not applied as a run of the same name", NULL},
@@ -139,6 +139,8 @@ static int remove_one(const struct request *q, const char *name, struct err *err
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     int r = open_stopped(q, name, &p, err);
 
+    if (r == -EBADMSG && q->force) /* what waits in its run stays: nobody knows whether it is its own */
+        return registry_remove_damaged(q->boxes, name, err);
     r = r < 0 ? r : remove_changes(q, &p.box, err);
     if (r < 0)
         return r;

@@ -30,10 +30,24 @@ static const char *below_home(const struct plan *p, const char *path) {
     return path + strlen(p->home) + 1;
 }
 
+/* bawn-init, which has no capabilities, must get through to what is mounted below. dir: O_PATH. */
+static int unlock(int dir) {
+    char path[40];
+    struct stat st;
+
+    if (fstat(dir, &st) < 0)
+        return -errno;
+    if ((st.st_mode & S_IRWXU) == S_IRWXU)
+        return 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", dir);
+    return chmod(path, (st.st_mode & 07777) | S_IRWXU) < 0 ? -errno : 0;
+}
+
 static int open_home(struct launch *l) {
-    if (l->home_fd < 0)
-        l->home_fd = openat(l->root_fd, l->plan->home + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return l->home_fd < 0 ? -errno : 0;
+    if (l->home_fd >= 0)
+        return 0;
+    l->home_fd = openat(l->root_fd, l->plan->home + 1, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return l->home_fd < 0 ? -errno : unlock(l->home_fd);
 }
 
 int apply_home_open(struct launch *l, const char *path) {
@@ -75,9 +89,13 @@ static int step_into(int dir, const char *name, mode_t mode, bool must) {
 
 /* The folder that the last name of the step is in. */
 static int walk_to(struct launch *l, const struct step *s, bool must, char name[static NAME_MAX + 1]) {
-    CLEANUP(closep) int dir = open_home(l) < 0 ? -1 : fcntl(l->home_fd, F_DUPFD_CLOEXEC, 3);
     const char *rest = below_home(l->plan, s->to), *slash;
+    CLEANUP(closep) int dir = -1;
+    int r = open_home(l);
 
+    if (r < 0)
+        return r;
+    dir = fcntl(l->home_fd, F_DUPFD_CLOEXEC, 3);
     if (dir < 0)
         return -errno;
     for (;; rest = slash + 1) {
@@ -97,6 +115,8 @@ static int walk_to(struct launch *l, const struct step *s, bool must, char name[
             return next;
         closep(&dir);
         dir = next;
+        if (must && (r = unlock(dir)) < 0)
+            return r;
     }
 }
 

@@ -49,7 +49,7 @@ static int connect_to(int sock, char *path) {
     return connect(sock, (struct sockaddr *)&a, sizeof a) < 0 ? -errno : 0;
 }
 
-/* Whoever made the socket can give us any network: it must be us, or root who may do anything to us anyway. */
+/* Whoever made the socket can give us any network: it must be us. */
 static int check_owner(int sock) {
     struct ucred who;
     socklen_t len = sizeof who;

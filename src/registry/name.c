@@ -40,8 +40,8 @@ void box_name_for(const char *workspace, char ret[static BOX_NAME_MAX + 1]) {
 
     sha256_hex(workspace, strlen(workspace), hash);
     from += strcspn(from, alphanumeric);
-    for (; *from && n < STEM_MAX; from++)
-        stem[n++] = strchr(inner, *from) && !(*from == '.' && n && stem[n - 1] == '.') ? *from : '-';
+    for (; *from && n < STEM_MAX; from++, n++)
+        stem[n] = strchr(inner, *from) && !(*from == '.' && n && stem[n - 1] == '.') ? *from : '-';
     stem[n] = 0;
     snprintf(ret, BOX_NAME_MAX + 1, "%s-%.*s", n ? stem : "sandbox", HASH_DIGITS, hash);
 }

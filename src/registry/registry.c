@@ -130,10 +130,13 @@ static int read_files(struct box *b, struct err *err) {
     CLEANUP(buf_done) struct buf info = BUF_INIT(BOX_INFO_MAX), state = BUF_INIT(BOX_STATE_MAX);
     int r = registry_get(b->fd, BOX_INFO_FILE, &info);
 
-    if (r < 0)
-        err_sys(err, r, "read its " BOX_INFO_FILE);
+    if (r == -ENOENT) /* of the file: the sandbox is there */
+        r = err_set(err, -EBADMSG, BOX_INFO_FILE " is missing");
     else
-        r = box_info_parse(buf_str(&info), info.len, &b->info, err);
+        r = r < 0 ? err_sys(err, r, "read its " BOX_INFO_FILE) : box_info_parse(buf_str(&info), info.len, &b->info, err);
+    if (r == -EBADMSG)
+        return err_ctx(err, r, "sandbox '%s' cannot be used; 'bawn rm --force %s' removes it with its home, '%s/home'", b->name,
+                       b->name, b->path);
     if (r < 0)
         return err_ctx(err, r, "sandbox '%s' ('%s')", b->name, b->path);
     if (registry_get(b->fd, BOX_STATE_FILE, &state) < 0 || box_state_parse(buf_str(&state), state.len, &b->state) < 0)
@@ -296,4 +299,18 @@ int registry_remove(const char *boxes, struct box *b, struct err *err) {
     CLEANUP(closep) int dir = registry_open_boxes(boxes, false, err);
 
     return dir < 0 ? dir : remove_locked(dir, &taken, err);
+}
+
+int registry_remove_damaged(const char *boxes, const char *name, struct err *err) {
+    CLEANUP(box_done) struct box b = BOX_INIT;
+    CLEANUP(closep) int dir = -1;
+    int r = box_check_name(name, err);
+
+    dir = r < 0 ? r : registry_open_boxes(boxes, false, err);
+    b.fd = dir < 0 ? dir : open_folder(dir, name, err);
+    if (b.fd < 0)
+        return b.fd;
+    b.name = strdup(name);
+    r = b.name ? take_lock(b.fd, O_CREAT, &b.lock) : -ENOMEM;
+    return r < 0 ? err_sys(err, r, "lock the sandbox '%s'", name) : remove_locked(dir, &b, err);
 }

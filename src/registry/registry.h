@@ -103,6 +103,8 @@ int box_save_state(struct box *b, struct err *err);
 int registry_rename(const char *boxes, struct box *b, const char *name, struct err *err);
 /* Crash-safe: renamed out of sight first; what a crash left is swept by the next registry_create(). Takes b. */
 int registry_remove(const char *boxes, struct box *b, struct err *err);
+/* One that registry_open() cannot read (-EBADMSG): its folder is all that is known of it. */
+int registry_remove_damaged(const char *boxes, const char *name, struct err *err);
 /* Whether the keeper of this name lives, without reading anything. boxes: the folder, open; name: a checked one. */
 bool registry_is_alive(int boxes, const char *name);
 /* Removes what crashes left of creations and removals; returns how many. */

@@ -28,7 +28,6 @@ int audit_run_open(char *const *environ_, const char *home, const struct audit_i
         log_line("nothing of this is in the audit log: %s", why.msg);
         return 0;
     }
-    state[strlen(state) - 1] = 0; /* paths_state() of "" ends with a slash */
     return audit_new(state, ids, ret, err);
 }
 

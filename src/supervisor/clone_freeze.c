@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <jansson.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -7,7 +8,7 @@
 #include "supervisor/control_client.h"
 #include "supervisor/watch.h"
 
-enum { FROZEN_MS = 55000 }; /* the keeper thaws by itself after 60 seconds, for we may have been killed */
+enum { FROZEN_MS = 55000 }; /* the keeper thaws by itself after 60 seconds, and at once if we are killed */
 
 static int ask(const char *control, const char *request, struct err *err) {
     CLEANUP(buf_done) struct buf answer = BUF_INIT(CONTROL_ANSWER_MAX);
@@ -26,9 +27,14 @@ static int ask(const char *control, const char *request, struct err *err) {
 }
 
 int frozen_begin(struct frozen *f, const char *control, struct err *err) {
-    int r = control ? ask(control, "{\"cmd\":\"freeze\"}", err) : 0;
+    char request[64];
+    int r;
 
-    if (r < 0 || !control)
+    if (!control)
+        return 0;
+    snprintf(request, sizeof request, "{\"cmd\":\"freeze\",\"pid\":%d}", (int)getpid());
+    r = ask(control, request, err);
+    if (r < 0)
         return r;
     f->control = control;
     f->since_ms = watch_now_ms();

@@ -59,6 +59,10 @@ bool control_is_stale(int folder, const char *name, int type) {
            errno == ECONNREFUSED;
 }
 
+bool control_is_free(int folder, const char *name, int type) {
+    return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 || control_is_stale(folder, name, type);
+}
+
 static void sweep(int folder) {
     int copy = fcntl(folder, F_DUPFD_CLOEXEC, 3);
     DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;

@@ -26,6 +26,7 @@ int control_open_folder(char *const *environ_, int *ret, struct err *err);
 int control_listen(int folder, const char *name, int type, int backlog, int *ret);
 /* Nobody listens at it, though it is there. */
 bool control_is_stale(int folder, const char *name, int type);
+bool control_is_free(int folder, const char *name, int type); /* stale, or not there */
 /* Sockets that nobody answers at are removed on the way. */
 int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct control_server **ret, struct err *err);
 void control_server_free(struct control_server *c); /* removes the socket */

@@ -191,10 +191,13 @@ int exec_gone(const char *sandbox, struct err *err) {
 }
 
 static int not_executed(const struct exec_msg *m, struct err *err) {
-    int r = err_set(err, m->value > 0 ? -m->value : -EIO, "the command cannot be executed: %s", strerror(m->value));
+    int r;
 
+    if (!(m->extra & EXEC_END_NOEXEC))
+        return err_set(err, -ECONNRESET, "the sandbox was stopped before the command began");
+    r = err_set(err, m->value > 0 ? -m->value : -EIO, "the command cannot be executed: %s", strerror(m->value));
     if (err)
-        err->status = m->value == ENOENT || m->value == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
+        err->status = err_exec_status(m->value);
     return r;
 }
 

@@ -25,6 +25,7 @@ struct client {
     struct exec_result *result;
     struct err *err;
     bool ended, stopping; /* stopping: the user wants the command stopped, as a job of his shell */
+    bool asked;           /* to end, before it is known to have begun */
 };
 
 uint64_t exec_now_us(void) {
@@ -45,7 +46,7 @@ void exec_exited(const struct exec_msg *m, struct exec_result *ret) {
     if (ret->end & EXEC_END_NOEXEC) {
         ret->started = false;
         ret->exec_errno = m->value;
-        ret->status = m->value == ENOENT || m->value == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
+        ret->status = err_exec_status(m->value);
         return;
     }
     ret->started = true;
@@ -97,6 +98,21 @@ static int send_request(struct client *c) {
     return exec_send_request(c->sock, &r, fds, n, c->err);
 }
 
+static bool is_ending(uint32_t sig) {
+    return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+}
+
+/* A supervisor that is stuck passes nothing on: whoever asks a second time gets away, and hanging up ends what may have begun. */
+static void pass_on(struct client *c, const struct signalfd_siginfo *info) {
+    if (!c->result->started && is_ending(info->ssi_signo) && TAKE(c->asked, true)) {
+        c->result->signal = (int)info->ssi_signo;
+        c->result->status = 128 + c->result->signal;
+        c->ended = true;
+        return;
+    }
+    exec_send_signal(c->sock, (int)info->ssi_signo, info->ssi_code == SI_KERNEL);
+}
+
 /* As loop.c does it for a run: a signal of the terminal (SI_KERNEL) goes to the whole job, one that somebody sent, to the
  * command. */
 static void on_signal(struct client *c) {
@@ -120,7 +136,7 @@ static void on_signal(struct client *c) {
             exec_send_signal(c->sock, SIGCONT, info.ssi_code == SI_KERNEL);
             break;
         default:
-            exec_send_signal(c->sock, (int)info.ssi_signo, info.ssi_code == SI_KERNEL);
+            pass_on(c, &info);
         }
 }
 
@@ -213,7 +229,7 @@ static bool told_to_end(int signals) {
     struct signalfd_siginfo info;
 
     while (read(signals, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT)
+        if (is_ending(info.ssi_signo))
             return true;
     return false;
 }

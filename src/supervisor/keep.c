@@ -99,8 +99,14 @@ static void close_others(int a, int b, int c) {
 }
 
 static NORETURN void be_keeper(const struct keep_options *opt, int ready) {
-    struct keeper k = {
-        .opt = opt, .box = opt->box, .session = SESSION_INIT, .ready = ready, .signals = -1, .sockets = -1, .listener = -1};
+    struct keeper k = {.opt = opt,
+                       .box = opt->box,
+                       .session = SESSION_INIT,
+                       .ready = ready,
+                       .signals = -1,
+                       .sockets = -1,
+                       .listener = -1,
+                       .froze = -1};
     struct err err = {0};
     int r;
 

@@ -174,6 +174,7 @@ static int begin_attach(struct keeper *k, struct client *c, const struct exec_ms
     if (j->over) {
         client_send(k, c, (struct exec_msg){.type = EXEC_MSG_EXITED, .value = j->status, .extra = (int32_t)j->end}, NULL, -1);
         c->ending = true;
+        c->job = NULL; /* which may be forgotten before the client has read all of it */
     }
     return 0;
 }
@@ -214,7 +215,7 @@ static int go_on(struct keeper *k, struct client *c, const struct exec_msg *m, c
             job_signal(k, j, m->value, m->extra == 1);
         return 0;
     case EXEC_MSG_INPUT:
-        if (!attached)
+        if (!attached || body->len > EXEC_INLINE_MAX) /* job_io_full() leaves room for one that long */
             return -EBADMSG;
         job_io_type(j, body->data, body->len);
         return 0;
@@ -263,6 +264,8 @@ void client_handle(struct keeper *k, struct client *c) {
         if (r < 0)
             client_drop(k, c);
     }
+    if (c->ending) /* it is not looked at again */
+        client_flush(k, c);
 }
 
 /* bawn-init may have been taken over, and hand out anything: only what was asked for is passed on. */

@@ -94,7 +94,7 @@ static void add_end(struct buf *out, const struct job *j) {
         buf_adds(out, ",\"status\":null,\"signal\":null");
     else
         buf_addf(out, ",\"status\":%d,\"signal\":%d",
-                 noexec ? (j->status == ENOENT ? EXIT_NOTFOUND : EXIT_NOEXEC)
+                 noexec ? err_exec_status(j->status)
                  : sig  ? 128 + sig
                         : WEXITSTATUS(j->status),
                  sig);
@@ -166,9 +166,10 @@ static void do_rename(struct keeper *k, const json_t *request, struct buf *answe
     say_result(answer, r, &err);
 }
 
-static void do_freeze(struct keeper *k, const json_t *request UNUSED, struct buf *answer) {
+static void do_freeze(struct keeper *k, const json_t *request, struct buf *answer) {
+    pid_t pid = (pid_t)json_integer_value(json_object_get(request, "pid"));
     struct err err = {0};
-    int r = k->phase == BOX_RUNNING ? inside_freeze(k, &err) : err_set(&err, -ESHUTDOWN, "the sandbox is being stopped");
+    int r = k->phase == BOX_RUNNING ? inside_freeze(k, pid, &err) : err_set(&err, -ESHUTDOWN, "the sandbox is being stopped");
 
     say_result(answer, r, &err);
 }

@@ -95,7 +95,8 @@ static void on_started(struct keeper *k, struct job *j, pid_t pid, int fd) {
     if (j->pid || pid <= 0)
         return;
     if ((j->flags & EXEC_TTY) && !is_master(master)) {
-        job_failed(k, j, EPROTO, "bawn-init sent no terminal");
+        job_signal(k, j, SIGKILL, true);
+        job_failed(k, j, EPROTO, "its terminal did not come: too many open files, or bawn-init sent none");
         return;
     }
     job_started(k, j, pid, j->flags & EXEC_TTY ? TAKE_FD(master) : -1);
@@ -126,7 +127,7 @@ static void on_job(struct keeper *k, const struct init_msg *m, int fd) {
         on_stopped(k, j, m->value);
     else if (m->type == INIT_MSG_EXITED)
         on_exited(k, j, m);
-    else if (m->type == INIT_MSG_FAILED)
+    else if (m->type == INIT_MSG_FAILED && !j->pid)
         job_failed(k, j, m->value, m->text);
 }
 
@@ -179,13 +180,15 @@ static void on_message(struct keeper *k, const struct init_msg *m, int fd) {
 
 void keep_receive(struct keeper *k) {
     for (int i = 0; i < MESSAGES_PER_TURN && !k->ended; i++) {
-        struct init_msg m;
+        struct init_msg m = {.type = 0};
         int fds[1];
         size_t n_fds = 1;
         long n = sock_recv(k->session.sandbox.control, &m, sizeof m, fds, &n_fds);
 
         if (n == -EAGAIN)
             return;
+        if (n == -EBADMSG) /* there was no room for its descriptor: the message came all the same */
+            n = sizeof m;
         if (n != (long)sizeof m) {
             close_all(fds, n_fds);
             keep_fail(k, -ECHILD, "the sandbox's PID 1 was killed");

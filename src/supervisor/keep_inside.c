@@ -14,7 +14,7 @@
 #include "os/fd.h"
 #include "supervisor/keep_priv.h"
 
-enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, FREEZE_ROUNDS = 100 };
+enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, FREEZE_ROUNDS = 100, DYING_MS = 50 };
 
 static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_t max) {
     char *end;
@@ -201,12 +201,20 @@ static int freeze_each(struct keeper *k, struct err *err) {
     return pids ? err_set(err, -EBUSY, "something inside cannot be stopped now") : err_oom(err);
 }
 
-int inside_freeze(struct keeper *k, struct err *err) {
+/* Somebody who was killed has let go of his lock a moment before he is gone. */
+static bool is_froze_gone(const struct keeper *k) {
+    return k->froze >= 0 && poll(&(struct pollfd){.fd = k->froze, .events = POLLIN}, 1, DYING_MS) > 0;
+}
+
+int inside_freeze(struct keeper *k, pid_t pid, struct err *err) {
     int dir = freezer(k), r;
 
+    if (k->thaw_at_ms && is_froze_gone(k))
+        inside_thaw(k);
     if (k->thaw_at_ms)
         return err_set(err, -EBUSY, "the sandbox is frozen already");
     k->thaw_at_ms = watch_now_ms() + KEEP_FROZEN_MS;
+    k->froze = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     r = dir >= 0 ? freeze_group(k, dir, err) : freeze_each(k, err);
     if (r < 0)
         inside_thaw(k);
@@ -222,4 +230,5 @@ void inside_thaw(struct keeper *k) {
     k->n_frozen = 0;
     k->frozen_group = false;
     k->thaw_at_ms = 0;
+    closep(&k->froze);
 }

@@ -12,7 +12,7 @@
 #include "os/fd.h"
 #include "supervisor/keep_priv.h"
 
-enum { POLL_INIT, POLL_SIGNALS, POLL_LISTENER, POLL_OWN, LOOK_FIRST_MS = 5, LOOK_MS = 50, LOOK_IDLE_MS = 2000 };
+enum { POLL_INIT, POLL_SIGNALS, POLL_LISTENER, POLL_FROZE, POLL_OWN, LOOK_FIRST_MS = 5, LOOK_MS = 50, LOOK_IDLE_MS = 2000 };
 
 /* The end ---------------------------------------------------------------------------------------------------------- */
 
@@ -185,6 +185,7 @@ static void fill(struct keeper *k, struct waiting *w) {
     f[POLL_INIT] = (struct pollfd){.fd = k->session.sandbox.control, .events = (short)(POLLIN | (k->first ? POLLOUT : 0))};
     f[POLL_SIGNALS] = (struct pollfd){.fd = k->signals, .events = POLLIN};
     f[POLL_LISTENER] = (struct pollfd){.fd = may_connect(k) ? k->listener : -1, .events = POLLIN};
+    f[POLL_FROZE] = (struct pollfd){.fd = k->froze, .events = POLLIN};
     w->session = n;
     n += session_poll(&k->session, f + n);
     w->control = n;
@@ -234,6 +235,8 @@ static void turn(struct keeper *k, const struct waiting *w) {
     hand_out(k, w);
     if (k->fds[POLL_SIGNALS].revents)
         on_signals(k);
+    if (k->fds[POLL_FROZE].revents)
+        inside_thaw(k);
     session_handle(&k->session, k->fds + w->session, w->control - w->session);
     if (keep_flush(k) < 0 || k->fds[POLL_INIT].revents)
         keep_receive(k);

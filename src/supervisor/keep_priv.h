@@ -129,6 +129,7 @@ struct keeper {
     uint64_t save_at_ms; /* the state has to be written; 0: it is */
     uint64_t saved_ms;
     uint64_t thaw_at_ms; /* frozen until then; 0: not */
+    int froze;           /* pidfd of whoever asked for it: thawed when he is gone; -1: not known */
     pid_t *frozen;       /* those that were stopped for it */
     size_t n_frozen;
     bool frozen_group;  /* by the freezer of the control group */
@@ -220,5 +221,5 @@ void keep_command(void *arg, const json_t *request, struct buf *answer);
 /* keep_inside.c: what runs inside, as the host sees it */
 size_t inside_pids(const struct keeper *k, pid_t *ret, size_t max); /* without bawn-init */
 void inside_json(const struct keeper *k, struct buf *out);
-int inside_freeze(struct keeper *k, struct err *err);
+int inside_freeze(struct keeper *k, pid_t pid, struct err *err);
 void inside_thaw(struct keeper *k);

@@ -36,8 +36,7 @@ static int open_folder(struct keeper *k, struct err *err) {
 
 /* We hold the lock of this name, so a socket that answers belongs to a sandbox of the same name in another state folder. */
 static int check_free(const struct keeper *k, const char *socket_name, struct err *err) {
-    if (faccessat(k->sockets, socket_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
-        control_is_stale(k->sockets, socket_name, SOCK_SEQPACKET))
+    if (control_is_free(k->sockets, socket_name, SOCK_SEQPACKET))
         return 0;
     return err_set(err, -EADDRINUSE, "a sandbox of this name runs already, with another XDG_STATE_HOME");
 }

@@ -94,7 +94,7 @@ void keep_audit_exit(struct keeper *k, const struct job *j) {
     uint64_t ms = watch_now_ms() - j->started_ms;
 
     if (j->end & EXEC_END_NOEXEC)
-        audit_run_exit(k->audit, j->id, EXIT_NOTFOUND, 0, j->status, ms);
+        audit_run_exit(k->audit, j->id, err_exec_status(j->status), 0, j->status, ms);
     else if (WIFSIGNALED(j->status))
         audit_run_exit(k->audit, j->id, 128 + WTERMSIG(j->status), WTERMSIG(j->status), 0, ms);
     else

@@ -234,11 +234,21 @@ static void write_input(struct job *j) {
         closep(&io->input);
 }
 
+/* Room is counted from the first byte that is not written yet. */
+static void drop_written(struct job_io *io) {
+    if (!io->typed_at)
+        return;
+    io->typed.len -= io->typed_at;
+    memmove(io->typed.data, io->typed.data + io->typed_at, io->typed.len);
+    io->typed_at = 0;
+}
+
 void job_io_type(struct job *j, const char *bytes, size_t len) {
     struct job_io *io = j->io;
 
     if (!io || input_fd(j) < 0 || io->input_ends)
         return;
+    drop_written(io);
     if (len == 0)
         io->input_ends = !(j->flags & EXEC_TTY);
     else

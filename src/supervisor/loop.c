@@ -74,7 +74,7 @@ static void on_exited(struct loop *l, const struct init_msg *msg) {
     l->ended = true;
     if (msg->extra == 1) {
         r->exec_errno = msg->value;
-        r->status = msg->value == ENOENT || msg->value == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
+        r->status = err_exec_status(msg->value);
         return;
     }
     r->started = true;

@@ -2,12 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,7 +15,6 @@
 #include "os/fd.h"
 #include "os/sock.h"
 #include "supervisor/control.h"
-#include "supervisor/control_client.h"
 #include "supervisor/pool_priv.h"
 
 enum {
@@ -38,23 +37,17 @@ static uint64_t now_ms(void) {
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* A socket that nobody listens at was left by a pool that was killed. Two that begin at once: the second one's bind fails. */
+/* A socket that nobody listens at was left by a pool that was killed. Two that begin at once: the second one finds the first. */
 static int listen_at(struct pool *p) {
-    struct sockaddr_un a;
-    int r = control_address(p->folder, socket_name, &a);
+    int r;
 
-    if (r < 0)
-        return r;
-    p->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (p->listener < 0)
+    if (flock(p->folder, LOCK_EX) < 0)
         return -errno;
-    if (connect(p->listener, (struct sockaddr *)&a, sizeof a) < 0 && errno == ECONNREFUSED)
-        unlinkat(p->folder, socket_name, 0);
-    closep(&p->listener);
-    p->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (p->listener < 0 || fchmod(p->listener, 0600) < 0 || bind(p->listener, (struct sockaddr *)&a, sizeof a) < 0)
-        return -errno;
-    return listen(p->listener, BACKLOG) < 0 ? -errno : 0;
+    r = control_is_free(p->folder, socket_name, SOCK_SEQPACKET)
+            ? control_listen(p->folder, socket_name, SOCK_SEQPACKET, BACKLOG, &p->listener)
+            : -EADDRINUSE;
+    flock(p->folder, LOCK_UN);
+    return r;
 }
 
 static struct plan_ids first_ids(struct pool *p) {

@@ -46,7 +46,7 @@ static void add_line(struct top_feed *f, const char *text, size_t len) {
     if (is_verdict(text_of(line, "kind"))) {
         buf_addf(&b, "%.8s ", strlen(time) > 19 ? time + 11 : "");
         buf_add_printable(&b, text_of(line, "sandbox"));
-        buf_addf(&b, "  %.5s  ", action);
+        buf_addf(&b, "  %-5.5s  ", action);
         buf_add_printable(&b, text_of(line, "host"));
         buf_addf(&b, ":%lld ", (long long)json_integer_value(json_object_get(line, "port")));
         buf_add_printable(&b, text_of(line, "method"));

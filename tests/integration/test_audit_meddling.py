@@ -1,6 +1,7 @@
 """Every kind of meddling with logs that were rotated, with heads and with the index is found; writers under load, killed and with a wrong clock,
 leave a log that verifies (spec/audit-events.md)."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -27,19 +28,31 @@ def write_head(folder, log, seq, size, number, digest):
     (folder / f"{log}.head").write_text(f"{seq:020} {size:020} {number:020} {digest}\n")
 
 
-def append(folder, log, count, length):
+def append(folder, log, *members, type="tool"):
     """Lines as the spec has them, made without our code."""
     seq, size, number, prev = head_of(folder, log)
     lines = []
-    for _ in range(count):
+    for text in members:
         seq += 1
-        body = (f'{{"seq":{seq},"time":"2026-01-01T00:00:00.000000Z","type":"tool","sandbox":"","run":"","tenant":"","user":"x","uid":0,"pid":1,'
-                f'"pad":"{"x" * length}","prev":"{prev}"').encode()
+        body = (f'{{"seq":{seq},"time":"2026-01-01T00:00:00.000000Z","type":"{type}","sandbox":"","run":"","tenant":"","user":"x","uid":0,"pid":1,'
+                f'{text},"prev":"{prev}"').encode()
         prev = hashlib.sha256(body).hexdigest()
         lines.append(body + f',"hash":"{prev}"}}\n'.encode())
     with open(folder / f"{log}.jsonl", "ab") as f:
         f.write(b"".join(lines))
     write_head(folder, log, seq, size + sum(map(len, lines)), number, prev)
+
+
+def pad(length):
+    return f'"pad":"{"x" * length}"'
+
+
+def rotate(folder, log):
+    """As the spec has it: index, rename, head."""
+    seq, _, number, digest = head_of(folder, log)
+    append(folder, "index", f'"event":"rotated","log":"{log}","number":{number},"last_seq":{seq},"last_hash":"{digest}"', type="file")
+    (folder / f"{log}.jsonl").rename(folder / f"{log}.jsonl.{number}")
+    write_head(folder, log, seq, 0, number + 1, digest)
 
 
 def note(runner):
@@ -61,10 +74,10 @@ def verify(runner):
 def rotated(user_runner):
     """A log with two full files and a current one, all sound."""
     note(user_runner)
-    for number in (1, 2):
-        append(folder(user_runner), "user", FULL // 60000 + 1, 60000)
+    for _ in range(2):
+        append(folder(user_runner), "user", *[pad(200)] * 12)
+        rotate(folder(user_runner), "user")
         note(user_runner)
-        assert (folder(user_runner) / f"user.jsonl.{number}").exists()
     assert verify(user_runner) == []
     return user_runner
 
@@ -80,14 +93,6 @@ def exchange(a, b):
     a.rename(spare)
     b.rename(a)
     spare.rename(b)
-
-
-def older_head(f):
-    """Head and file as they were earlier: only the index and what was kept elsewhere know of the rest."""
-    lines = (f / "user.jsonl").read_bytes().splitlines(keepends=True)
-    last = json.loads(lines[0])
-    (f / "user.jsonl").write_bytes(lines[0])
-    write_head(f, "user", last["seq"], len(lines[0]), 3, last["hash"])
 
 
 def resealed(f):
@@ -128,6 +133,7 @@ MEDDLING = {
     "the head says more": (lambda f: write_head(f, "user", *(lambda h: (h[0] + 1, h[1] + 300, h[2], h[3]))(head_of(f, "user"))), "user.jsonl"),
     "another hash in the head": (lambda f: write_head(f, "user", *head_of(f, "user")[:3], "0" * 64), "user.jsonl"),
     "another number in the head": (lambda f: write_head(f, "user", *(lambda h: (h[0], h[1], 7, h[3]))(head_of(f, "user"))), None),
+    "a lower number in the head": (lambda f: write_head(f, "user", *(lambda h: (h[0], h[1], 1, h[3]))(head_of(f, "user"))), "user.head"),
     "a head of garbage": (lambda f: (f / "user.head").write_bytes(b"\0" * 128), "user.head"),
     "a head that is a folder": (lambda f: [(f / "user.head").unlink(), (f / "user.head").mkdir()], "user.head"),
     "a link to elsewhere": (lambda f: [(f / "user.jsonl.1").rename(f.parent / "elsewhere"), (f / "user.jsonl.1").symlink_to("../elsewhere")], "user"),
@@ -156,3 +162,99 @@ def test_meddling_is_found(rotated):
         shutil.copytree(keep, folder(rotated))
         own_all(rotated)
     assert verify(rotated) == []
+
+
+def test_two_hundred_writers_over_a_rotation(user_runner):
+    """Runs at once, a third of them killed, while the file gets full: sound afterwards, and whoever came to an end is in it, once and whole."""
+    runner = user_runner
+    note(runner)
+    append(folder(runner), "user", *[pad(20000)] * (FULL // 20400 - 1))  # what two hundred write is more than what is left
+    before = head_of(folder(runner), "user")[0]
+    dice, ended = random.Random(7), set()
+    for start in range(0, 200, 20):
+        crowd = {n: runner.popen(runner.path, "run", "-w", "ro", "--network", "none", "--", "true", f"run-{n}", stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in range(start, start + 20)}
+        for n in dice.sample(sorted(crowd), 7):
+            os.kill(crowd[n].pid, signal.SIGKILL)
+        ended |= {n for n, p in crowd.items() if p.wait() == 0}
+    assert len(ended) >= 130 and (folder(runner) / "user.jsonl.1").exists()
+    assert verify(runner) == []
+    events = [json.loads(x) for x in runner.bawn("log", "--json").out.splitlines()]
+    events = [e for e in events if e["seq"] > before and e["type"] != "repair"]
+    ran = [int(e["argv"][1].removeprefix("run-")) for e in events if e["type"] == "exec"]
+    assert len(ran) == len(set(ran)) and ended <= set(ran)
+    by_pid = {}
+    for e in events:
+        by_pid.setdefault(e["pid"], []).append(e["type"])
+    assert sum(types == ["start", "exec", "exit", "stop"] for types in by_pid.values()) >= len(ended)
+
+
+def test_a_clock_that_goes_back(user_runner):
+    """Lines of a time to come, as a wrong clock wrote them: the chain goes by numbers, and who follows sees what comes behind them."""
+    runner = user_runner
+    note(runner)
+    text = (folder(runner) / "user.jsonl").read_bytes().splitlines(keepends=True)[-1]
+    seq, size, number, prev = head_of(folder(runner), "user")
+    last = json.loads(text)
+    body = text.replace(b'"seq":%d' % last["seq"], b'"seq":%d' % (seq + 1)).replace(last["prev"].encode(), prev.encode())
+    body = body.replace(last["time"].encode(), b"2099-01-01T00:00:00.000000Z").rpartition(b',"hash":"')[0]
+    digest = hashlib.sha256(body).hexdigest()
+    with open(folder(runner) / "user.jsonl", "ab") as f:
+        f.write(body + f',"hash":"{digest}"}}\n'.encode())
+    write_head(folder(runner), "user", seq + 1, (folder(runner) / "user.jsonl").stat().st_size, number, digest)
+    with runner.popen(runner.path, "log", "-f", "--json", "--tail", "1", stdout=subprocess.PIPE) as follower:
+        assert json.loads(follower.stdout.readline())["time"].startswith("2099")
+        note(runner)
+        assert [json.loads(follower.stdout.readline())["seq"] for _ in range(2)] == [seq + 2, seq + 3]
+        follower.terminate()
+    assert verify(runner) == []
+    assert len(runner.bawn("log", "--json").out.splitlines()) == seq + 3
+
+
+def test_a_full_disk(root_runner):
+    """What cannot be written down is not done, whatever verb it is; nothing half is left, and with room again all goes on."""
+    runner = root_runner
+    small = runner.mkdir(runner.top / "small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=755", "none", small], check=True)
+    audit, boxes, fill = small / "bawn/audit", small / "bawn/sandboxes", small / "fill"
+
+    def bawn(*args, **kw):
+        return runner.bawn(*args, env={"XDG_STATE_HOME": str(small)}, **kw)
+
+    def full(r):
+        assert r.rc == 125 and b"No space left on device" in r.err and r.err.count(b"\n") == 1, r
+
+    def execute(word):
+        return bawn("exec", "box", "--", "sh", "-c", f"echo {word} >> /w/ran")
+
+    try:
+        assert bawn("start", "box", "-w", "ro", "--network", "none", "--mount", f"{runner.workspace}:/w:rw").rc == 0
+        with contextlib.suppress(OSError), open(fill, "wb", buffering=0) as f:
+            while True:
+                f.write(bytes(4096))
+        done = 0
+        while (r := execute(f"number-{done}")).rc == 0:
+            done += 1
+            assert done < 100
+        full(r)
+        assert len((runner.workspace / "ran").read_text().splitlines()) == done > 0
+        for r in (execute("again"), bawn("exec", "-d", "box", "--", "sh", "-c", "echo back >> /w/ran"), bawn("put", "box", "/w/made", input=b"x"),
+                  bawn("cp", "box:/w/ran", "copied"), bawn("run", "--network", "none", "--", "touch", "made"), bawn("start", "other", "-w", "ro"),
+                  bawn("fork", "box"), bawn("checkpoint", "box", "tag"), bawn("policy", "allow", "example.com:443", "--id", "mine")):
+            full(r)
+        assert not (runner.workspace / "made").exists() and not (runner.workspace / "copied").exists()
+        assert len((runner.workspace / "ran").read_text().splitlines()) == done
+        assert b'"mine"' not in bawn("policy", "ls", "--json").out and [p.name for p in boxes.iterdir() if p.name[0] != "."] == ["box"]
+        r = bawn("run", "--each", "a,b", "--network", "none", "-w", "overlay", "--", "sh", "-c", "echo {} > made")
+        assert r.rc not in (0, 130) and b"No space left" in r.err, r
+        assert bawn("log", "verify").rc == 0
+        fill.unlink()
+        assert execute("later").rc == 0 and bawn("start", "other", "-w", "ro").rc == 0
+        assert bawn("log", "verify").rc == 0
+        [log] = audit.glob("bawn-box-*.jsonl")
+        told = [json.loads(x)["argv"][2] for x in log.read_bytes().splitlines() if json.loads(x)["type"] == "exec"]
+        assert told == [f"echo {x} >> /w/ran" for x in (*(f"number-{n}" for n in range(done)), "later")]
+    finally:
+        fill.unlink(missing_ok=True)
+        bawn("stop", "--all", "--force")
+        subprocess.run(["umount", small], check=True)

@@ -301,6 +301,43 @@ def test_kill_9_of_the_batch(runner, meet):
     assert not (meet / "up-c").exists()
 
 
+def test_prune_takes_what_tasks_printed_but_not_while_they_run(runner, meet):
+    """Nor is the report of what takes the space another than du's."""
+    folder = runner.home / ".local/state/bawn/batch"
+    assert runner.bawn("run", "--each", "x", "--network", "none", "--", "echo", "{}").rc == 0
+    [done] = folder.iterdir()
+    p, marker, supervisors = begin(runner, meet, POLITE)
+    [busy] = set(folder.iterdir()) - {done}
+    assert runner.bawn("prune", "--json").json()["removed"] == [], "nothing is old"
+    for path in (done, busy):
+        os.utime(path, (1, 1))
+    for budget in ([], ["--budget", "1k"]):
+        r = runner.bawn("prune", "--json", "--dry-run", *budget)
+        assert [x["name"] for x in r.json()["removed"] if x["kind"] == "batch"] == [done.name] and done.exists(), r
+        assert r.json()["total"] == int(runner.run("du", "-s", "--block-size=1", folder.parent).out.split()[0]), r
+    assert runner.bawn("prune").rc == 0 and list(folder.iterdir()) == [busy]
+    os.kill(p.pid, signal.SIGINT)
+    out, err = p.communicate(timeout=WAIT)
+    assert p.returncode == 130 and (busy / "result.json").exists(), err
+    nothing_left(runner, marker, supervisors)
+    os.utime(busy, (1, 1))
+    assert runner.bawn("prune").rc == 0 and list(folder.iterdir()) == []
+
+
+def test_forty_tasks_eight_at_once(runner):
+    """Names with what file names have; every output where it belongs, and nothing of it lost or mixed up."""
+    items = [f"src/{i}.lock" if i % 4 == 0 else f"a..b{i}." if i % 4 == 1 else f"{i}" for i in range(40)]
+    r = runner.bawn("run", "--each", ",".join(items), "-j", "8", "--network", "none", "-w", "overlay", "--json", "--",
+                    "sh", "-c", "echo {}; echo {} > made; head -c 100000 /dev/zero | tr '\\0' x; test {} != 7", "{}")
+    all_, by = result(r, rc=1)
+    assert (all_["ok"], all_["failed"], len(by)) == (39, 1, 40) and by["7"]["exit"] == 1
+    assert all(t["files_changed"] == 1 and not re.search(r"\.\.|\.$|\.lock$", t["name"]) for t in by.values())
+    printed = {pathlib.Path(t["log"]["out"]).read_text() for t in by.values()}
+    assert printed == {f"{i}\n" + "x" * 100000 for i in items}
+    assert runner.bawn("apply", "--yes", by["src-0-lock"]["run"]).rc == 0
+    assert (runner.workspace / "made").read_text() == "src/0.lock\n"
+
+
 def test_two_batches_in_one_second(user_runner):
     """Each has a moment of its own, so their sandboxes never have the same name."""
     started = [user_runner.popen(user_runner.path, "run", "--each", "a,b", "--json", "--network", "none", "--", "sh", "-c", "echo {} > f",

@@ -73,6 +73,61 @@ def test_cp_put_and_get(runner):
     assert not (runner.workspace / "t").exists(), "overlay: nothing of it is in the workspace"
 
 
+NAMES = [b"new\nline", "\u00fcn\u00efc\u00f6d\u00e9-\u65e5\u672c".encode(), b"\xff\xfe", b"-rf", b" lead", b"tab\t", b"a:b", b"x" * 255, b"esc\x1b[31m", b'quote"\\']
+
+
+def odd_tree(runner, top):
+    """Many files, every kind of name, modes, a large hole, folders that may not be written, empty ones."""
+    for i in range(30):
+        for j in range(100):
+            runner.write(top / f"d{i}/f{j}", f"{i} {j}\n")
+    for name in NAMES:
+        runner.write(top / os.fsdecode(name), name)
+    for mode in (0o400, 0o755, 0o600, 0o444):
+        runner.write(top / f"mode-{mode:o}", "x", mode)
+    with open(runner.write(top / "sparse", b""), "r+b") as f:
+        f.truncate(1 << 30)
+        f.seek(512 << 20)
+        f.write(b"middle")
+    runner.mkdir(top / "empty")
+    runner.write(top / "closed/f", "x")
+    (top / "closed").chmod(0o555)
+    (top / "link").symlink_to("sparse")
+
+
+def described(top):
+    """{path: what it is}; modes without what the umask takes."""
+    found = {}
+    for folder, folders, files in os.walk(os.fsencode(top)):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            st = os.lstat(path)
+            content = os.readlink(path) if stat.S_ISLNK(st.st_mode) else None
+            if stat.S_ISREG(st.st_mode):
+                with open(path, "rb") as f:
+                    content = f.read() if st.st_size < 1 << 20 else os.pread(f.fileno(), 6, 512 << 20)
+            found[os.path.relpath(path, os.fsencode(top))] = (stat.S_IFMT(st.st_mode), st.st_mode & 0o700, content)
+    return found
+
+
+def test_cp_of_an_odd_tree(runner):
+    """There and back it is the same; a hole takes no space on either side; what is collected of it is valid as tar and as JSON."""
+    tree, back = runner.home / "tree", runner.home / "back"
+    odd_tree(runner, tree)
+    with sandbox(runner, "box", "-w", "ro", "--network", "none") as box:
+        there = json.loads(ok(runner.bawn("cp", "--json", tree, f"{box}:~/tree")))
+        assert int(inside(runner, box, "du -k ~/tree/sparse | cut -f1")) < 1024
+        home = json.loads(ok(runner.bawn("cp", "--json", f"{box}:~/tree", back)))
+        inside(runner, box, "chmod 755 ~/tree/closed; rm -r ~/tree/sparse ~/tree/link ~/tree/d*")
+        as_json = json.loads(ok(runner.bawn("collect", box, "--file", "~/tree")))
+        ok(runner.bawn("collect", box, "--file", "~/tree", "--format", "tar", "-o", runner.home / "all.tar"))
+    assert described(back) == described(tree) and back.joinpath("sparse").stat().st_blocks < 2048
+    assert there == home and (there["files"], there["links"], there["left_out"]) == (3000 + len(NAMES) + 4 + 1 + 1, 1, 0)
+    with tarfile.open(runner.home / "all.tar", encoding="utf-8", errors="surrogateescape") as tar:
+        held = {os.fsencode(os.path.basename(m.name)): tar.extractfile(m).read() for m in tar if "/tree/" in m.name and m.isfile()}
+    assert all(held[name] == name for name in NAMES) and len(as_json["files"]) >= len(held)
+
+
 def test_cp_in_direct_mode(runner):
     """The workspace is the host's own; what is hidden there stays hidden and as it is."""
     runner.write(".sandboxignore", "secret.txt\n")
@@ -187,6 +242,25 @@ def test_checkpoint_and_fork(runner, mode):
     assert json.loads(ok(runner.bawn("checkpoint", "ls", "--json", "box"))) == []
     listed = json.loads(ok(runner.bawn("checkpoint", "--json", "box")))  # of one that is stopped, named by the time
     assert not listed["running"] and [c["tag"] for c in json.loads(ok(runner.bawn("checkpoint", "ls", "--json", "box")))] == [listed["tag"]]
+
+
+@pytest.mark.parametrize("mode", ["overlay", "sync"])
+def test_changes_of_a_fork_are_applied(runner, mode):
+    """Those of the original and its own; what the host changed meanwhile is a conflict, as it would be for the original; a fork's fork as well."""
+    runner.write("edit.txt", "before\n")
+    runner.write("both.txt", "before\n")
+    runner.write("gone.txt", "gone\n")
+    with sandbox(runner, "box", "-w", mode, "--network", "none") as box:
+        inside(runner, box, "echo mine > edit.txt; echo mine > both.txt; rm gone.txt; mkdir d; echo new > d/f")
+        ok(runner.bawn("fork", box, "--name", "one"))
+        ok(runner.bawn("fork", "one", "--name", "two"))
+        runner.write("both.txt", "the host's\n")
+        r = runner.bawn("apply", "--yes", "two")
+        assert r.rc == 1 and b"conflict  both.txt" in r.out and (runner.workspace / "edit.txt").read_text() == "before\n", r
+        ok(runner.bawn("apply", "--yes", "--conflict", "skip", "two"))
+        assert runner.bawn("discard", "--yes", "one").rc == 0
+    assert [(runner.workspace / f).read_text() for f in ("edit.txt", "d/f")] == ["mine\n", "new\n"] and not (runner.workspace / "gone.txt").exists()
+    assert (runner.workspace / "both.txt").read_text() == "the host's\n"
 
 
 def test_forks_of_direct_mode_work_in_overlay(runner):

@@ -22,7 +22,7 @@ static int start(const struct engine_request *req, struct sandbox *sb UNUSED, bo
     execvp(p->argv[0], p->argv);
     r = -errno;
     err_sys(err, r, "%s", p->argv[0]);
-    err->status = r == -ENOENT ? EXIT_NOTFOUND : EXIT_NOEXEC;
+    err->status = err_exec_status(-r);
     return r;
 }
 

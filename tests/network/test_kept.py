@@ -1,0 +1,256 @@
+"""A kept sandbox and the network: what `bawn exec` reaches, while rules, answers, credentials and helpers come and go between commands.
+
+That the rules, questions, credentials and ports of a run are right is in the files beside this one; here is what is new in a sandbox that stays.
+"""
+
+import json
+import os
+import re
+import secrets
+import shlex
+import signal
+import subprocess
+import time
+import uuid
+
+import pytest
+import scan
+import secret_tools
+import ssh_tools
+from inside import until
+
+REAL = "real-value-" + secrets.token_hex(20)
+KEY = {"hosts": ["ok.example.com"], "header": "x-api-key", "env": ["API_KEY"], "store": "env", "variable": "REAL_KEY"}
+OK, OTHER = "http://ok.example.com/", "http://other.example.com/"
+
+
+class Kept:
+    """One named box, driven by `bawn exec`."""
+
+    def __init__(self, net):
+        self.net = net
+        self.state = net.runner.home / ".local/state/bawn"
+
+    def start(self, *options, allow=(), env=None):
+        self.net.save_names()
+        rules = [word for host in allow for word in ("--allow", host)]
+        r = self.net.bawn("start", "box", *rules, *options, env=env)
+        assert (r.rc, r.out) == (0, b"box\n"), r
+        return self
+
+    def x(self, script, **kw):
+        return self.net.bawn("exec", "box", "--", "sh", "-c", script, **kw)
+
+    def status(self, url, **kw):
+        """What curl gets, without the proxy variables: 000 if it cannot even connect."""
+        return self.x(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {url}", **kw).out.decode()
+
+    def begin(self, script):
+        return self.net.popen(self.net.runner.path, "exec", "box", "--", "sh", "-c", script, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+
+    def stop(self):
+        r = self.net.bawn("stop", "-t", "0", "box")
+        assert r.rc == 0, r
+
+    def keeper(self):
+        return self.net.bawn("status", "--json", "box").json()["pid"]
+
+    def helper(self, name):
+        """Pid of the gate or the broker, if there is one."""
+        for pid in scan.descendants(self.keeper()):
+            words = scan.read(f"/proc/{pid}/cmdline").split(b"\0")
+            if os.path.basename(words[0]) == name.encode() and (name != "bawn-broker" or b"--serve" in words):
+                return pid
+        return None
+
+    def audit(self, kind):
+        """Its events of a kind, and the log as it is."""
+        (path,) = [p for p in (self.state / "audit").glob("bawn-box-*.jsonl")]
+        assert self.net.bawn("log", "verify").rc == 0
+        return [e for e in map(json.loads, path.read_text().splitlines()) if e["type"] == kind]
+
+
+@pytest.fixture
+def box(net):
+    yield Kept(net)
+    r = net.bawn("stop", "--all", "-t", "0", "--force")
+    assert r.rc == 0, r
+
+
+def policy(net, *args):
+    r = net.bawn("policy", *args)
+    assert r.rc == 0, r
+    return r
+
+
+# Rules
+
+def test_rules_change_between_commands(net, box):
+    """All commands have the same network; a rule for the sandbox, by its name, holds for the next one and ends with the sandbox."""
+    box.start(allow=["ok.example.com"])
+    both = [box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OK}") for _ in range(2)]
+    assert [p.communicate()[0] for p in both] == [b"200"] * 2
+    assert box.status(OTHER) == "000" and net.hits(to="11.0.0.11") == []
+    policy(net, "allow", "--sandbox", "box", "other.example.com")
+    until(lambda: box.status(OTHER) == "200", "the permission")
+    assert b"other.example.com" in policy(net, "ls", "--sandbox", "box").out
+    keeper = str(box.keeper())
+    assert policy(net, "ls", "--sandbox", keeper).out == policy(net, "ls", "--sandbox", "box").out
+    # an open connection of a command in the background ends with the rule
+    p = box.begin("exec /usr/bin/python3 -c \"import socket; s = socket.create_connection(('other.example.com', 7)); s.send(b'x'); s.recv(1); "
+                  "print('open', flush=True)\ntry: print(s.recv(1))\nexcept OSError as e: print(type(e).__name__)\"")
+    assert p.stdout.readline() == b"open\n"
+    policy(net, "deny", "--sandbox", "box", "other.example.com")
+    assert p.communicate()[0] in (b"b''\n", b"ConnectionResetError\n")
+    assert box.status(OTHER) == "000" and box.status(OK) == "200"
+    net.rules({"action": "allow", "host": "both.example.com"})  # the user's own file
+    until(lambda: box.status("http://both.example.com/") == "200", "the user's rule")
+    box.stop()
+    box.start()  # its options are kept, the session's rules are not
+    assert box.status(OK) == "200" and box.status(OTHER) == "000" and box.status("http://both.example.com/") == "200"
+    for name, status, says in (("nosuch", 125, b"no sandbox 'nosuch'"), ("99999999", 64, b"pid 99999999"), ("../x", 64, b"../x")):
+        r = net.bawn("policy", "allow", "--sandbox", name, "evil.example.net")
+        assert r.rc == status and says in r.err, r
+    seen = {(e["action"], e["host"]) for e in box.audit("network")}
+    assert {("allow", "ok.example.com"), ("deny", "other.example.com"), ("allow", "other.example.com")} <= seen, seen
+    assert all(e["sandbox"].startswith("bawn-box-") for e in box.audit("network"))
+    assert {e["sandbox"] for e in net.log()} == {"box"}
+
+
+def test_the_gate_that_is_killed(net, box):
+    """kill -9: nothing gets through meanwhile, and the next connection finds a new one. So it is with the one after that."""
+    box.start(allow=["ok.example.com"])
+    assert box.status(OK) == "200"
+    for _ in range(3):
+        gate = box.helper("bawn-gate")
+        os.kill(gate, signal.SIGKILL)
+        until(lambda: box.status(OK) == "200", "a new gate")
+        assert box.helper("bawn-gate") not in (None, gate) and box.status(OTHER) == "000"
+    assert net.hits(to="11.0.0.11") == []
+
+
+# Questions
+
+def pending(net):
+    return net.bawn("policy", "pending", "--json").json()
+
+
+def asks(box):
+    return [(e["answer"], e["host"]) for e in box.audit("ask")]
+
+
+def test_questions(net, box):
+    """A command waits; `bawn policy approve` answers, for it alone or until the sandbox ends. Who does not answer says no."""
+    box.start("--ask", "wait")
+    p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OK}")
+    (question,) = until(lambda: pending(net))
+    assert (question["name"], question["host"], question["port"], question["sandbox"]) == ("box", "ok.example.com", 80, box.keeper())
+    assert f"{question['ask']}  box  ok.example.com:80".encode() in policy(net, "pending").out
+    assert net.hits() == []
+    policy(net, "approve", question["ask"])
+    assert p.communicate()[0] == b"200"
+    p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OK}")
+    policy(net, "approve", "--session", until(lambda: pending(net))[0]["ask"])
+    assert p.communicate()[0] == b"200" and box.status(OK) == "200"
+    p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OTHER}")
+    policy(net, "reject", until(lambda: pending(net))[0]["ask"])
+    assert p.communicate()[0] == b"403" and net.hits(to="11.0.0.11") == []
+    # a command that is ended takes its question with it
+    p = box.begin("exec /usr/bin/python3 -c \"import socket; socket.create_connection(('other.example.com', 7)).recv(1)\"")
+    until(lambda: pending(net))
+    p.kill()
+    p.communicate()
+    until(lambda: not pending(net), "the end of the question")
+    box.stop()
+    box.start()
+    p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OK}")
+    (question,) = until(lambda: pending(net))  # "until the sandbox ends"
+    policy(net, "approve", "--always", question["ask"])
+    assert p.communicate()[0] == b"200" and box.status(OK) == "200"
+    assert asks(box) == [("once", "ok.example.com"), ("session", "ok.example.com"), ("deny", "other.example.com"), ("always", "ok.example.com")]
+    said = [e for e in map(json.loads, (box.state / "audit/user.jsonl").read_text().splitlines()) if e["type"] == "policy"]
+    assert [e["what"] for e in said] == ["question approved"] * 2 + ["question rejected", "question approved"]
+
+
+class Screen:
+    """`bawn top` on a terminal that can be read back."""
+
+    def __init__(self, net, *size):
+        self.socket = "bawn-kept-" + uuid.uuid4().hex[:8]
+        env = [f"{k}={v}" for k, v in {**net.runner.environ(), "TERM": "screen-256color"}.items()]
+        command = shlex.join(["env", "-i", *env, *map(str, net.enter(net.runner.path, "top", "--interval", "100ms"))])
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), command)
+
+    def tmux(self, *args):
+        return subprocess.run(["tmux", "-L", self.socket, *args], check=True, capture_output=True, text=True).stdout
+
+    def show(self):
+        return self.tmux("capture-pane", "-p")
+
+    def see(self, pattern):
+        return until(lambda: re.search(pattern, text := self.show(), re.M) and text, pattern)
+
+    def answer(self, pattern, key):
+        """As a person does, who reads the question first (ASKER_DEAF_MS)."""
+        self.see(pattern)
+        time.sleep(0.35)
+        self.tmux("send-keys", key)
+
+    def close(self):
+        subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
+
+
+@pytest.fixture
+def top(net):
+    s = Screen(net, 80, 24)
+    yield s
+    s.close()
+
+
+def test_questions_in_top(net, box, top):
+    """A key there lets the connection through, or not; the verdict scrolls by. Names of hosts and paths stay in their line."""
+    net.rules({"action": "ask", "host": "ok.example.com", "paths": ["/a/**"]})
+    box.start("--ask", "wait")
+    top.see("^box +running")
+    p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OTHER}")
+    top.see("may it connect")
+    assert net.hits() == []
+    top.answer(r"^box  other.example.com:80  \(\d+ s\)", "o")
+    assert p.communicate()[0] == b"200" and len(net.hits(to="11.0.0.11", kind="connect")) == 1
+    top.see(r"box  allow  other.example.com:80")
+    assert "may it connect" not in top.show()
+    p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OTHER}")
+    top.answer("^box  other.example.com:80", "d")
+    assert p.communicate()[0] == b"403"
+    top.see(r"box  deny   other.example.com:80")
+    # two at once: tab chooses, and only that one is answered
+    two = [box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' http://{host}.example.com/") for host in ("other", "both")]
+    until(lambda: len(pending(net)) == 2)
+    first, second = [q["host"] for q in sorted(pending(net), key=lambda q: q["id"])]
+    top.see(f"^box  {second}:80")
+    top.tmux("send-keys", "Tab")
+    top.answer(f"^box  {second}:80", "s")
+    until(lambda: len(pending(net)) == 1)
+    assert pending(net)[0]["host"] == first
+    top.answer(f"^box  {first}:80", "d")
+    assert sorted(p.communicate()[0] for p in two) == [b"200", b"403"]
+    # a path that would clear the screen
+    p = box.begin("curl -sg --noproxy '*' -o /dev/null -w '%{http_code}' 'http://ok.example.com/a/%1b[2J%1b[H%0aEVIL'")
+    top.answer("^box  ok.example.com:80 GET /a/%1b.2J", "w")
+    assert p.communicate()[0] == b"200"
+    shown = top.show()
+    assert shown.startswith("bawn top ") and not re.search("^EVIL", shown, re.M)
+    assert [e["what"] for e in map(json.loads, (box.state / "audit/user.jsonl").read_text().splitlines()) if e["type"] == "policy"] == [
+        "question approved", "question rejected", "question approved", "question rejected", "question approved"]
+
+
+def test_a_key_that_came_too_soon(net, box, top):
+    """Claim: a key that was pressed before its question could be read answers nothing."""
+    box.start("--ask", "wait")
+    top.see("^box +running")
+    p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OTHER}")
+    while not pending(net):  # the keys of somebody who hammers on them, until the question comes
+        top.tmux("send-keys", "o")
+    assert net.hits() == []
+    top.answer("^box  other.example.com:80", "d")
+    assert p.communicate()[0] == b"403" and net.hits() == []
