@@ -77,8 +77,12 @@ static void say_how_it_ended(const struct exec_args *a, const struct exec_result
     format_duration(a->timeout_ms, time);
     if ((r->end & EXEC_END_TIMEOUT) && a->timeout_ms)
         log_line("time limit %s reached", time);
+    else if (r->end & EXEC_END_TIMEOUT)
+        log_line("the time limit of sandbox '%s' was reached", a->name);
     if (r->end & EXEC_END_MEMORY)
         log_line("the memory limit of sandbox '%s' was reached", a->name);
+    if (r->end & EXEC_END_DISK)
+        log_line("the disk limit of sandbox '%s' was reached", a->name);
     if (r->end & EXEC_END_STOP)
         log_line("sandbox '%s' was stopped", a->name);
 }
@@ -99,7 +103,7 @@ static void print_result(const struct exec_args *a, const struct exec_result *r)
     static const struct {
         unsigned end;
         const char *name;
-    } limits[] = {{EXEC_END_MEMORY, "memory"}, {EXEC_END_TIMEOUT, "time"}};
+    } limits[] = {{EXEC_END_MEMORY, "memory"}, {EXEC_END_TIMEOUT, "time"}, {EXEC_END_DISK, "disk"}};
 
     buf_addf(&b, "{\"status\":%d,\"signal\":%d,\"started\":%s,\"sandbox\":\"%s\",\"job\":%d,\"limits_hit\":[", r->status,
              r->signal, r->started ? "true" : "false", a->name, r->job);

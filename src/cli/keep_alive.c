@@ -149,6 +149,7 @@ static void take_result(const struct shared *x, const struct exec_result *e, str
                                .duration_us = e->duration_us};
     ret->hit[RUN_LIMIT_TIME] = (e->end & EXEC_END_TIMEOUT) != 0;
     ret->hit[RUN_LIMIT_MEMORY] = (e->end & EXEC_END_MEMORY) != 0;
+    ret->hit[RUN_LIMIT_DISK] = (e->end & EXEC_END_DISK) != 0;
     ret->limits.timeout_ms = s->timeout_ms;
     ret->limits.memory = s->memory;
     if (settings_workspace_mode(s) != WORKSPACE_DIRECT && settings_workspace_mode(s) != WORKSPACE_RO)

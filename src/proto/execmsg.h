@@ -19,24 +19,25 @@ enum { EXEC_PROTOCOL = 1, EXEC_INLINE_MAX = 64 * 1024, EXEC_OUTPUT_MAX = 16 * 10
 
 enum exec_msg_type {
     EXEC_MSG_EXEC = 1, /* to the keeper: value EXEC_PROTOCOL; body: an encoded struct exec_request */
-    EXEC_MSG_ATTACH,   /* to: value: job, 0: the latest in the background; extra: how many bytes of old output are wanted at most */
-    EXEC_MSG_SIGNAL,   /* to: value: signal; extra 1: to the process group, 0: to the process */
-    EXEC_MSG_INPUT,    /* to: body; empty: the end of input (not for a pty) */
-    EXEC_MSG_SIZE,     /* to: value: rows, extra: columns */
-    EXEC_MSG_OPEN,     /* to: value: enum exec_open; body: an absolute path inside, no NUL */
-    EXEC_MSG_STARTED,  /* from: value: job, extra: pid inside */
-    EXEC_MSG_STOPPED,  /* from: value: the signal that stopped it */
-    EXEC_MSG_OUTPUT,   /* from: value 1 or 2: the stream; body */
-    EXEC_MSG_EXITED,   /* from: value: wait status; extra: set of enum exec_end */
-    EXEC_MSG_FAILED,   /* from: value: errno; body: what, for people. Nothing was started */
-    EXEC_MSG_OPENED    /* from: with a descriptor */
+    EXEC_MSG_ATTACH, /* to: value: job, 0: the latest in the background; extra: how many bytes of old output are wanted at most */
+    EXEC_MSG_SIGNAL, /* to: value: signal; extra 1: to the process group, 0: to the process */
+    EXEC_MSG_INPUT,  /* to: body; empty: the end of input (not for a pty) */
+    EXEC_MSG_SIZE,   /* to: value: rows, extra: columns */
+    EXEC_MSG_OPEN,   /* to: value: enum exec_open; body: an absolute path inside, no NUL */
+    EXEC_MSG_STARTED, /* from: value: job, extra: pid inside */
+    EXEC_MSG_STOPPED, /* from: value: the signal that stopped it */
+    EXEC_MSG_OUTPUT,  /* from: value 1 or 2: the stream; body */
+    EXEC_MSG_EXITED,  /* from: value: wait status; extra: set of enum exec_end */
+    EXEC_MSG_FAILED,  /* from: value: errno; body: what, for people. Nothing was started */
+    EXEC_MSG_OPENED   /* from: with a descriptor */
 };
 
 enum exec_end {
     EXEC_END_NOEXEC = 1,  /* execve failed: value is its errno */
     EXEC_END_TIMEOUT = 2, /* its time was over */
     EXEC_END_STOP = 4,    /* the sandbox was stopped, or its PID 1 killed */
-    EXEC_END_MEMORY = 8   /* the limit on memory killed it */
+    EXEC_END_MEMORY = 8,  /* the limit on memory killed it */
+    EXEC_END_DISK = 16    /* the limit on disk space ended the sandbox */
 };
 
 /* No symbolic link is followed, in no part of the path. */

@@ -102,8 +102,17 @@ static bool is_ending(uint32_t sig) {
     return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
 }
 
+/* A run's command inherits what its caller ignores (nohup); this one has nothing of ours, so it must not hear of it. */
+static bool is_ignored(uint32_t sig) {
+    struct sigaction now;
+
+    return sigaction((int)sig, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 /* A supervisor that is stuck passes nothing on: whoever asks a second time gets away, and hanging up ends what may have begun. */
 static void pass_on(struct client *c, const struct signalfd_siginfo *info) {
+    if (is_ignored(info->ssi_signo))
+        return;
     if (!c->result->started && is_ending(info->ssi_signo) && TAKE(c->asked, true)) {
         c->result->signal = (int)info->ssi_signo;
         c->result->status = 128 + c->result->signal;

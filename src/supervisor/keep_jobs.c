@@ -1,5 +1,6 @@
 /* Jobs: what was asked for over the exec socket, from the request to the last word about it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -225,11 +226,25 @@ void job_started(struct keeper *k, struct job *j, pid_t pid, int master) {
     client_send(k, c, m, NULL, owned);
 }
 
+/* One event for all that was refused meanwhile: a fork bomb is refused thousands of times. */
+static bool note_pids(struct keeper *k) {
+    struct cgroup_hits hits = {0};
+
+    cgroup_hits(&k->session.sandbox.cgroup, &hits);
+    if (hits.pids <= k->pids_hits)
+        return false;
+    k->pids_hits = hits.pids;
+    keep_audit_limit(k, RUN_LIMIT_PIDS);
+    return true;
+}
+
 /* bawn-init's words are made harmless: a terminal may show them. */
 void job_failed(struct keeper *k, struct job *j, int error, const char *what) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(4096);
 
     buf_add_printable(&text, what);
+    if (note_pids(k) || error == EAGAIN)
+        buf_addf(&text, ": all of the %" PRIu64 " processes that this sandbox may have are running", k->session.plan.limits.pids);
     j->end |= EXEC_END_NOEXEC;
     j->status = error;
     keep_audit_exit(k, j);
@@ -274,6 +289,7 @@ void job_exited(struct keeper *k, struct job *j, int status, unsigned end) {
         j->end |= EXEC_END_MEMORY;
         keep_audit_limit(k, RUN_LIMIT_MEMORY);
     }
+    note_pids(k);
     keep_audit_exit(k, j);
     keep_touch(k);
     if (j->io && !job_io_silent(j)) {

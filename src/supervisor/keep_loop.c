@@ -111,6 +111,7 @@ static void check_watch(struct keeper *k) {
     if (watch_check(&k->session.watch) != WATCH_DISK)
         return;
     keep_audit_limit(k, RUN_LIMIT_DISK);
+    k->lost |= EXEC_END_DISK;
     keep_fail(k, -EDQUOT, "the limit on disk space was reached");
 }
 

@@ -132,8 +132,8 @@ struct keeper {
     int froze;           /* pidfd of whoever asked for it: thawed when he is gone; -1: not known */
     pid_t *frozen;       /* those that were stopped for it */
     size_t n_frozen;
-    bool frozen_group;  /* by the freezer of the control group */
-    uint64_t oom_kills; /* that are accounted for */
+    bool frozen_group;             /* by the freezer of the control group */
+    uint64_t oom_kills, pids_hits; /* that are accounted for */
 };
 
 /* keep.c: tells whoever started us, once; messages go to the log from then on. -EPIPE: he is gone. */

@@ -18,6 +18,7 @@
 #include "registry/registry.h"
 #include "supervisor/control.h"
 #include "supervisor/control_client.h"
+#include "workspace/rundir.h"
 
 static const char socket_suffix[] = ".sock", groups_root[] = "/sys/fs/cgroup/";
 
@@ -143,7 +144,7 @@ static void sweep_runtime(struct sweep *s, char *const *environ_) {
 }
 
 void sweep_stale(char *const *environ_, const char *home, bool look, struct swept *ret) {
-    CLEANUP(freep) char *boxes = NULL;
+    CLEANUP(freep) char *boxes = NULL, *runs = NULL;
     CLEANUP(closep) int registry = -1;
     struct cgroup_host host;
     struct sweep s = {.look = look};
@@ -158,6 +159,8 @@ void sweep_stale(char *const *environ_, const char *home, bool look, struct swep
         s.n.groups += cgroup_sweep(&host);
         private_dir_sweep();
         s.n.sandboxes = s.boxes ? registry_sweep(s.boxes) : 0;
+        if (rundir_folder(environ_, home, &runs, NULL) == 0)
+            rundir_sweep(runs);
     }
     if (ret)
         *ret = s.n;

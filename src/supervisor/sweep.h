@@ -1,6 +1,6 @@
 /*
  * What processes of ours leave when they are killed, or the machine is: sockets, folders of sockets, control groups, private folders,
- * half-made and half-removed sandboxes. Called whenever a kept sandbox starts, and by `bawn prune`.
+ * half-made and half-removed sandboxes and runs. Called whenever a kept sandbox starts, and by `bawn prune`.
  *
  *   Should: remove it by proof of death: of a process (pid and start time, as the name says), of a listener (nobody answers, and the pid is
  *   gone or the sandbox's lock is free), of a maker (its lock is free).

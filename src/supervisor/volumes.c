@@ -1,5 +1,6 @@
 #include "supervisor/volumes.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,11 +11,14 @@
 #include "base/str.h"
 #include "config/paths.h"
 #include "os/fd.h"
+#include "os/process.h"
 #include "os/remove.h"
 #include "os/safepath.h"
 #include "workspace/place.h"
 
 enum { HASH_DIGITS = 16 };
+
+#define FRESH "cache.new-" /* and the pid of whoever makes it */
 
 /* Belongs to whom the workspace belongs to. */
 static int make_owned(const char *path, const struct host_facts *f, struct err *err) {
@@ -76,8 +80,21 @@ static int fill_caches(const char *fresh, const struct host_facts *f, struct err
     return r;
 }
 
+/* What others left that were killed meanwhile. */
+static void sweep_fresh(const char *base) {
+    DIR *d = opendir(base);
+    struct dirent *e;
+    int pid;
+
+    while (d && (e = readdir(d)))
+        if (sscanf(e->d_name, FRESH "%d", &pid) == 1 && pid > 0 && process_is_dead(pid, 0))
+            remove_tree(dirfd(d), e->d_name);
+    if (d)
+        closedir(d);
+}
+
 static int make_caches(struct volumes *v, struct host_facts *f, struct err *err) {
-    CLEANUP(freep) char *fresh = str_dupf("%s/cache.new-%d", v->base, (int)f->pid);
+    CLEANUP(freep) char *fresh = str_dupf("%s/" FRESH "%d", v->base, (int)f->pid);
     int r;
 
     v->caches = str_dupf("%s/cache", v->base);
@@ -86,6 +103,7 @@ static int make_caches(struct volumes *v, struct host_facts *f, struct err *err)
     f->caches = v->caches;
     if (access(v->caches, F_OK) == 0)
         return 0;
+    sweep_fresh(v->base);
     r = fill_caches(fresh, f, err);
     if (r < 0 || rename(fresh, v->caches) == 0)
         return r;

@@ -165,6 +165,13 @@ static int create_in(int runs, const char *name, struct rundir *rd, char ret_nam
     return r;
 }
 
+static int lock_runs(int dir) {
+    while (flock(dir, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
 int rundir_create(const char *runs, const char *name, const struct run_info *info, struct rundir *ret, struct err *err) {
     CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
     CLEANUP(closep) int dir = -1;
@@ -177,9 +184,9 @@ int rundir_create(const char *runs, const char *name, const struct run_info *inf
     dir = r < 0 ? r : rundir_open_runs(runs, true, err);
     if (dir < 0)
         return dir;
-    while (flock(dir, LOCK_EX) < 0)
-        if (errno != EINTR)
-            return err_sys(err, -errno, "lock '%s'", runs);
+    r = lock_runs(dir);
+    if (r < 0)
+        return err_sys(err, r, "lock '%s'", runs);
     rundir_retire_new(dir); /* whoever makes one holds the lock: these are left over */
     r = create_in(dir, name, &rd, final, err);
     flock(dir, LOCK_UN);
@@ -217,4 +224,14 @@ int rundir_remove(struct rundir *r, struct err *err) {
     e = e < 0 ? e : remove_locked(r, err);
     rundir_done(r);
     return e;
+}
+
+void rundir_sweep(const char *runs) {
+    CLEANUP(closep) int dir = runs ? rundir_open_runs(runs, false, NULL) : -1;
+
+    if (dir < 0 || lock_runs(dir) < 0)
+        return;
+    rundir_retire_new(dir);
+    flock(dir, LOCK_UN);
+    rundir_sweep_gone(dir);
 }

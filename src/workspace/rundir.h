@@ -73,5 +73,7 @@ int rundir_save(struct rundir *r, struct err *err);
 /* Removes the folder and all in it, whatever modes it has in there, following no link. Crash-safe: renamed out of sight first;
  * what a crash left is swept by the next rundir_create(). Takes r. */
 int rundir_remove(struct rundir *r, struct err *err);
+/* Removes what crashes left of creations and removals; runs may be NULL. */
+void rundir_sweep(const char *runs);
 /* Removes the oldest unnamed runs in direct mode of this workspace until `keep` are left; running ones are left alone. */
 int rundir_prune(const char *runs, const char *workspace, size_t keep, struct err *err);

@@ -53,7 +53,8 @@ def settle(condition):
 
 
 def cgroups_of(pids):
-    return [str(p) for p in pathlib.Path("/sys/fs/cgroup").rglob("bawn-*") if p.is_dir() and any(p.name.startswith(f"bawn-{pid}-") for pid in pids)]
+    found = [os.path.join(top, name) for top, names, _ in os.walk("/sys/fs/cgroup") for name in names]  # others come and go meanwhile
+    return [path for path in found if any(os.path.basename(path).startswith(f"bawn-{pid}-") for pid in pids)]
 
 
 def leftovers(runner):

@@ -169,6 +169,18 @@ def test_a_listed_tool_runs_on_the_host(tools):
     log = (tools.home / ".local/state/bawn/log/tools.jsonl").read_text()
     line = json.loads(log.splitlines()[-1])
     assert line["tool"] == "todoread" and line["argc"] == 2 and "secret argument" not in log, log
+    (event,) = [e for e in map(json.loads, (tools.home / ".local/state/bawn/audit/user.jsonl").read_text().splitlines()) if e["type"] == "tool"]
+    assert (event["tool"], event["program"], event["argc"]) == ("todoread", f"{tools.home}/tools/todoread", 2)
+    assert event["argv_sha256"] == line["argv_sha256"] and tools.bawn("log", "verify").rc == 0
+
+
+def test_what_cannot_be_recorded_does_not_run(tools):
+    tools.mkdir(tools.home / ".local")
+    tools.mkdir(tools.home / ".local/state")
+    tools.mkdir(tools.home / ".local/state/bawn", 0o700)
+    tools.write(tools.home / ".local/state/bawn/audit", "no folder")
+    r = tool(tools, "--tool", "todoread", "--", "a")
+    assert r.rc == 125 and r.out == b"" and b"audit" in r.err, r
 
 
 def test_what_is_not_listed_does_not_run(tools):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -186,3 +187,41 @@ def test_changes_that_go_with_their_sandbox_are_told(runner):
     assert r.rc == 0 and not (runner.workspace / "a").exists(), r
     [event] = of_type(chain(folder(runner) / "user.jsonl"), "discard")
     assert (event["run"], event["what"], event["changes"]) == ("box", "rm --discard-changes", 1)
+
+
+def test_the_log_of_a_sandbox_is_not_that_of_its_forks(user_runner):
+    """ids are bawn-NAME-<time>, and "box-1" begins like one of "box"; a removed one is still found by its name."""
+    try:
+        assert user_runner.bawn("start", "box", "-w", "ro", "--network", "none").rc == 0
+        assert user_runner.bawn("fork", "box", "--start").out == b"box-1\n"
+    finally:
+        assert user_runner.bawn("stop", "--all").rc == 0
+    assert user_runner.bawn("rm", "box", "box-1").rc == 0
+    for name in ("box", "box-1"):
+        events = [json.loads(x) for x in user_runner.bawn("log", name, "--json").out.splitlines()]
+        assert events and all(re.fullmatch(rf"bawn-{name}-\d{{8}}T\d{{6}}Z", e["sandbox"]) for e in events), events
+    r = user_runner.bawn("log", "bxo")
+    assert r.rc == 125 and b"did you mean 'box'?" in r.err, r
+
+
+SECRET = "s3cr3tvalue99"
+
+
+def test_no_secret_of_a_command_is_in_the_log(user_runner):
+    """Whichever way it came to be executed: in the arguments that are told it is redacted, and of the environment nothing is."""
+    runner = user_runner
+    tasks = runner.write("tasks.jsonl", json.dumps({"name": "t", "cmd": ["true", "--token", SECRET], "env": {"TOKEN": SECRET}}) + "\n")
+    none = ("--network", "none")
+    try:
+        for args in (["start", "box", "-w", "ro", *none, "--env", f"TOKEN={SECRET}", "--", "sh", "-c", f": --password {SECRET}"],
+                     ["exec", "box", "--", "true", "--token", SECRET], ["exec", "box", "--", "true", f"API_KEY={SECRET}"],
+                     ["exec", "--env", f"GITHUB_TOKEN={SECRET}", "box", "--", "true"], ["exec", "-d", "box", "--", "true", "-u", f"me:{SECRET}"],
+                     ["run", *none, "--", "true", f"https://me:{SECRET}@host/"], ["run", "--each", "a", *none, "--", "true", f"--password={SECRET}", "{}"],
+                     ["batch", *none, tasks], ["get", "box", "tasks.jsonl"]):
+            r = runner.bawn(*args)
+            assert r.rc == 0, r
+    finally:
+        assert runner.bawn("stop", "--all").rc == 0
+    held = b"".join(p.read_bytes() for p in folder(runner).iterdir())
+    assert SECRET.encode() not in held and held.count(b"[redacted]") >= 7
+    assert SECRET.encode() not in runner.bawn("log").out

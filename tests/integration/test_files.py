@@ -78,7 +78,7 @@ NAMES = [b"new\nline", "\u00fcn\u00efc\u00f6d\u00e9-\u65e5\u672c".encode(), b"\x
 
 def odd_tree(runner, top):
     """Many files, every kind of name, modes, a large hole, folders that may not be written, empty ones."""
-    for i in range(30):
+    for i in range(3):
         for j in range(100):
             runner.write(top / f"d{i}/f{j}", f"{i} {j}\n")
     for name in NAMES:
@@ -122,7 +122,7 @@ def test_cp_of_an_odd_tree(runner):
         as_json = json.loads(ok(runner.bawn("collect", box, "--file", "~/tree")))
         ok(runner.bawn("collect", box, "--file", "~/tree", "--format", "tar", "-o", runner.home / "all.tar"))
     assert described(back) == described(tree) and back.joinpath("sparse").stat().st_blocks < 2048
-    assert there == home and (there["files"], there["links"], there["left_out"]) == (3000 + len(NAMES) + 4 + 1 + 1, 1, 0)
+    assert there == home and (there["files"], there["links"], there["left_out"]) == (300 + len(NAMES) + 4 + 1 + 1, 1, 0)
     with tarfile.open(runner.home / "all.tar", encoding="utf-8", errors="surrogateescape") as tar:
         held = {os.fsencode(os.path.basename(m.name)): tar.extractfile(m).read() for m in tar if "/tree/" in m.name and m.isfile()}
     assert all(held[name] == name for name in NAMES) and len(as_json["files"]) >= len(held)

@@ -370,6 +370,8 @@ def test_without_user_namespaces(user_runner):
         c.until(kd.OUTPUT, b"ready\n")
         assert started.extra in [p["pid"] for p in box.ask("processes")["processes"]]
         assert box.ask("freeze") == {"ok": True} and box.ask("thaw") == {"ok": True}
+        used = user_runner.bawn("ps", "--json").json()[0]["usage"]  # counted in /proc
+        assert used["pids"] >= 2 and used["memory"] > 0, used
     finally:
         box.stop(seconds=60)
     assert os.waitstatus_to_exitcode(c.until(kd.EXITED)[1].value) == 9

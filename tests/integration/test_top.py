@@ -141,7 +141,7 @@ def test_what_it_uses(kept, top):
     for name in ("busy", "idle"):
         assert kept.bawn("start", name, "--network", "none", "--memory", "1g", "--pids", "100").rc == 0
     assert kept.bawn("exec", "-d", "busy", "--", *BUSY).rc == 0
-    assert kept.bawn("exec", "-d", "idle", "--", "sh", "-c", "sleep 1000 & sleep 1000 & wait").rc == 0
+    assert kept.bawn("exec", "-d", "idle", "--", "sh", "-c", "(sleep 1000 &); sleep 1000 & wait").rc == 0
 
     def samples():
         return {row["name"]: row for row in kept.bawn("top", "--json").json()}

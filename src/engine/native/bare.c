@@ -70,6 +70,10 @@ int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {
             "(chown), whose id is then taken (see 'bawn doctor --fix')");
     if (plan->ids.by_root && plan->ids.host_uid && !caps_can_change_ids())
         return err_set(err, -EPERM, "root without CAP_SETUID, CAP_SETGID and CAP_CHOWN cannot become the owner of the workspace");
+    if (plan->home_kept && plan->ids.by_root && plan->ids.host_uid) /* he cannot get at a home in root's folders */
+        return err_set(err, -EPERM,
+                       "root cannot keep a sandbox for the owner of the workspace without user namespaces; run Bawn as that user "
+                       "(see 'bawn doctor --fix')");
     r = make_home(plan, err);
     if (r < 0)
         return r;
