@@ -91,6 +91,20 @@ static int remove_box(struct prune *p, const char *name, bool has_run, struct er
     return r < 0 ? r : registry_remove(p->boxes, &b, err);
 }
 
+/* The user made them, and they may hold changes that were never applied. */
+static bool has_checkpoints(const struct box *b) {
+    CLEANUP(freep) char *path = str_dupf("%s/checkpoints", b->path);
+    DIR *dir = path ? opendir(path) : NULL;
+    struct dirent *e;
+    bool any = !path;
+
+    while (dir && !any && (e = readdir(dir)))
+        any = e->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return any;
+}
+
 static int prune_box(struct prune *p, const struct box *b) {
     CLEANUP(freep) char *run = str_dupf("%s/%s", p->runs, b->name);
     struct box_changes c;
@@ -103,6 +117,8 @@ static int prune_box(struct prune *p, const struct box *b) {
     box_changes_look(p->o->home, b, &c);
     if (c.kind == BOX_CHANGES_WAIT || c.kind == BOX_CHANGES_UNKNOWN)
         return keep_changes(p, "sandbox", b->name, &c);
+    if (has_checkpoints(b))
+        return note(&p->kept, "sandbox", b->name, 0, "it has checkpoints (see 'bawn checkpoint ls')");
     bytes = space_of_path(b->path) + (c.kind == BOX_CHANGES_NONE ? space_of_path(run) : 0);
     r = p->o->dry_run ? 0 : remove_box(p, b->name, c.kind == BOX_CHANGES_NONE, &err);
     return r < 0 ? note(&p->kept, "sandbox", b->name, 0, err.msg) : gone(p, "sandbox", b->name, bytes);

@@ -10,9 +10,12 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { DISK_TICK_MS = 500, LOOK_ANYWAY = 20, WALK_DEPTH_MAX = 256, BLOCK = 512, SLACK = 1024 * 1024 };
+
+static const uint64_t SECOND_NS = 1000000000;
 
 uint64_t watch_now_ms(void) {
     struct timespec t;
@@ -34,6 +37,7 @@ void watch_init(struct watch *w, const struct limits *l, int root, bool workspac
                         .limit = l->disk,
                         .next_disk_ms = now + DISK_TICK_MS,
                         .started_s = (uint64_t)time(NULL),
+                        .started_ns = clock_mark(),
                         .init = init};
     if (workspace_writable)
         watch_also(w, root, false);
@@ -61,7 +65,7 @@ int watch_timeout(const struct watch *w) {
 }
 
 /* Bytes in files that changed since the start. By descriptor, never following links: the sandbox shapes this tree. */
-static uint64_t changed_below(int dirfd_, const char *name, uint64_t since, uint64_t enough, int depth) {
+static uint64_t changed_below(int dirfd_, const char *name, uint64_t since_ns, uint64_t enough, int depth) {
     int fd = openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     uint64_t sum = 0;
@@ -76,10 +80,10 @@ static uint64_t changed_below(int dirfd_, const char *name, uint64_t since, uint
     while (sum <= enough && (e = readdir(d))) {
         if (str_eq(e->d_name, ".") || str_eq(e->d_name, "..") || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
-        if ((uint64_t)st.st_ctim.tv_sec >= since)
+        if ((uint64_t)st.st_ctim.tv_sec * SECOND_NS + (uint64_t)st.st_ctim.tv_nsec >= since_ns)
             sum += (uint64_t)st.st_blocks * BLOCK;
         if (S_ISDIR(st.st_mode) && depth < WALK_DEPTH_MAX)
-            sum += changed_below(dirfd(d), e->d_name, since, enough - MIN_OF(sum, enough), depth + 1);
+            sum += changed_below(dirfd(d), e->d_name, since_ns, enough - MIN_OF(sum, enough), depth + 1);
     }
     closedir(d);
     return sum;
@@ -147,25 +151,29 @@ static void count_lost(const struct watch *w, uint64_t *ret_start, uint64_t *ret
     }
 }
 
-static uint64_t count_changed(const struct watch *w, bool only_whole, uint64_t enough) {
+static uint64_t count_changed(const struct watch *w, uint64_t enough) {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < w->n_places && sum <= enough; i++) {
         const struct watch_place *p = &w->places[i];
 
-        if (p->whole || !only_whole)
-            sum += changed_below(p->root, ".", p->whole ? 0 : w->started_s, enough - sum, 0);
+        sum += changed_below(p->root, ".", p->whole ? 0 : w->started_s * SECOND_NS, enough - sum, 0);
     }
     return sum;
 }
 
-/* A home that is over the limit can be started, so that it can be emptied; it may not grow. */
+/* A home that is over the limit can be started, so that it can be emptied; it may not grow. What was written since the start does not
+ * count as having been there. */
 static void measure(struct watch *w) {
-    uint64_t now = count_changed(w, true, UINT64_MAX);
+    uint64_t old = 0;
 
+    for (size_t i = 0; i < w->n_places; i++)
+        if (w->places[i].whole)
+            old += lost_between(changed_below(w->places[i].root, ".", 0, UINT64_MAX, 0),
+                                changed_below(w->places[i].root, ".", w->started_ns + 1, UINT64_MAX, 0));
     w->measured = true;
-    w->disk = MAX_OF(w->disk, now ? now + SLACK : 0);
-    w->room = w->disk - now;
+    w->disk = MAX_OF(w->disk, old ? old + SLACK : 0);
+    w->room = w->disk - old;
 }
 
 static void count_use(const struct watch *w, struct use *use) {
@@ -195,7 +203,7 @@ static bool grown(struct watch *w) {
     /* Others may free as much as we take, so now and then the trees are looked at anyway. */
     if (++w->looks % LOOK_ANYWAY != 0 && lost_since_look <= w->room)
         return false;
-    sum = count_changed(w, false, w->disk);
+    sum = count_changed(w, w->disk);
     if (sum > w->disk)
         return true;
     count_use(w, &use);

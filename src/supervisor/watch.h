@@ -20,8 +20,9 @@ struct watch {
     uint64_t room;        /* of disk, what was left at the last look */
     uint64_t next_disk_ms;
     unsigned looks;
-    uint64_t started_s; /* CLOCK_REALTIME */
-    pid_t init;         /* the sandbox's first process, as we see it */
+    uint64_t started_s;  /* CLOCK_REALTIME */
+    uint64_t started_ns; /* as files are stamped (os/clock.h) */
+    pid_t init;          /* the sandbox's first process, as we see it */
     struct watch_place places[WATCH_PLACES];
     size_t n_places;
     bool paused;   /* nothing runs that could write */

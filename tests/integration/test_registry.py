@@ -215,6 +215,7 @@ def test_prune(runner):
     make_box(runner, "young", {})
     live = make_box(runner, "live", {**old, "phase": "running"})
     make_box(runner, "waits", old)
+    make_dirs(runner, make_box(runner, "saved", old) / "checkpoints" / "before")
     for name, script in (("waits", "echo x > changed"), ("nothing", "true")):
         assert runner.bawn("run", "--workspace", "overlay", "--name", name, "--", "sh", "-c", script).rc == 0
         grow_old(state_of(runner) / "runs" / name / "run.json", begun_ns=long_ago, ended_ns=long_ago)
@@ -225,16 +226,17 @@ def test_prune(runner):
         for args in (["--dry-run"], []):
             r = runner.bawn("prune", "--json", *args)
             assert r.rc == 0 and {x["name"] for x in r.json()["removed"]} == names, r
-            assert [(x["name"], "1 changed file waits" in x["why"]) for x in r.json()["kept"]] == [("waits", True)], r
-            assert "bawn review waits" in r.json()["kept"][0]["why"]
-        assert set(listed(runner, "-a")) == {"young", "live", "waits"}
+            why = {x["name"]: x["why"] for x in r.json()["kept"]}
+            assert set(why) == {"waits", "saved"} and "1 changed file waits" in why["waits"] and "bawn review waits" in why["waits"], r
+            assert "checkpoints" in why["saved"], r
+        assert set(listed(runner, "-a")) == {"young", "live", "waits", "saved"}
         assert os.listdir(state_of(runner) / "runs") == ["waits"]
         space = r.json()["space"]
         assert [x["bytes"] for x in space] == sorted((x["bytes"] for x in space), reverse=True)
         assert {"sandbox", "changes"} <= {x["kind"] for x in space} and r.json()["total"] == sum(x["bytes"] for x in space)
         r = runner.bawn("prune", "--budget", "1k")
         assert b"removed sandbox young" in r.out and b"kept sandbox waits" in r.out and b"more than the budget" in r.err, r
-        assert set(listed(runner, "-a")) == {"live", "waits"}
+        assert set(listed(runner, "-a")) == {"live", "waits", "saved"}
     assert (state_of(runner) / "runs/waits/upper/changed").exists()
 
 
