@@ -153,8 +153,7 @@ int blank_take(char *const *environ_, struct plan *plan, struct blank *ret) {
     r = r < 0 ? r : receive(sock, &plan->ids, &b);
     if (r < 0)
         return r;
-    *ret = b;
-    b = (struct blank)BLANK_INIT;
+    *ret = TAKE(b, (struct blank)BLANK_INIT);
     return 0;
 }
 

@@ -88,8 +88,7 @@ int template_make(const char *bytes, size_t len, struct template *ret, struct er
         return err_oom(err);
     memcpy(t.bytes, bytes, len);
     t.len = len;
-    *ret = t;
-    t = (struct template)TEMPLATE_INIT;
+    *ret = TAKE(t, (struct template)TEMPLATE_INIT);
     return 0;
 }
 

@@ -259,15 +259,13 @@ void latecomers_rest(struct latecomers *l) {
 }
 
 int latecomers_wake(struct latecomers *l, struct err *err) {
-    bool watches = l->inotify >= 0;
     int r = 0;
 
-    if (!l->resting)
-        return 0;
     l->resting = false;
-    if (!watches && l->begin_ms)
-        l->begin_ms = watch_now_ms();
-    while (r == 0 && !watches && latecomers_timeout(l) == 0)
+    if (l->inotify >= 0 || !l->told_instances)
+        return 0;
+    l->begin_ms = watch_now_ms();
+    while (r == 0 && latecomers_timeout(l) == 0)
         r = latecomers_handle(l, err);
     return r;
 }

@@ -119,13 +119,6 @@ def test_the_kept_home_counts(kept, mode):
     assert exec_(kept, "sh", "-c", "head -c 30M /dev/zero > ~/ok; sync; sleep 1.2; echo fine").out == b"fine\n"
 
 
-def test_writing_is_not_growing(kept):
-    """Claim: a command that writes the same file over and over takes no space by that, and is not ended for it."""
-    start(kept, "--disk", "32m")
-    again = "for i in $(seq 20); do head -c 8M /dev/zero > ~/same; sync ~/same; done; sleep 1.2; echo fine"
-    assert exec_(kept, "sh", "-c", again).out == b"fine\n"
-
-
 def test_the_end_of_pid_1_is_told(kept):
     """Claim: when PID 1 of the sandbox is killed, commands end with an error, the sandbox is 'failed', and can be started again."""
     start(kept)

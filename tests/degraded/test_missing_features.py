@@ -4,10 +4,7 @@ import itertools
 import json
 import os
 import pathlib
-import shutil
 import socket
-import subprocess
-import tempfile
 
 import pytest
 
@@ -16,30 +13,6 @@ ROOT = HERE.parent.parent
 FEATURES = ["userns", "landlock", "seccomp", "openat2", "clone3", "pidfd", "newmount", "closerange", "memfd"]
 # Without these no rung can keep its promises on a kernel of this kind; without the others, an older call does the same.
 CONVENIENCES = ["openat2", "clone3", "pidfd", "newmount", "closerange", "memfd"]
-
-
-@pytest.fixture(scope="session")
-def deny():
-    top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-deny.", dir="/var/tmp"))
-    top.chmod(0o755)
-    subprocess.run(
-        [
-            "gcc",
-            "-std=gnu11",
-            "-D_GNU_SOURCE",
-            "-O1",
-            "-Wall",
-            "-I",
-            ROOT / "src",
-            "-o",
-            top / "deny",
-            HERE / "deny.c",
-            "-lseccomp",
-        ],
-        check=True,
-    )
-    yield top / "deny"
-    shutil.rmtree(top)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import signal
 import sys
 import threading
@@ -120,7 +121,7 @@ def test_chaos(user_runner):
     for thread in [killer, *hands]:
         thread.join()
     assert not faults, "\n".join(faults[:5])
-    assert min(killed[n] for n in KINDS) > 0 and sum(killed.values()) > SECONDS and seen["exec"] > SECONDS, (killed, seen)
+    assert min(killed[n] for n in KINDS) > 0 and sum(killed.values()) > SECONDS / 3 and seen["exec"] > SECONDS, (killed, seen)
 
     lost = [f"{h.own}: {path}" for h in hands for path, text in h.written.items()
             if not overlay_file(runner, h.own, path).exists() or overlay_file(runner, h.own, path).read_text() != text + "\n"]
@@ -137,6 +138,8 @@ def test_chaos(user_runner):
     assert leftovers(runner) == []
 
     boxes = runner.home / ".local/state/bawn/sandboxes"
+    logs = {str(p): p.read_text(errors="replace") for p in boxes.glob("*/log/keeper.log*")}
+    assert not [(path, text[-4000:]) for path, text in logs.items() if re.search(r"Sanitizer|runtime error|BUG", text)]
     rows = {row["name"] for row in runner.bawn("ps", "-a", "--json").json()}
     assert rows == {p.name for p in boxes.iterdir() if not p.name.startswith(".")}
     for name in sorted(rows):  # every one of them is whole: it starts, works and goes

@@ -12,7 +12,6 @@ import select
 import shutil
 import signal
 import sys
-import time
 
 import pytest
 
