@@ -99,7 +99,8 @@ static int open_box(const char *boxes, const char *name, struct box *ret, struct
     if (r < 0)
         return r;
     if (b.alive && box_look(&b, NULL) == BOX_RUNNING && is_keeper_there(&b)) {
-        p.fd = fd = (int)syscall(SYS_pidfd_open, b.state.pid, 0);
+        fd = (int)syscall(SYS_pidfd_open, b.state.pid, 0);
+        p.fd = fd;
         poll(&p, 1, DYING_MS);
         return registry_open(boxes, name, false, ret, err);
     }

@@ -23,7 +23,7 @@ static int add_client(struct keeper *k, int fd) {
 
     if (k->n_clients == k->cap_clients) {
         size_t cap = k->cap_clients ? 2 * k->cap_clients : 4;
-        struct client **grown = reallocarray(k->clients, cap, sizeof *grown);
+        struct client **grown = reallocarray(k->clients, cap, sizeof(struct client *));
 
         if (!grown)
             return -ENOMEM;

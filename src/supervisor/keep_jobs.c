@@ -61,7 +61,7 @@ static struct job *add_job(struct keeper *k, struct client *c, const struct exec
 
     if (k->n_jobs == k->cap_jobs) {
         size_t cap = k->cap_jobs ? 2 * k->cap_jobs : 4;
-        struct job **grown = reallocarray(k->jobs, cap, sizeof *grown);
+        struct job **grown = reallocarray(k->jobs, cap, sizeof(struct job *));
 
         if (!grown)
             return NULL;

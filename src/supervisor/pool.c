@@ -79,10 +79,12 @@ int pool_start(const struct pool_options *opt, struct err *err) {
             process_end(pid);
         return err_set(err, n < 0 ? (int)n : -EIO, "the pool did not start");
     }
-    if (said.code) {
+    if (said.code)
         process_end(pid);
+    if (said.code == -EADDRINUSE) /* somebody else began one at the same moment */
+        return 1;
+    if (said.code)
         *err = said;
-    }
     return said.code;
 }
 

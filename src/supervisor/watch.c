@@ -176,6 +176,13 @@ static void measure(struct watch *w) {
     w->room = w->disk - old;
 }
 
+static bool keeps_home(const struct watch *w) {
+    for (size_t i = 0; i < w->n_places; i++)
+        if (w->places[i].whole)
+            return true;
+    return false;
+}
+
 static void count_use(const struct watch *w, struct use *use) {
     struct stat st;
 
@@ -190,8 +197,8 @@ static void count_use(const struct watch *w, struct use *use) {
 
 /*
  * Something is looked at only when the file systems really lost what was left: first the trees, then, for files that they
- * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Writing alone is no
- * growth: in the life of a sandbox that is kept, the same file may be written a thousand times.
+ * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Where a home is kept,
+ * writing alone is no growth: in such a life the same file may be written a thousand times.
  */
 static bool grown(struct watch *w) {
     uint64_t lost, lost_since_look, sum;
@@ -207,7 +214,7 @@ static bool grown(struct watch *w) {
     if (sum > w->disk)
         return true;
     count_use(w, &use);
-    if (use.unlinked > w->disk || (use.written > w->disk && lost > w->disk))
+    if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !keeps_home(w))))
         return true;
     w->room = w->disk - MAX_OF(sum, use.unlinked);
     for (size_t i = 0; i < w->n_places; i++)

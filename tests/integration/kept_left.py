@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import re
+import signal
 import time
 
 
@@ -52,9 +53,14 @@ def settle(condition):
     return condition()
 
 
-def cgroups_of(pids):
-    found = [os.path.join(top, name) for top, names, _ in os.walk("/sys/fs/cgroup") for name in names]  # others come and go meanwhile
-    return [path for path in found if any(os.path.basename(path).startswith(f"bawn-{pid}-") for pid in pids)]
+def cgroups():
+    """All of Bawn's; others come and go meanwhile."""
+    return {os.path.join(top, name) for top, names, _ in os.walk("/sys/fs/cgroup") for name in names if name.startswith("bawn-")}
+
+
+def cgroups_of(pids, before):
+    """Of these processes; one that was there before is that of another process, which had the number."""
+    return [path for path in cgroups() - before if any(os.path.basename(path).startswith(f"bawn-{pid}-") for pid in pids)]
 
 
 def leftovers(runner):
@@ -63,3 +69,15 @@ def leftovers(runner):
     sockets = [p for p in (state / "run").rglob("*") if p.is_socket() or p.name.startswith("in-")]
     hidden = [p for p in state.rglob(".*") if p.name.startswith((".new", ".gone", ".tmp")) and "home" not in p.relative_to(state).parts]
     return sorted(map(str, [*sockets, *hidden]))
+
+
+@contextlib.contextmanager
+def ended(runner):
+    """Keepers that a failed test left are ended before their folder is removed: afterwards no verb would find them."""
+    try:
+        yield runner
+    finally:
+        for pid in ours(runner):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        settle(lambda: not ours(runner) and not inside(runner))

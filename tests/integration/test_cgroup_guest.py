@@ -2,9 +2,11 @@
 
 A QEMU guest (no KVM needed) boots Debian from memory and runs the same test program five times:
 in the root group, alone in a delegated group, in a group with others, through systemd as root and as an ordinary user.
+Then the user keeps a sandbox there (root's needs idmapped mounts, which this guest's root file system has not): what ps knows of its group, a checkpoint while a command runs, nothing left after stop.
 The guest is made once, with network access to a Debian mirror:  python3 tests/integration/test_cgroup_guest.py
 """
 
+import json
 import os
 import pathlib
 import re
@@ -30,7 +32,8 @@ echo "=== alone"; mkdir x; bash -c 'echo $$ > x/cgroup.procs; exec test_cgroup' 
 echo "=== shared"; mkdir y; bash -c 'echo $$ > y/cgroup.procs; test_cgroup 2>&1; true'; left; rmdir y || echo "LEFT y"
 echo "-cpu -memory -pids" > cgroup.subtree_control
 cd /; umount /sys/fs/cgroup /dev; umount /sys /proc
-exec /lib/systemd/systemd
+mkdir /new; mount --bind / /new; cd /new; mount --move . /  # nobody can pivot away from an initramfs
+exec chroot . /lib/systemd/systemd
 """
 
 STAGE2 = r"""#!/bin/bash
@@ -40,6 +43,20 @@ until [ -S /run/user/1000/bus ]; do sleep 1; done
 left() { find /sys/fs/cgroup -name 'bawn*' -type d -printf 'LEFT %p\n'; }
 echo "=== systemd-root"; test_cgroup; left
 echo "=== systemd-user"; runuser -u tester -- test_cgroup; left
+kept() {
+    runuser -u $1 -- bash -c '
+        export HOME=/var/tmp/$0-home; mkdir -p $HOME/project; cd $HOME/project
+        bawn start box --network none --memory 64m --pids 50 || exit
+        bawn exec box -- echo inside
+        bawn exec -d box -- sh -c "while :; do echo x >> ~/ticks; sleep 0.1; done"
+        bawn inspect --json box
+        bawn checkpoint box tag && echo checkpointed
+        a=$(wc -c < $HOME/.local/state/bawn/sandboxes/box/home/ticks)
+        until [ $(wc -c < $HOME/.local/state/bawn/sandboxes/box/home/ticks) -gt $a ]; do sleep 0.1; done; echo thawed
+        bawn stop -t 0 box && echo stopped' $1
+    left
+}
+echo "=== kept"; kept tester
 echo "=== end"
 systemctl poweroff -ff
 """
@@ -70,8 +87,6 @@ def make():
         shutil.rmtree(root / junk, ignore_errors=True)
     (root / "var/lib/systemd/linger").mkdir(exist_ok=True)
     (root / "var/lib/systemd/linger/tester").touch()
-    (root / "init").write_text(INIT)
-    (root / "init").chmod(0o755)
     (root / "etc/systemd/system/stage2.service").write_text(UNIT)
     wants = root / "etc/systemd/system/multi-user.target.wants"
     wants.mkdir(exist_ok=True)
@@ -86,6 +101,8 @@ def initrd(tmp, programs):
         shutil.copy(path, own / name)
     (own / "stage2").write_text(STAGE2)
     (own / "stage2").chmod(0o755)
+    (own.parent / "init").write_text(INIT)
+    (own.parent / "init").chmod(0o755)
     image = tmp / "initrd"
     with open(image, "wb") as f:
         for top in (GUEST / "root", tmp / "own"):
@@ -97,7 +114,8 @@ def initrd(tmp, programs):
 @pytest.fixture(scope="module")
 def sections(tmp_path_factory):
     build = pathlib.Path(os.environ.get("BAWN_BUILD", ROOT / "build"))
-    programs = {name: next(build.rglob(built), None) for name, built in (("test_cgroup", "test_jail_cgroup"), ("bawn-scope", "bawn-scope"))}
+    wanted = {"test_cgroup": "test_jail_cgroup", **{name: name for name in ("bawn-scope", "bawn", "bawn-init")}}
+    programs = {name: next((p for p in build.rglob(built) if p.is_file()), None) for name, built in wanted.items()}
     if os.getuid() != 0:
         pytest.skip("needs root")
     for name in ("qemu-system-x86_64", "cpio", "mmdebstrap"):
@@ -106,7 +124,7 @@ def sections(tmp_path_factory):
     for name, path in programs.items():
         if not path:
             pytest.skip(f"needs the program {name} in the build folder")
-    if not (GUEST / "root/init").exists():
+    if not (GUEST / "root/etc/systemd/system/stage2.service").exists():
         make()
     image = initrd(tmp_path_factory.mktemp("guest"), programs)
     args = ["-machine", "q35,accel=tcg", "-cpu", "max", "-m", "2000", "-nographic", "-no-reboot", "-nic", "none", "-kernel", GUEST / "vmlinuz",
@@ -126,6 +144,16 @@ def test_limits_hold(sections, where):
     assert "FAILED" not in text and "LEFT" not in text, text
     for name in LIMITED:
         assert f"[       OK ] {name}" in text, text
+
+
+@pytest.mark.no_sanitizer
+def test_a_kept_sandbox(sections):
+    text = sections["kept"]
+    for word in ("inside", "checkpointed", "thawed", "stopped"):
+        assert re.search(f"^{word}$", text, re.M), text
+    box = json.JSONDecoder().raw_decode(text[text.index("{"):])[0]
+    assert box["usage"]["memory"] > 0 and box["usage"]["pids"] >= 2 and box["cgroups"], text
+    assert "LEFT" not in text and "limits without a cgroup" not in text, text
 
 
 @pytest.mark.no_sanitizer

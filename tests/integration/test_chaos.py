@@ -17,7 +17,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from kept_left import cgroups_of, inside, leftovers, ours, settle  # noqa: E402
+from kept_left import cgroups, cgroups_of, ended, inside, leftovers, ours, settle  # noqa: E402
 
 SECONDS = int(os.environ.get("BAWN_CHAOS_SECONDS", "60"))
 HANDS, SHARED = 8, ("common-a", "common-b", "common-c")
@@ -108,7 +108,12 @@ def overlay_file(runner, name, path):
 
 @pytest.mark.no_sanitizer
 def test_chaos(user_runner):
-    runner, end = user_runner, time.monotonic() + SECONDS
+    with ended(user_runner) as runner:
+        run(runner)
+
+
+def run(runner):
+    end, before = time.monotonic() + SECONDS, cgroups()
     seen, killed, faults, pids = collections.Counter(), collections.Counter(), [], set()
     hands = [Hand(runner, i, end, seen, faults) for i in range(HANDS)]
     for hand in hands:
@@ -133,7 +138,7 @@ def test_chaos(user_runner):
     assert settle(lambda: not inside(runner)), inside(runner)
     pruned = runner.bawn("prune")
     assert pruned.rc == 0, pruned
-    assert settle(lambda: not cgroups_of(pids)), cgroups_of(pids)
+    assert settle(lambda: not cgroups_of(pids, before)), cgroups_of(pids, before)
     assert not [line for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines() if str(runner.top) in line]
     assert leftovers(runner) == []
 

@@ -39,6 +39,12 @@ def box(kept):
     return kept
 
 
+def pending(pid):
+    """Signals that wait for a process."""
+    line = next(x for x in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if x.startswith("ShdPnd:"))
+    return {n for n in range(1, 65) if int(line.split()[1], 16) >> (n - 1) & 1}
+
+
 def jobs(runner, name="box"):
     r = runner.bawn("ps", "--json", name)
     assert r.rc == 0, r
@@ -62,6 +68,24 @@ def test_streams_and_statuses(box):
         proc = box.popen(box.path, "exec", "box", "--", "sh", "-c", "seq 100000; sleep 1000 & echo last", stdin=subprocess.DEVNULL, stdout=f)
         assert proc.wait(WAIT) == 0
     assert out.read_bytes() == b"".join(b"%d\n" % i for i in range(1, 100001)) + b"last\n"
+
+
+def test_interrupted_while_the_supervisor_is_stuck(box):
+    """Asked once, a client passes it on; asked again, it goes, although nobody answers."""
+    keeper = json.loads((box.home / ".local/state/bawn/sandboxes/box/state.json").read_text())["pid"]
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        p = box.popen(box.path, "exec", "box", "--", "true", stdin=subprocess.DEVNULL)
+        while not any("signalfd" in os.readlink(f"/proc/{p.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{p.pid}/fd")):
+            pass  # from here on signals are read
+        os.kill(p.pid, signal.SIGTERM)
+        while signal.SIGTERM in pending(p.pid):
+            pass  # two at once would be one
+        os.kill(p.pid, signal.SIGTERM)
+        assert p.wait(timeout=WAIT) == 128 + signal.SIGTERM
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    assert box.x("echo", "still").out == b"still\n"
 
 
 def test_options(box):

@@ -15,6 +15,12 @@ import keep_driver as kd  # noqa: E402
 from keep_driver import kept  # noqa: E402
 
 
+def memfd(content):
+    fd = os.memfd_create("body")
+    os.write(fd, content)
+    return fd
+
+
 @pytest.fixture
 def box(runner):
     with kept(runner, "box") as b:
@@ -133,6 +139,48 @@ def test_client_that_does_not_read(box):
     sizes = [p.stat().st_size for p in (box.folder / "log").glob(f"job-{started.value}.out*")]
     assert len(sizes) == 2 and sum(sizes) <= 16 << 20
     assert (box.folder / f"log/job-{started.value}.out").read_bytes().endswith(b"y\nend\n")
+
+
+def test_refused_client_is_hung_up_on(box):
+    """A client that heard that there is nothing for it takes no place from the next ones, even if it stays."""
+    job = box.background("true")[1].value
+    box.attach(job)[0].until(kd.EXITED)
+    stay = []
+    for kind, value, body in ((kd.ATTACH, 999, b""), (kd.EXEC, 77, b"x"), (kd.EXEC, 1, b"no request"), (kd.OPEN, 1, b"/none")):
+        c = box.client()
+        c.send(kind, value, body=body)
+        c.expect(kd.FAILED)
+        stay.append(c)
+    d, _ = box.attach(job)
+    d.until(kd.EXITED)
+    for c in (*stay, d):
+        assert c.is_closed()
+
+
+def test_all_input_arrives(box):
+    """However much is typed before the command reads, and however it is then taken."""
+    fifo = box.runner.workspace / "go"
+    os.mkfifo(fifo, 0o666)
+    box.runner.own(fifo)
+    c, _ = box.background("sh", "-c", "read x < go; exec wc -c")
+    piece, pieces = b"x" * 16384, 200
+    sent = 0
+    c.sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):  # all on the way is full
+        while sent < pieces:
+            c.send(kd.INPUT, body=piece)
+            sent += 1
+    assert sent < pieces
+    c.sock.settimeout(kd.HANG)
+    fifo.write_text("\n")
+    for _ in range(pieces - sent):
+        c.send(kd.INPUT, body=piece)
+    c.send(kd.INPUT)
+    assert c.until(kd.EXITED)[0].split() == [str(len(piece) * pieces).encode()]
+    # More than there is room for at once is no message.
+    c, _ = box.background("cat")
+    c.send(kd.INPUT, flags=1, length=200000, fds=[memfd(b"y" * 200000)])
+    assert c.is_closed()
 
 
 def test_open(box):

@@ -175,6 +175,19 @@ def test_an_empty_pool_is_no_pool(runner):
         assert s["taken"] + s["missed"] == 6 and s["taken"] >= 1
 
 
+def test_two_that_begin_at_once(runner):
+    """One of them is the pool; the other neither takes its socket away nor stays."""
+    for _ in range(5):
+        both = [runner.popen(runner.path, "pool", "on", "--size", "1", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+        for p in both:  # one that finds the other at work may be told that it does not answer yet
+            p.wait()
+        first = status(runner)
+        assert first["on"]
+        runner.bawn("pool", "off")
+        wait_gone(first["pid"])
+        assert not path_of(runner).exists()
+
+
 def test_killed_pool(runner):
     """Nothing is left of it, what was taken goes on, and the next one begins where it was."""
     with pool(runner, "-n", "2") as s:

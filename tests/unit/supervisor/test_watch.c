@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/watch.h"
 
@@ -211,6 +212,62 @@ static void test_old_files_do_not_count(void **state) {
     assert_int_equal(look(&w), WATCH_NOTHING);
 }
 
+static int folder(const char *name) {
+    int fd;
+
+    assert_int_equal(mkdir(name, 0700), 0);
+    fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* The home of a kept sandbox counts as a whole, also where the workspace cannot be written. */
+static void test_a_home_counts_as_a_whole(void **state) {
+    const struct limits l = {.disk = 4 * MIB};
+    struct watch w;
+    int home;
+
+    need_room(state);
+    home = folder("../home");
+    write_mib("../home/old", 3);
+    clock_pass(clock_mark());
+    watch_init(&w, &l, root_fd(), false, 0);
+    assert_int_equal(watch_timeout(&w), -1);
+    watch_also(&w, -1, false);
+    watch_also(&w, home, true);
+    w.started_s += 3600; /* for what counts only since the start */
+    assert_int_equal(look(&w), WATCH_NOTHING);
+    write_mib("../home/new", 2);
+    assert_int_equal(look(&w), WATCH_DISK);
+    close(home);
+}
+
+/* A home that is over the limit can be emptied, not filled, also with what came before the first look. */
+static void test_a_home_over_the_limit(void **state) {
+    const struct limits l = {.disk = 4 * MIB};
+    struct watch w, again;
+    int home;
+
+    need_room(state);
+    home = folder("../home");
+    write_mib("../home/old", 6);
+    clock_pass(clock_mark());
+    watch_init(&w, &l, root_fd(), true, 0);
+    watch_also(&w, home, true);
+    clock_pass(w.started_ns);
+    again = w;
+    assert_int_equal(look(&w), WATCH_NOTHING);
+    write_mib("../home/new", 2);
+    assert_int_equal(look(&w), WATCH_DISK);
+    assert_int_equal(look(&again), WATCH_DISK);
+    assert_int_equal(unlink("../home/old"), 0);
+    watch_init(&w, &l, root_fd(), true, 0);
+    watch_also(&w, home, true);
+    assert_int_equal(look(&w), WATCH_NOTHING);
+    assert_int_equal(w.disk, 4 * MIB);
+    close(home);
+}
+
 static void test_links_are_not_followed(void **state) {
     struct watch w;
 
@@ -281,6 +338,8 @@ int main(void) {
         ROOM_TEST(test_growth_in_many_folders),
         ROOM_TEST(test_growth_elsewhere),
         ROOM_TEST(test_old_files_do_not_count),
+        ROOM_TEST(test_a_home_counts_as_a_whole),
+        ROOM_TEST(test_a_home_over_the_limit),
         ROOM_TEST(test_links_are_not_followed),
         ROOM_TEST(test_deep_trees),
         ROOM_TEST(test_holes_do_not_count),
