@@ -15,7 +15,7 @@
     {RUN_OPT_MEMORY, 'm', "memory", "SIZE", "memory it may use, e.g. 512m or 4g", NULL}, \
     {RUN_OPT_SWAP, 0, "swap", "SIZE", "swap on top of the memory (default: none)", NULL}, \
     {RUN_OPT_PIDS, 0, "pids", "N", "processes it may have", NULL}, \
-    {RUN_OPT_DISK, 0, "disk", "SIZE", "space it may use: private areas, and growth of the workspace", NULL}, \
+    {RUN_OPT_DISK, 0, "disk", "SIZE", "space it may use: private areas, growth of the workspace, a kept home", NULL}, \
     {RUN_OPT_TIMEOUT, 't', "timeout", "TIME", "end it after this time, e.g. 90s or 5m (exit status 124)", NULL}, \
     {RUN_OPT_NETWORK, 0, "network", "MODE", "none, list (default: what the rules say), limited (HTTP and HTTPS) or full", \
      "none|list|limited|full"}, \
