@@ -21,7 +21,7 @@ enum exec_msg_type {
     EXEC_MSG_EXEC = 1, /* to the keeper: value EXEC_PROTOCOL; body: an encoded struct exec_request */
     EXEC_MSG_ATTACH, /* to: value: job, 0: the latest in the background; extra: how many bytes of old output are wanted at most */
     EXEC_MSG_SIGNAL, /* to: value: signal; extra 1: to the process group, 0: to the process */
-    EXEC_MSG_INPUT,  /* to: body; empty: the end of input (not for a pty) */
+    EXEC_MSG_INPUT,  /* to: body, at most EXEC_INLINE_MAX; empty: the end of input (not for a pty) */
     EXEC_MSG_SIZE,   /* to: value: rows, extra: columns */
     EXEC_MSG_OPEN,   /* to: value: enum exec_open; body: an absolute path inside, no NUL */
     EXEC_MSG_STARTED, /* from: value: job, extra: pid inside */

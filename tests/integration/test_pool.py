@@ -93,7 +93,7 @@ def test_roots_of_one_template(runner):
         runner.bawn("run", "--", "true")
         wait_template(runner)
         with runner.popen(runner.path, "run", "--", "sh", "-c", write, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
-            second = runner.bawn("run", "--", "sh", "-c", "ls -A /tmp /var/tmp /dev/shm ~ | grep -c x")
+            second = runner.bawn("run", "--", "sh", "-c", "ls -A /tmp /var/tmp /dev/shm ~ | grep -cx x")
             out, _ = first.communicate(b"\n")
         assert status(runner)["trees"] == (0 if runner.is_root else 2)
     assert (second.rc, second.out) == (1, b"0\n"), second
