@@ -29,7 +29,8 @@ const struct opt run_opts[N_RUN_OPTS_ALL] = {
     {RUN_OPT_NO_TTY, 0, "no-tty", NULL, "give the command pipes even if there is a terminal", NULL},
     {RUN_OPT_DRY_RUN, 'n', "dry-run", NULL, "print the plan and where each value comes from; start nothing", NULL},
     {RUN_OPT_JSON, 0, "json", NULL, "the result as one JSON line on stderr; with --dry-run the plan as JSON on stdout", NULL},
-    {RUN_OPT_EACH, 0, "each", "LIST", "once for each of A,B,C (or of the lines of @FILE, or - for stdin), which stands for {}", NULL},
+    {RUN_OPT_EACH, 0, "each", "LIST", "once for each of A,B,C (or of the lines of @FILE, or - for stdin), which stands for {}",
+     NULL},
     BATCH_OPTS,
     {RUN_OPT_RESULT_FD, 0, "result-fd", "N", "for bawn itself", NULL},
 };

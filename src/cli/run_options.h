@@ -64,7 +64,7 @@ struct run_args {
     const char *each, *jobs, *retries, *log_dir; /* as typed */
     bool stop_on_failure;
     int result_fd; /* a socket of cli/batch.h: the result goes there, and orders come from it; 0: none */
-    char **argv; /* the command */
+    char **argv;   /* the command */
     size_t argc;
 };
 

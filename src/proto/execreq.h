@@ -32,10 +32,10 @@ struct exec_request {
     uint32_t rows, cols; /* of the pty; 0: 24 and 80 */
     uint32_t modes[4];   /* EXEC_TERMIOS: c_iflag, c_oflag, c_cflag, c_lflag */
     uint8_t cc[EXEC_CC];
-    uint64_t timeout_ms;   /* the keeper ends it then (SIGTERM, a second later SIGKILL); 0: never */
-    const char *cwd;       /* absolute, inside; "": the workspace */
-    char **argv, **envp;   /* NULL-terminated; envp: NAME=value, over the sandbox's own; "NAME" alone takes one away */
-    size_t argc, envc;     /* argc >= 1 */
+    uint64_t timeout_ms; /* the keeper ends it then (SIGTERM, a second later SIGKILL); 0: never */
+    const char *cwd;     /* absolute, inside; "": the workspace */
+    char **argv, **envp; /* NULL-terminated; envp: NAME=value, over the sandbox's own; "NAME" alone takes one away */
+    size_t argc, envc;   /* argc >= 1 */
 };
 
 int exec_request_encode(const struct exec_request *r, struct buf *out);
