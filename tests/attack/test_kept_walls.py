@@ -32,7 +32,7 @@ from test_kernel import (  # noqa: E402, F401
     test_cgroup_tree_cannot_be_reached, test_devices_are_the_harmless_ones, test_families_of_sockets, test_ids_other_than_the_own_are_unmapped,
     test_no_kernel_setting_can_be_opened_for_writing, test_no_module_is_loaded_on_demand, test_nothing_else_of_proc_or_sys_can_be_opened_for_writing)
 from test_limits import (  # noqa: E402, F401
-    test_descriptors_are_limited, test_limits_cannot_be_raised_from_inside, test_memory_is_limited, test_processes_are_counted)
+    test_descriptors_are_limited, test_limits_cannot_be_raised_from_inside)
 from test_policy import test_exported_shell_functions_do_not_pass, test_only_private_places_and_the_workspace_can_be_written  # noqa: E402, F401
 from test_processes import (  # noqa: E402, F401
     test_a_crash_leaves_no_memory_image, test_all_namespaces_are_own, test_arguments_of_pid_1_tell_nothing, test_descriptors_of_pid_1_cannot_be_listed,
