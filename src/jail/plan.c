@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "config/paths.h"
 #include "config/settings.h"
 
 const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_LANDLOCK] = "landlock"};
@@ -73,6 +74,33 @@ static bool holds(const char *dir, const char *path) {
     return path && strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
 }
 
+/* NULL: there is none, or no memory for its name. */
+static char *own_folder(const struct host_facts *h, const char *variable, const char *below_home) {
+    const char *base = paths_getenv(h->environ_, variable);
+
+    if (base && base[0] == '/')
+        return str_dupf("%s/bawn", base);
+    return h->home && below_home ? str_dupf("%s/%s/bawn", h->home, below_home) : NULL;
+}
+
+/* Sockets that start programs, rules, journals, the audit log: whoever could write there would be outside. */
+static int check_own_folders(const struct host_facts *h, struct err *err) {
+    static const struct {
+        const char *variable, *below_home;
+    } own[] = {{"XDG_STATE_HOME", ".local/state"}, {"XDG_CONFIG_HOME", ".config"}, {"XDG_RUNTIME_DIR", NULL}};
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        CLEANUP(freep) char *path = own_folder(h, own[i].variable, own[i].below_home);
+
+        if (path && (holds(h->workspace, path) || holds(path, h->workspace)))
+            return err_set(err, -EPERM,
+                           "'%s' cannot be the workspace: Bawn's own files in '%s' would be inside; use -C DIR, or set %s to "
+                           "another place",
+                           h->workspace, path, own[i].variable);
+    }
+    return 0;
+}
+
 static int check_workspace(const struct host_facts *h, struct err *err) {
     const char *ws = h->workspace;
 
@@ -89,7 +117,7 @@ static int check_workspace(const struct host_facts *h, struct err *err) {
             err, -EPERM,
             "'%s' cannot be the workspace: your home, with its keys and tokens, would be inside; go to a project folder or use -C DIR",
             ws);
-    return 0;
+    return check_own_folders(h, err);
 }
 
 int plan_add(struct plan *p, struct step step, struct err *err) {

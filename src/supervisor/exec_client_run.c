@@ -136,7 +136,7 @@ static void on_signal(struct client *c) {
         case SIGTTIN:
         case SIGPIPE:
             break;
-        case SIGTSTP: /* each command leads a session, and in such a group the kernel ignores SIGTSTP */
+        case SIGTSTP: /* a command without a terminal leads its session, and in such a group the kernel ignores SIGTSTP */
             c->stopping = true;
             exec_send_signal(c->sock, SIGSTOP, true);
             break;

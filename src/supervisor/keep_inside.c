@@ -14,7 +14,7 @@
 #include "os/fd.h"
 #include "supervisor/keep_priv.h"
 
-enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, FREEZE_ROUNDS = 500, DYING_MS = 50 };
+enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, FREEZE_ROUNDS = 3000, DYING_MS = 50 };
 
 static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_t max) {
     char *end;

@@ -65,9 +65,11 @@ def test_nothing_else_of_proc_or_sys_can_be_opened_for_writing(pyattack):
                 for name in files:
                     path = os.path.join(folder, name)
                     if os.path.islink(path): continue
-                    try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-                    except OSError: continue
-                    if os.stat(path).st_rdev == os.makedev(1, 3): continue # masked with /dev/null
+                    try:
+                        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+                        masked = os.stat(path).st_rdev == os.makedev(1, 3) # with /dev/null
+                    except OSError: continue # or it is gone meanwhile, as control groups are
+                    if masked: continue
                     hits.append(path)
         return hits or False
     """,

@@ -193,6 +193,38 @@ static void test_refused_homes(void **state) {
     }
 }
 
+/* Sockets, rules and journals of Bawn's own are never inside. */
+static void test_refused_own_folders(void **state) {
+    static char *variables[] = {"XDG_STATE_HOME=/data/state", "XDG_RUNTIME_DIR=relative", NULL};
+    static const struct {
+        char *const *variables;
+        const char *workspace;
+        bool refused;
+    } table[] = {
+        {NULL, "/home/ann/.local", true},
+        {NULL, "/home/ann/.local/state/bawn", true},
+        {NULL, "/home/ann/.local/state/bawn/sandboxes/x/home", true},
+        {NULL, "/home/ann/.local/state/other", false},
+        {NULL, "/home/ann/.config", true},
+        {NULL, "/home/ann/.config/nvim", false},
+        {variables, "/home/ann/.local", false},
+        {variables, "/data", true},
+        {variables, "/data/state", true},
+        {variables, "/data/state/bawn/runs", true},
+        {variables, "/data/state/bawny", false},
+    };
+    struct scene *sc = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        sc->h.environ_ = table[i].variables;
+        sc->h.workspace = table[i].workspace;
+        if (make(sc, RUNG_FULL) != (table[i].refused ? -EPERM : 0))
+            fail_msg("row %zu: '%s'", i, sc->err.msg);
+        if (table[i].refused)
+            assert_non_null(strstr(sc->err.msg, "Bawn's own files"));
+    }
+}
+
 static void test_accepted_workspaces(void **state) {
     static const char *const accepted[] = {"/home/ann/proj", "/home/ann/.x", "/srv/git",  "/opt/proj",    "/mnt/disk/p",
                                            "/tmp/x",         "/var/tmp/x",   "/home/bob", "/runner/work", "/devel",
@@ -794,6 +826,7 @@ int main(void) {
         PLAN_TEST(test_kept_home),
         PLAN_TEST(test_refused_workspaces),
         PLAN_TEST(test_refused_homes),
+        PLAN_TEST(test_refused_own_folders),
         PLAN_TEST(test_accepted_workspaces),
         PLAN_TEST(test_ids),
         PLAN_TEST(test_root_is_never_root),
