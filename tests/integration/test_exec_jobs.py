@@ -216,8 +216,8 @@ def test_what_a_restart_keeps(kept):
         assert kept.bawn("stop", "box").rc == 0
         assert (kept.workspace / "file").read_text() == "old\n" and not (kept.workspace / "added").exists()
         assert kept.bawn("start", "box").rc == 0
-        r = kept.bawn("exec", "box", "sh", "-c", "~/mine 2>/dev/null; cat ~/mine file added; ls /tmp; ls /proc | grep -c '^[0-9]'")
-        assert r.out.split() == [b"mine", b"new", b"more", b"4"], r  # init, sh, ls, grep
+        r = kept.bawn("exec", "box", "sh", "-c", "~/mine 2>/dev/null; cat ~/mine file added; ls /tmp; set -- /proc/[0-9]*; echo $#")
+        assert r.out.split() == [b"mine", b"new", b"more", b"2"], r  # init, sh
     assert kept.bawn("stop", "box").rc == 0
     r = kept.bawn("apply", "--yes", "box")
     assert r.rc == 0 and (kept.workspace / "file").read_text() == "new\n", r
