@@ -66,7 +66,7 @@ def first_child(pid):
 def nsenter(place):
     with background(place, ["unshare", *peers.UNSHARE_FLAGS, "--mount-proc", *FOREVER]) as child:
         inside = wait_for(lambda: first_child(child.pid))
-        yield ["nsenter", "-t", inside[0], "-a", "--preserve-credentials", *peers.COMMAND] if inside else None
+        yield ["nsenter", "-t", inside[0], "-U", "-m", "-p", "-n", "-i", "-u", "-C", "--preserve-credentials", *peers.COMMAND] if inside else None
 
 
 @contextlib.contextmanager
