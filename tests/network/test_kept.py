@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -285,8 +286,12 @@ def authority(box):
 
 
 NODE = "fetch('https://ok.example.com/node', {headers: {'x-api-key': process.env.API_KEY}}).then(r => console.log(r.status), e => console.log(String(e.cause)))"
+PYTHON = ("import os, urllib.request as u; print(u.build_opener(u.ProxyHandler({})).open(u.Request('https://ok.example.com/python', "
+          "headers={'x-api-key': os.environ['API_KEY']})).status)")
+# Two programs that find the authority in two ways; node is in no list of packages (it would conflict with one that is not Debian's).
+SECOND = f"node -e {shlex.quote(NODE)}" if shutil.which("node") else f"/usr/bin/python3 -c {shlex.quote(PYTHON)}"
 REQUESTS = ('curl -sS -o /dev/null -w "%{http_code}\\n" -H "x-api-key: $API_KEY" https://ok.example.com/curl && '
-            f"env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY node -e {shlex.quote(NODE)}")
+            f"env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY {SECOND}")
 
 
 def is_nowhere(net, box):
