@@ -271,6 +271,7 @@ int main(void) {
     struct err err = {0};
 
     prctl(PR_SET_DUMPABLE, 0);
+    signals_of_libc_default();
     fcntl(FD_CONTROL, F_SETFD, FD_CLOEXEC);
     fcntl(FD_START, F_SETFD, FD_CLOEXEC);
     if (read_start(&in, &err) < 0)

@@ -84,8 +84,9 @@ static void add_items(const struct prune_items *l, bool kept, struct buf *out) {
 static void add_json(const struct request *q, const struct outcome *o, struct buf *out) {
     buf_addf(
         out,
-        "{\"dry_run\": %s,\n \"stale\": {\"sockets\": %d, \"folders\": %d, \"cgroups\": %d, \"sandboxes\": %d},\n \"removed\": ",
-        q->o.dry_run ? "true" : "false", o->swept.sockets, o->swept.folders, o->swept.groups, o->swept.sandboxes);
+        "{\"dry_run\": %s,\n \"stale\": {\"sockets\": %d, \"folders\": %d, \"cgroups\": %d, \"sandboxes\": %d, \"checkpoints\": %d},\n \"removed\": ",
+        q->o.dry_run ? "true" : "false", o->swept.sockets, o->swept.folders, o->swept.groups, o->swept.sandboxes,
+        o->swept.checkpoints);
     add_items(&o->removed, false, out);
     buf_adds(out, ",\n \"kept\": ");
     add_items(&o->kept, true, out);
@@ -95,7 +96,7 @@ static void add_json(const struct request *q, const struct outcome *o, struct bu
 }
 
 static void add_text(const struct request *q, const struct outcome *o, struct buf *out) {
-    int stale = o->swept.sockets + o->swept.folders + o->swept.groups + o->swept.sandboxes;
+    int stale = o->swept.sockets + o->swept.folders + o->swept.groups + o->swept.sandboxes + o->swept.checkpoints;
     const char *verb = q->o.dry_run ? "would remove" : "removed";
     uint64_t freed = 0;
     char size[24];

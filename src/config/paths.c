@@ -125,6 +125,31 @@ int paths_make_dirs(const char *path, struct err *err) {
     }
 }
 
+static int check_own(int fd, const char *path, const char *risk, struct err *err) {
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, -errno, "stat '%s'", path);
+    if (st.st_uid != geteuid())
+        return err_set(err, -EPERM, "'%s' belongs to user %u, not to you: %s", path, (unsigned)st.st_uid, risk);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return err_set(err, -EPERM, "'%s' can be written by others (mode %03o): make it 0700", path, (unsigned)st.st_mode & 0777);
+    return 0;
+}
+
+int paths_open_own(const char *path, bool make, const char *risk, struct err *err) {
+    CLEANUP(closep) int fd = -1;
+    int r = make ? paths_make_dirs(path, err) : 0;
+
+    if (r < 0)
+        return r;
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(err, -errno, "open the folder '%s' (a link is not followed)", path);
+    r = check_own(fd, path, risk, err);
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
 static int write_temporary(int dir, const char *name, unsigned mode, const void *data, size_t len) {
     CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     int r;

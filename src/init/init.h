@@ -104,6 +104,11 @@ void jobs_signal(struct init *in, const struct init_msg *msg);
 int holder_start(struct init *in, int id, const struct command *c, struct job *ret, int *ret_errno, struct err *err);
 void holder_read(struct init *in); /* what holders told */
 
+/* signals.c: what a signal does is its default again, also for those that the C library keeps for itself and refuses to touch. Programs
+ * written in other languages start us with those ignored, and no command inside could ever ask for that or undo it. */
+void signal_default(int sig);
+void signals_of_libc_default(void);
+
 /* resident.c: the messages of a kept sandbox */
 int resident_begin(struct init *in, struct err *err);
 void resident_read(struct init *in); /* one message; sets outbox.broken when the supervisor is gone */

@@ -34,7 +34,7 @@ int resident_begin(struct init *in, struct err *err) {
         return err_sys(err, -errno, "control socket");
     for (int i = 1; i < NSIG; i++)
         if (i != SIGCHLD)
-            signal(i, SIG_DFL);
+            signal_default(i);
     sigemptyset(&in->old_mask);
     in->childless = true;
     out_send(in, &ready, -1);

@@ -1,9 +1,5 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,12 +7,10 @@
 #include "base/str.h"
 #include "config/paths.h"
 #include "os/fd.h"
-#include "os/remove.h"
+#include "os/hidden.h"
 #include "registry/registry_priv.h"
 
-#define HIDDEN_NEW ".new-"   /* being made: whoever makes it has flock() on the folder */
-#define HIDDEN_GONE ".gone-" /* being removed: the same */
-#define IDS_FILE ".ids"      /* the ids that were given away in the latest second */
+#define IDS_FILE ".ids" /* the ids that were given away in the latest second */
 
 enum { IDS_MAX = 256 * 1024, SAME_ID_MAX = 999 };
 
@@ -24,104 +18,14 @@ int registry_folder(char *const *environ_, const char *home, char **ret, struct 
     return paths_state_if_home(environ_, home, "sandboxes", ret, err);
 }
 
-static int check_owner(int fd, const char *boxes, struct err *err) {
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_sys(err, -errno, "stat '%s'", boxes);
-    if (st.st_uid != geteuid())
-        return err_set(err, -EPERM, "'%s' belongs to user %u, not to you: its sandboxes are theirs", boxes, (unsigned)st.st_uid);
-    if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return err_set(err, -EPERM, "'%s' can be written by others (mode %03o): make it 0700", boxes,
-                       (unsigned)st.st_mode & 0777);
-    return 0;
-}
-
 int registry_open_boxes(const char *boxes, bool make, struct err *err) {
-    CLEANUP(closep) int fd = -1;
-    int r = make ? paths_make_dirs(boxes, err) : 0;
-
-    if (r < 0)
-        return r;
-    fd = open(boxes, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return err_sys(err, -errno, "open the folder '%s' (a link is not followed)", boxes);
-    r = check_owner(fd, boxes, err);
-    return r < 0 ? r : TAKE_FD(fd);
-}
-
-static int random_name(const char *prefix, char ret[static 32]) {
-    uint64_t n;
-
-    if (getrandom(&n, sizeof n, 0) != (ssize_t)sizeof n)
-        return -errno;
-    snprintf(ret, 32, "%s%016" PRIx64, prefix, n);
-    return 0;
-}
-
-int registry_hide(int boxes, int fd, const char *name, char ret_gone[static 32]) {
-    int r = random_name(HIDDEN_GONE, ret_gone);
-
-    if (r < 0)
-        return r;
-    flock(fd, LOCK_EX | LOCK_NB); /* keeps sweepers away; if one should be here, two remove it */
-    return renameat(boxes, name, boxes, ret_gone) < 0 ? -errno : 0;
-}
-
-/* -- what crashes left -------------------------------------------------------------------------------------------------- */
-
-static int each_with_prefix(int boxes, const char *prefix, int (*each)(int boxes, const char *name)) {
-    int fd = openat(boxes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
-
-    while (d && (e = readdir(d)))
-        if (str_starts(e->d_name, prefix))
-            n += each(boxes, e->d_name);
-    if (d)
-        closedir(d);
-    else
-        closep(&fd);
-    return n;
-}
-
-/* -1: somebody is at work with it. */
-static int take_leftover(int boxes, const char *name) {
-    CLEANUP(closep) int fd = openat(boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? TAKE_FD(fd) : -1;
-}
-
-static int retire(int boxes, const char *name) {
-    CLEANUP(closep) int fd = take_leftover(boxes, name);
-    char gone[32];
-
-    if (fd >= 0)
-        registry_hide(boxes, fd, name, gone);
-    return 0;
-}
-
-static int sweep(int boxes, const char *name) {
-    CLEANUP(closep) int fd = take_leftover(boxes, name);
-
-    return fd >= 0 && remove_tree(boxes, name) == 0;
-}
-
-static int lock_boxes(int boxes) {
-    while (flock(boxes, LOCK_EX) < 0)
-        if (errno != EINTR)
-            return -errno;
-    return 0;
+    return paths_open_own(boxes, make, "its sandboxes are theirs", err);
 }
 
 int registry_sweep(const char *boxes) {
     CLEANUP(closep) int fd = registry_open_boxes(boxes, false, NULL);
 
-    if (fd < 0 || lock_boxes(fd) < 0)
-        return 0;
-    each_with_prefix(fd, HIDDEN_NEW, retire);
-    flock(fd, LOCK_UN);
-    return each_with_prefix(fd, HIDDEN_GONE, sweep);
+    return fd < 0 ? 0 : hidden_sweep(fd);
 }
 
 /* -- a new one ---------------------------------------------------------------------------------------------------------- */
@@ -168,30 +72,17 @@ static int make_unique(int boxes, char **id, struct err *err) {
     return 0;
 }
 
-static int make_locked(int boxes, char ret_name[static 32], struct err *err) {
-    CLEANUP(closep) int fd = -1;
-    int r = random_name(HIDDEN_NEW, ret_name);
-
-    if (r < 0 || mkdirat(boxes, ret_name, 0700) < 0)
-        return err_sys(err, r < 0 ? r : -errno, "make the folder of a sandbox");
-    fd = openat(boxes, ret_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(err, -errno, "open the folder of a sandbox");
-    return TAKE_FD(fd);
-}
-
 /* The lock of `boxes` is held for what must not be seen half-way, not while files are synced. */
-int registry_make_hidden(int boxes, char ret_name[static 32], char **id, struct err *err) {
-    int r = lock_boxes(boxes), fd;
+int registry_make_hidden(int boxes, char ret_name[static HIDDEN_NAME_SIZE], char **id, struct err *err) {
+    int r = hidden_lock(boxes), fd;
 
     if (r < 0)
         return err_sys(err, r, "lock the folder of the sandboxes");
-    each_with_prefix(boxes, HIDDEN_NEW, retire);
     r = make_unique(boxes, id, err);
-    fd = r < 0 ? r : make_locked(boxes, ret_name, err);
-    flock(boxes, LOCK_UN);
-    each_with_prefix(boxes, HIDDEN_GONE, sweep);
-    return fd;
+    fd = r < 0 ? r : hidden_make(boxes, ret_name);
+    hidden_unlock(boxes);
+    hidden_sweep_gone(boxes);
+    return r == 0 && fd < 0 ? err_sys(err, fd, "make the folder of a sandbox") : fd;
 }
 
 /* -- files -------------------------------------------------------------------------------------------------------------- */

@@ -226,7 +226,7 @@ int registry_create_filled(const char *boxes, const char *name, const struct box
                            struct box *ret, struct err *err) {
     CLEANUP(box_done) struct box b = BOX_INIT;
     CLEANUP(closep) int dir = -1;
-    char hidden[32];
+    char hidden[HIDDEN_NAME_SIZE];
     int r = box_check_name(name, err);
 
     r = r < 0 ? r : box_info_copy(info, &b.info, err);
@@ -282,12 +282,12 @@ int registry_rename(const char *boxes, struct box *b, const char *name, struct e
 }
 
 static int remove_locked(int dir, const struct box *b, struct err *err) {
-    char gone[32];
+    char gone[HIDDEN_NAME_SIZE];
     int r;
 
     if (!is_in_place(dir, b))
         return err_set(err, -ENOENT, "sandbox '%s' is gone", b->name);
-    r = registry_hide(dir, b->fd, b->name, gone);
+    r = hidden_retire(dir, b->fd, b->name, gone);
     if (r < 0)
         return err_sys(err, r, "remove sandbox '%s'", b->name);
     r = remove_tree(dir, gone);

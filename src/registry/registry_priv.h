@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "os/hidden.h"
 #include "registry/registry.h"
 
 #define BOX_INFO_FILE "sandbox.json"
@@ -25,9 +26,7 @@ int box_state_parse(const char *text, size_t len, struct box_state *ret);
  * write in it: the homes of sandboxes are below it. */
 int registry_open_boxes(const char *boxes, bool make, struct err *err);
 /* A new folder that nobody sees, and its name; *id, if it is not unique, becomes so (malloc'ed). Sweeps what was left by others. */
-int registry_make_hidden(int boxes, char ret_name[static 32], char **id, struct err *err);
-/* Takes the folder (open at fd) out of sight; its new name is in ret_gone. */
-int registry_hide(int boxes, int fd, const char *name, char ret_gone[static 32]);
+int registry_make_hidden(int boxes, char ret_name[static HIDDEN_NAME_SIZE], char **id, struct err *err);
 /* Writes a file of a sandbox's folder as a whole. synced: it outlives a power cut. */
 int registry_put(int dir, const char *name, const struct buf *text, bool synced, struct err *err);
 /* Reads one: -ENOENT, -EFBIG, -EBADMSG (no regular file). */

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/remove.h"
 #include "supervisor/clone_priv.h"
 #include "workspace/rundir.h"
 
@@ -119,10 +120,10 @@ static int copy_now(const struct box *box, const struct clone_opts *o, int dir, 
 /* One after the other: the first to be done would thaw the sandbox for the others, too. */
 static int copy_all(const struct box *box, const struct clone_opts *o, int place, int dir, struct checkpoint *c,
                     struct err *err) {
-    int r = clone_lock(place);
+    int r = hidden_lock(place);
 
     r = r < 0 ? err_sys(err, r, "lock the checkpoints of the sandbox '%s'", box->name) : copy_now(box, o, dir, c, err);
-    clone_unlock(place);
+    hidden_unlock(place);
     return r;
 }
 
@@ -168,7 +169,7 @@ static int check_new(int place, const char *tag, struct err *err) {
 int checkpoint_make(struct box *box, const struct clone_opts *o, const char *tag, struct checkpoint *ret, struct err *err) {
     CLEANUP(closep) int place = -1, dir = -1;
     struct checkpoint c = {0};
-    char hidden[32];
+    char hidden[HIDDEN_NAME_SIZE];
     int r = tag ? clone_check_tag(tag, err) : 0;
 
     place = r < 0 ? r : clone_open_place(box, true, err);
@@ -183,7 +184,7 @@ int checkpoint_make(struct box *box, const struct clone_opts *o, const char *tag
         r = err_sys(err, -errno, "write the checkpoint to disk");
     r = r < 0 ? r : settle_anywhere(place, hidden, tag, &c, err);
     if (r < 0)
-        clone_remove_hidden(place, hidden);
+        remove_tree(place, hidden);
     else
         *ret = c;
     return r;
@@ -211,7 +212,7 @@ int fork_begin(struct box *box, const struct clone_opts *o, const char *tag, str
 
 void fork_end(struct fork_source *s) {
     if (s->temp[0] && s->dir >= 0)
-        clone_remove_hidden(s->parent, s->temp);
+        remove_tree(s->parent, s->temp);
     closep(&s->dir);
     closep(&s->parent);
     s->temp[0] = 0;

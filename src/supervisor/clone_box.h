@@ -7,7 +7,7 @@
  *         TAG/                        flock()ed: shared by who reads it, exclusively by who removes it
  *             checkpoint.json         struct checkpoint
  *             home/ run/              run/: upper/, or tree/ and manifest; journal, base/
- *         .new-HEX .gone-HEX          being made, being removed; flock()ed by whoever does. Others are left by a crash, and swept by the next
+ *         .new-HEX .gone-HEX          being made, being removed; os/hidden.h
  *
  * A sandbox that runs is frozen while it is copied. Each copy appears whole, by one rename, or not at all: kill -9 and a full disk leave
  * nothing that is listed.
@@ -16,6 +16,7 @@
 
 #include "base/strv.h"
 #include "config/settings.h"
+#include "os/hidden.h"
 #include "registry/registry.h"
 #include "workspace/sync.h"
 
@@ -48,6 +49,8 @@ struct checkpoint_list {
 };
 int checkpoint_list(const struct box *box, struct checkpoint_list *ret, struct err *err);
 void checkpoint_list_done(struct checkpoint_list *l);
+/* What crashes left of checkpoints of the sandbox (boxes, name), which may have none; returns how many. */
+int checkpoints_sweep(int boxes, const char *name);
 /* -ENOENT, with the nearest; -EBUSY: a fork is being made of it. */
 int checkpoint_remove(const struct box *box, const char *tag, struct err *err);
 
@@ -56,10 +59,10 @@ struct fork_source {
     struct box *box;
     const struct clone_opts *opts;
     struct checkpoint from;
-    int dir;       /* its folder, locked */
-    int parent;    /* that folder's */
-    char temp[32]; /* its name there if it was made for the forks alone; "" if it is one of the user's */
-    bool last;     /* what was made for the forks alone is moved into the next one instead of being copied once more */
+    int dir;                     /* its folder, locked */
+    int parent;                  /* that folder's */
+    char temp[HIDDEN_NAME_SIZE]; /* its name there if it was made for the forks alone; "" if it is one of the user's */
+    bool last; /* what was made for the forks alone is moved into the next one instead of being copied once more */
 };
 #define FORK_SOURCE_INIT \
     { .dir = -1, .parent = -1 }

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -17,8 +16,6 @@
 #include "supervisor/clone_priv.h"
 
 #define PLACE "checkpoints"
-#define HIDDEN_NEW ".new-"
-#define HIDDEN_GONE ".gone-"
 #define DESCRIPTION "checkpoint.json"
 
 enum { DESCRIPTION_MAX = 4096, VERSION = 1 };
@@ -40,26 +37,6 @@ int clone_check_tag(const char *tag, struct err *err) {
     return r < 0 ? err_ctx(err, r, "a checkpoint is named like a sandbox") : 0;
 }
 
-static int random_name(const char *prefix, char ret[static 32]) {
-    uint64_t n;
-
-    if (getrandom(&n, sizeof n, 0) != (ssize_t)sizeof n)
-        return -EIO;
-    snprintf(ret, 32, "%s%016" PRIx64, prefix, n);
-    return 0;
-}
-
-int clone_lock(int place) {
-    while (flock(place, LOCK_EX) < 0)
-        if (errno != EINTR)
-            return -errno;
-    return 0;
-}
-
-void clone_unlock(int place) {
-    flock(place, LOCK_UN);
-}
-
 static int open_locked(int place, const char *name, int how) {
     CLEANUP(closep) int fd = openat(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -68,44 +45,20 @@ static int open_locked(int place, const char *name, int how) {
     return flock(fd, how | LOCK_NB) < 0 ? (errno == EWOULDBLOCK ? -EBUSY : -errno) : TAKE_FD(fd);
 }
 
-/* -- what crashes left -------------------------------------------------------------------------------------------------- */
+int clone_make_hidden(int place, char ret_name[static HIDDEN_NAME_SIZE], struct err *err) {
+    int fd = hidden_lock(place);
 
-static void sweep_one(int place, const char *name) {
-    CLEANUP(closep) int fd = open_locked(place, name, LOCK_EX); /* whoever is at work with it has the lock */
-
-    if (fd >= 0)
-        remove_tree(place, name);
+    fd = fd < 0 ? fd : hidden_make(place, ret_name);
+    hidden_unlock(place);
+    hidden_sweep_gone(place);
+    return fd < 0 ? err_sys(err, fd, "make the folder of a checkpoint") : fd;
 }
 
-static void sweep(int place) {
-    int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *e;
+int checkpoints_sweep(int boxes, const char *name) {
+    CLEANUP(closep) int box = openat(boxes, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), place = -1;
 
-    while (d && (e = readdir(d)))
-        if (str_starts(e->d_name, HIDDEN_NEW) || str_starts(e->d_name, HIDDEN_GONE))
-            sweep_one(place, e->d_name);
-    if (d)
-        closedir(d);
-    else
-        closep(&fd);
-}
-
-/* Between mkdir and flock nobody may sweep: that is what the lock of `place` is for. */
-int clone_make_hidden(int place, char ret_name[static 32], struct err *err) {
-    int r = random_name(HIDDEN_NEW, ret_name), fd = -1;
-
-    r = r < 0 ? r : clone_lock(place);
-    if (r == 0) {
-        sweep(place);
-        fd = r = mkdirat(place, ret_name, 0700) < 0 ? -errno : open_locked(place, ret_name, LOCK_EX);
-    }
-    clone_unlock(place);
-    return r < 0 ? err_sys(err, r, "make the folder of a checkpoint") : fd;
-}
-
-void clone_remove_hidden(int place, const char *name) {
-    remove_tree(place, name);
+    place = box < 0 ? -1 : openat(box, PLACE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return place < 0 ? 0 : hidden_sweep(place);
 }
 
 /* -- by name ------------------------------------------------------------------------------------------------------------ */
@@ -143,7 +96,7 @@ int clone_open_tag(const struct box *box, int place, const char *tag, bool exclu
 
 int checkpoint_remove(const struct box *box, const char *tag, struct err *err) {
     CLEANUP(closep) int place = clone_open_place(box, false, err), dir = -1;
-    char gone[32];
+    char gone[HIDDEN_NAME_SIZE];
     int r;
 
     if (place < 0 && place != -ENOENT)
@@ -151,9 +104,7 @@ int checkpoint_remove(const struct box *box, const char *tag, struct err *err) {
     dir = clone_open_tag(box, place, tag, true, err);
     if (dir < 0)
         return dir;
-    r = random_name(HIDDEN_GONE, gone);
-    if (r == 0 && renameat(place, tag, place, gone) < 0)
-        r = -errno;
+    r = hidden_retire(place, dir, tag, gone);
     r = r < 0 ? r : remove_tree(place, gone);
     return r < 0 ? err_sys(err, r, "remove checkpoint '%s'", tag) : 0;
 }

@@ -14,11 +14,8 @@ int clone_move_folder(int from, int to, const char *name, struct err *err);
 
 /* clone_place.c: the folder checkpoints/ of a sandbox, made if `make`; -ENOENT without a message. */
 int clone_open_place(const struct box *box, bool make, struct err *err);
-/* A hidden folder, flock()ed, and its name. Sweeps what crashes left. */
-int clone_make_hidden(int place, char ret_name[static 32], struct err *err);
-int clone_lock(int place); /* waits */
-void clone_unlock(int place);
-void clone_remove_hidden(int place, const char *name);
+/* A hidden folder, and its name. Sweeps what crashes left. */
+int clone_make_hidden(int place, char ret_name[static HIDDEN_NAME_SIZE], struct err *err);
 int clone_open_tag(const struct box *box, int place, const char *tag, bool exclusive,
                    struct err *err); /* place < 0: there is none */
 int clone_check_tag(const char *tag, struct err *err);

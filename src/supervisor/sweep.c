@@ -16,6 +16,7 @@
 #include "os/process.h"
 #include "os/remove.h"
 #include "registry/registry.h"
+#include "supervisor/clone_box.h"
 #include "supervisor/control.h"
 #include "supervisor/control_client.h"
 #include "workspace/rundir.h"
@@ -129,6 +130,12 @@ static void sweep_box(struct sweep *s, int dir, const char *file) {
     s->n.sockets += unlink_socket(s, dir, file);
 }
 
+/* Names of the sandboxes, hidden ones and ".." too, which are none. */
+static void sweep_checkpoints(struct sweep *s, int boxes, const char *name) {
+    if (name[0] != '.')
+        s->n.checkpoints += checkpoints_sweep(boxes, name);
+}
+
 /* -- all ---------------------------------------------------------------------------------------------------------------- */
 
 static void sweep_runtime(struct sweep *s, char *const *environ_) {
@@ -159,6 +166,7 @@ void sweep_stale(char *const *environ_, const char *home, bool look, struct swep
         s.n.groups += cgroup_sweep(&host);
         private_dir_sweep();
         s.n.sandboxes = s.boxes ? registry_sweep(s.boxes) : 0;
+        each_name(&s, registry, sweep_checkpoints);
         if (rundir_folder(environ_, home, &runs, NULL) == 0)
             rundir_sweep(runs);
     }

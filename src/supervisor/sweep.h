@@ -11,7 +11,7 @@
 #include "base/macros.h"
 
 struct swept {
-    int sockets, folders, groups, sandboxes; /* sandboxes: leftovers of creations and removals */
+    int sockets, folders, groups, sandboxes, checkpoints; /* the last two: leftovers of creations and removals */
 };
 
 /* look: only counts (control groups and private folders, which other code sweeps, are left out then). home, ret may be NULL. What cannot

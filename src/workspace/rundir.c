@@ -10,13 +10,23 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "config/paths.h"
 #include "os/fd.h"
+#include "os/hidden.h"
 #include "os/remove.h"
 #include "workspace/rundir_priv.h"
 
 enum { NAME_TRIES = 64, STEM_MAX = 40, LETTERS = 4, LOCK_TRIES = 5, LOCK_WAIT_MS = 4 };
 
 static const char alphanumeric[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+int rundir_folder(char *const *environ_, const char *home, char **ret, struct err *err) {
+    return paths_state_if_home(environ_, home, "runs", ret, err);
+}
+
+int rundir_open_runs(const char *runs, bool make, struct err *err) {
+    return paths_open_own(runs, make, "what is in there would reach your files", err);
+}
 
 void rundir_done(struct rundir *r) {
     free(r->name);
@@ -144,12 +154,12 @@ static int settle_anywhere(int runs, const char *hidden, const char *workspace, 
 
 /* Makes the folder complete, then visible. The caller holds the lock of `runs`. */
 static int create_in(int runs, const char *name, struct rundir *rd, char ret_name[static RUNDIR_NAME_MAX + 1], struct err *err) {
-    char hidden[32];
+    char hidden[HIDDEN_NAME_SIZE];
     int r;
 
-    rd->fd = rundir_make_hidden(runs, hidden, err);
+    rd->fd = hidden_make(runs, hidden);
     if (rd->fd < 0)
-        return rd->fd;
+        return err_sys(err, rd->fd, "make the folder of a run");
     r = take_lock(rd->fd, hidden, O_CREAT, &rd->lock, err);
     r = r < 0 ? r : write_info(rd->fd, &rd->info, err);
     if (r == 0) {
@@ -165,13 +175,6 @@ static int create_in(int runs, const char *name, struct rundir *rd, char ret_nam
     return r;
 }
 
-static int lock_runs(int dir) {
-    while (flock(dir, LOCK_EX) < 0)
-        if (errno != EINTR)
-            return -errno;
-    return 0;
-}
-
 int rundir_create(const char *runs, const char *name, const struct run_info *info, struct rundir *ret, struct err *err) {
     CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
     CLEANUP(closep) int dir = -1;
@@ -184,13 +187,12 @@ int rundir_create(const char *runs, const char *name, const struct run_info *inf
     dir = r < 0 ? r : rundir_open_runs(runs, true, err);
     if (dir < 0)
         return dir;
-    r = lock_runs(dir);
+    r = hidden_lock(dir);
     if (r < 0)
         return err_sys(err, r, "lock '%s'", runs);
-    rundir_retire_new(dir); /* whoever makes one holds the lock: these are left over */
     r = create_in(dir, name, &rd, final, err);
-    flock(dir, LOCK_UN);
-    rundir_sweep_gone(dir);
+    hidden_unlock(dir);
+    hidden_sweep_gone(dir);
     if (r < 0)
         return r;
     rd.name = strdup(final);
@@ -203,15 +205,14 @@ int rundir_create(const char *runs, const char *name, const struct run_info *inf
 
 static int remove_locked(struct rundir *r, struct err *err) {
     CLEANUP(closep) int runs = openat(r->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char gone[32];
+    char gone[HIDDEN_NAME_SIZE];
     int e;
 
     if (runs < 0)
         return err_sys(err, -errno, "open the folder of the runs");
     if (!is_in_place(runs, r))
         return err_set(err, -ENOENT, "run '%s' is gone", r->name);
-    flock(r->fd, LOCK_EX | LOCK_NB); /* keeps sweepers away; if one should be here, two remove it */
-    e = rundir_hide(runs, r->name, gone);
+    e = hidden_retire(runs, r->fd, r->name, gone);
     if (e < 0)
         return err_sys(err, e, "remove run '%s'", r->name);
     e = remove_tree(runs, gone);
@@ -229,9 +230,6 @@ int rundir_remove(struct rundir *r, struct err *err) {
 void rundir_sweep(const char *runs) {
     CLEANUP(closep) int dir = runs ? rundir_open_runs(runs, false, NULL) : -1;
 
-    if (dir < 0 || lock_runs(dir) < 0)
-        return;
-    rundir_retire_new(dir);
-    flock(dir, LOCK_UN);
-    rundir_sweep_gone(dir);
+    if (dir >= 0)
+        hidden_sweep(dir);
 }

@@ -6,8 +6,6 @@
 
 #define RUNDIR_JSON "run.json"
 #define RUNDIR_LOCK "lock"
-#define RUNDIR_NEW ".new-"   /* being made */
-#define RUNDIR_GONE ".gone-" /* being removed */
 
 /* The longest command that Linux executes (6 MiB), every byte of it as \u00XX. */
 enum { RUN_INFO_MAX = 40 * 1024 * 1024 };
@@ -17,16 +15,8 @@ int run_info_write(const struct run_info *i, struct buf *out, struct err *err);
 int run_info_parse(const char *text, size_t len, struct run_info *ret, struct err *err); /* -EBADMSG */
 int run_info_copy(const struct run_info *from, struct run_info *ret, struct err *err);
 
-/* rundir_place.c: the folder of all runs. -ENOENT if it is not there and not to be made; refused if it is a link or
+/* rundir.c: the folder of all runs. -ENOENT if it is not there and not to be made; refused if it is a link or
  * somebody else could write in it: what is in a run's folder ends up in the workspace. */
 int rundir_open_runs(const char *runs, bool make, struct err *err);
-/* A new folder, not seen by anybody yet, and its name. */
-int rundir_make_hidden(int runs, char ret_name[static 32], struct err *err);
-/* Takes the folder out of sight; its new name is in ret_gone. */
-int rundir_hide(int runs, const char *name, char ret_gone[static 32]);
-/* What crashes left of creations, whose names are hidden while `runs` is locked, and of removals. */
-void rundir_retire_new(int runs);
-void rundir_sweep_gone(int runs);
-
 /* rundir.c: -EBUSY if somebody has it; -ENOENT if the folder is not the one in `runs` any more once the lock is held. */
 int rundir_take_lock(int runs, struct rundir *rd, struct err *err);

@@ -1,7 +1,9 @@
 """A supervisor for a resident bawn-init alone (spec/init-protocol.md): no namespaces, or only those that `unshare` makes."""
 
+import ctypes
 import os
 import select
+import signal
 import socket
 import struct
 import threading
@@ -34,6 +36,13 @@ def memfd(data):
     return fd
 
 
+def ignore_signal(sig):
+    """Also one of those that the C library keeps for itself."""
+    action = (ctypes.c_ulong * 4)(signal.SIG_IGN, 0, 0, 0)
+    number = {"x86_64": 13, "aarch64": 134}[os.uname().machine]
+    assert ctypes.CDLL(None).syscall(number, sig, action, None, 8) == 0
+
+
 class Message:
     def __init__(self, data, fds):
         self.type, self.value, self.extra, self.job, text = MSG.unpack(data)
@@ -46,7 +55,7 @@ class Message:
 class Init:
     """pid1: in user, mount and pid namespaces of its own; guard: with the guard of direct mode, whose questions are answered with yes."""
 
-    def __init__(self, runner, pid1=True, guard=False, env=None, protect=b""):
+    def __init__(self, runner, pid1=True, guard=False, env=None, protect=b"", ignored=()):
         self.runner, self.jobs = runner, 0
         self.touched = []
         env = env or {"PATH": "/usr/bin:/bin", "HOME": "/", "BASE": "base"}
@@ -57,6 +66,8 @@ class Init:
         high = [os.dup2(fd, 100 + i) for i, fd in enumerate((theirs.fileno(), start, guards.fileno()))]
 
         def arrange():
+            for sig in ignored:
+                ignore_signal(sig)
             for i, fd in enumerate(high[: 3 if guard else 2]):
                 os.dup2(fd, 3 + i)
 

@@ -1,0 +1,33 @@
+/*
+ * Folders that appear and disappear whole: made under a hidden name (".new-...") and renamed once they are complete; renamed to a hidden
+ * name (".gone-...") and then removed. Whoever is at work with a hidden one has flock() on it: one without was left by a crash.
+ *
+ *     hidden_lock(parent);                        between mkdir and flock nobody may sweep
+ *     fd = hidden_make(parent, name);             what crashes left is out of the way by then
+ *     hidden_unlock(parent);
+ *     hidden_sweep_gone(parent);
+ *     ... fill it, renameat() it, or remove_tree(parent, name)
+ *
+ *     hidden_retire(parent, fd, "mine", gone);    gone for everybody, at once
+ *     remove_tree(parent, gone);
+ */
+#pragma once
+
+#include "base/macros.h"
+
+enum { HIDDEN_NAME_SIZE = 32 };
+
+int hidden_lock(int parent); /* waits; -errno */
+void hidden_unlock(int parent);
+
+/* A new folder of mode 0700 and its name; its descriptor has the lock, for as long as it is open. -errno */
+int hidden_make(int parent, char ret_name[static HIDDEN_NAME_SIZE]);
+
+/* Takes the folder (parent, name), open as fd, out of sight; its new name is in ret_gone. -errno */
+int hidden_retire(int parent, int fd, const char *name, char ret_gone[static HIDDEN_NAME_SIZE]);
+
+/* Removes what removals left, which takes as long as there are files; returns how many. */
+int hidden_sweep_gone(int parent);
+
+/* The same with what creations left. Does nothing while somebody has the lock of `parent`. */
+int hidden_sweep(int parent);
