@@ -1,7 +1,4 @@
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "audit/audit.h"
@@ -9,7 +6,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "base/sha256.h"
 #include "base/str.h"
 #include "cli/agent_run.h"
 #include "cli/exec_run.h"
@@ -19,7 +15,6 @@
 #include "supervisor/stdio.h"
 
 enum { OPT_TOOL = 1, OPT_DIRECTORY, OPT_DETACH, OPT_ENV, OPT_CWD, OPT_TIMEOUT, OPT_START, OPT_TTY, OPT_NO_TTY, OPT_JSON };
-enum { LINE_MAX = 8 * 1024, ARGUMENTS_MAX = 8 * 1024 * 1024 };
 
 static const struct opt opts[] = {
     {OPT_DETACH, 'd', "detach", NULL, "run it in the background and print the number of its job", NULL},
@@ -53,55 +48,21 @@ static int check_tool(const char *tool, const struct host_facts *facts, struct e
     return 0;
 }
 
-/* Arguments may hold secrets: their digest tells whether it was the same call. */
-static void add_line(const char *tool, const char *path, char **argv, size_t argc, struct buf *b) {
-    CLEANUP(buf_done) struct buf all = BUF_INIT(ARGUMENTS_MAX);
-    char digest[SHA256_HEX_SIZE], when[32];
-    struct timespec now;
-    struct tm tm;
-
-    for (size_t i = 0; i < argc; i++)
-        buf_add(&all, argv[i], strlen(argv[i]) + 1);
-    sha256_hex(buf_str(&all), all.len, digest);
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-    buf_addf(b, "{\"time\":\"%s.%03ldZ\",\"event\":\"tool\",\"tool\":", when, now.tv_nsec / 1000000);
-    buf_add_json(b, tool);
-    buf_adds(b, ",\"program\":");
-    buf_add_json(b, path);
-    buf_addf(b, ",\"argc\":%zu,\"argv_sha256\":\"%s\",\"pid\":%d}\n", argc, digest, (int)getpid());
-}
-
-/* The same in the audit log, with what of the arguments may be shown. */
-static int note_tool(const char *tool, const char *path, char **argv, size_t argc, const struct host_facts *facts,
-                     struct err *err) {
+/* Before the effect; what cannot be recorded does not happen. */
+static int record(const char *tool, const char *path, char **argv, size_t argc, const struct host_facts *facts, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
+    CLEANUP(freep) char *folder = NULL;
+    int r = paths_state_if_home(facts->environ_, facts->home, "audit", &folder, err);
 
+    if (r < 0)
+        return r;
+    if (!folder)
+        return err_set(err, -ENOENT, "there is no place for the record; set HOME or XDG_STATE_HOME");
     audit_add(&b, "tool", tool);
     audit_add(&b, "program", path);
     audit_add(&b, "workspace", facts->workspace);
     audit_add_argv(&b, argv, argc);
     return buf_ok(&b) ? audit_note(facts->environ_, facts->home, AUDIT_TOOL, buf_str(&b), err) : err_oom(err);
-}
-
-/* Before the effect; what cannot be recorded does not happen. */
-static int record(const char *tool, const char *path, char **argv, size_t argc, const struct host_facts *facts, struct err *err) {
-    CLEANUP(buf_done) struct buf line = BUF_INIT(LINE_MAX);
-    CLEANUP(freep) char *folder = NULL, *file = NULL;
-    CLEANUP(closep) int fd = -1;
-    int r = paths_state(facts->environ_, facts->home, "log", &folder, err);
-
-    if (r == 0 && !folder)
-        r = err_set(err, -ENOENT, "there is no place for the record; set HOME or XDG_STATE_HOME");
-    r = r < 0 ? r : paths_make_dirs(folder, err);
-    file = r < 0 ? NULL : str_dupf("%s/tools.jsonl", folder);
-    if (r < 0 || !file)
-        return r < 0 ? r : err_oom(err);
-    add_line(tool, path, argv, argc, &line);
-    fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    r = fd < 0 ? -errno : buf_ok(&line) ? fd_write_all(fd, line.data, line.len) : -E2BIG;
-    return r < 0 ? err_sys(err, r, "record the call in '%s'", file) : note_tool(tool, path, argv, argc, facts, err);
 }
 
 /* Returns only on failure. */
@@ -209,7 +170,7 @@ const struct verb verb_exec = {
         "attach'.\n\n"
         "With --tool NAME nothing runs in a sandbox. It is for agents that run outside and put their commands into sandboxes: some of "
         "their tools belong on the host. Only those that \"bypass_tools\" in your own configuration lists run, found in PATH but never in "
-        "the workspace; each call is recorded first, in $XDG_STATE_HOME/bawn/log/tools.jsonl.\n\n"
+        "the workspace; each call is recorded in the audit log first ('bawn log').\n\n"
         "    bawn exec --tool todoread -- ARG",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "jail/landlock.h"
+#include "jail/own.h"
 #include "jail/plan.h"
 #include "os/fd.h"
 
@@ -112,6 +113,8 @@ int host_facts(struct host_facts *ret, struct strv *owned, struct err *err) {
     r = workspace_facts(&f, owned, err);
     if (r < 0)
         return r;
+    if (own_look(&f, owned) < 0)
+        return err_oom(err);
     f.host_root = host_is_root();
     root_facts(&f);
     *ret = f;

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "config/paths.h"
 #include "config/settings.h"
+#include "jail/own.h"
 
 const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_LANDLOCK] = "landlock"};
 
@@ -67,40 +68,6 @@ static const char *const never_workspace[] = {"/",    "/bin", "/boot", "/dev",  
 /* Nor anything below these. */
 static const char *const never_below[] = {"/dev/", "/proc/", "/sys/", "/run/", "/boot/", "/var/run/"};
 
-/* True if dir is path or one of its parents. */
-static bool holds(const char *dir, const char *path) {
-    size_t n = strlen(dir);
-
-    return path && strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
-}
-
-/* NULL: there is none, or no memory for its name. */
-static char *own_folder(const struct host_facts *h, const char *variable, const char *below_home) {
-    const char *base = paths_getenv(h->environ_, variable);
-
-    if (base && base[0] == '/')
-        return str_dupf("%s/bawn", base);
-    return h->home && below_home ? str_dupf("%s/%s/bawn", h->home, below_home) : NULL;
-}
-
-/* Sockets that start programs, rules, journals, the audit log: whoever could write there would be outside. */
-static int check_own_folders(const struct host_facts *h, struct err *err) {
-    static const struct {
-        const char *variable, *below_home;
-    } own[] = {{"XDG_STATE_HOME", ".local/state"}, {"XDG_CONFIG_HOME", ".config"}, {"XDG_RUNTIME_DIR", NULL}};
-
-    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        CLEANUP(freep) char *path = own_folder(h, own[i].variable, own[i].below_home);
-
-        if (path && (holds(h->workspace, path) || holds(path, h->workspace)))
-            return err_set(err, -EPERM,
-                           "'%s' cannot be the workspace: Bawn's own files in '%s' would be inside; use -C DIR, or set %s to "
-                           "another place",
-                           h->workspace, path, own[i].variable);
-    }
-    return 0;
-}
-
 static int check_workspace(const struct host_facts *h, struct err *err) {
     const char *ws = h->workspace;
 
@@ -112,12 +79,12 @@ static int check_workspace(const struct host_facts *h, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(never_below); i++)
         if (str_starts(ws, never_below[i]))
             return err_set(err, -EPERM, "'%s' cannot be the workspace: nothing below %s can", ws, never_below[i]);
-    if (holds(ws, h->home) || holds(ws, h->passwd_home))
+    if (path_holds(ws, h->home) || path_holds(ws, h->passwd_home))
         return err_set(
             err, -EPERM,
             "'%s' cannot be the workspace: your home, with its keys and tokens, would be inside; go to a project folder or use -C DIR",
             ws);
-    return check_own_folders(h, err);
+    return own_check(h, err);
 }
 
 int plan_add(struct plan *p, struct step step, struct err *err) {
@@ -163,7 +130,7 @@ static const char *home_inside(const struct host_facts *h) {
     if (h->uid == 0 || !h->home || h->home[1] == 0)
         return "/home/bawn";
     for (size_t i = 0; i < ARRAY_LEN(taken); i++)
-        if (holds(taken[i], h->home))
+        if (path_holds(taken[i], h->home))
             return "/home/bawn";
     return h->home;
 }

@@ -78,6 +78,7 @@ struct host_facts {
     const char *home;        /* $HOME, or else the one of /etc/passwd; canonical; NULL: unknown */
     const char *passwd_home; /* the one of /etc/passwd; canonical; NULL: unknown */
     const char *workspace;   /* absolute, canonical */
+    const char *own_inside;  /* a path of Bawn's own that leads into the workspace (own.h); NULL: none */
     uid_t workspace_uid;
     gid_t workspace_gid;
     const struct strv *hidden;     /* paths below the workspace that .sandboxignore hides now; may be NULL */

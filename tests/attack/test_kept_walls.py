@@ -269,6 +269,39 @@ def test_our_own_folders_cannot_be_in_the_workspace(runner, variable):
     assert r.rc == 125 and b"own files" in r.err, r
 
 
+LINKS = {  # name below the home: where it leads, seen from the workspace
+    "folder of rules": (".config/bawn", "dotfiles"),
+    "all configuration": (".config", "dotfiles"),
+    "one file": (".config/bawn/network.json", "network.json"),
+    "a profile": (".config/bawn/profiles/dev.json", "dev.json"),
+    "state": (".local/state", "state"),
+}
+
+
+@pytest.mark.parametrize("target", ["there", "not there", "by another link"])
+@pytest.mark.parametrize("which", LINKS)
+def test_nor_by_a_link(runner, which, target):
+    """Claim: nor by way of a link, as with a configuration that is kept in a project of its own; a target that only the sandbox would make counts, too."""
+    runner.path = runner.real
+    name, leaf = LINKS[which]
+    link, to = runner.home / name, runner.workspace / leaf
+    for folder in (runner.home / ".config", runner.home / ".config/bawn", runner.home / ".config/bawn/profiles", runner.home / ".local"):
+        if folder in link.parents and not folder.is_dir():
+            runner.mkdir(folder, 0o700)
+    if link.is_dir():
+        link.rename(runner.home / "before")
+    if target == "there":
+        runner.write(to, "{}") if name.endswith(".json") else runner.mkdir(to, 0o700)
+    if target == "by another link":
+        (runner.home / "between").symlink_to(to)
+        to = runner.home / "between"
+    link.symlink_to(os.path.relpath(to, link.parent) if target == "there" else to)
+    r = runner.bawn("run", "--network", "none", "--", "true")
+    assert r.rc == 125 and b"own files" in r.err and b"is a link" in r.err and name.split("/")[0].encode() in r.err, r
+    link.unlink()
+    assert runner.bawn("run", "--network", "none", "--", "true").rc == 0
+
+
 # -- commands and each other -------------------------------------------------------------------------------------------------
 
 

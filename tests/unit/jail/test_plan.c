@@ -223,6 +223,12 @@ static void test_refused_own_folders(void **state) {
         if (table[i].refused)
             assert_non_null(strstr(sc->err.msg, "Bawn's own files"));
     }
+    sc->h.workspace = "/home/ann/proj";
+    sc->h.own_inside = "/home/ann/.config/bawn";
+    assert_int_equal(make(sc, RUNG_FULL), -EPERM);
+    assert_non_null(strstr(sc->err.msg, "'/home/ann/.config/bawn' is a link"));
+    sc->h.own_inside = NULL;
+    assert_int_equal(make(sc, RUNG_FULL), 0);
 }
 
 static void test_accepted_workspaces(void **state) {
