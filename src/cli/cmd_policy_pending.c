@@ -11,6 +11,7 @@
 #include "supervisor/control_client.h"
 
 enum { OPT_JSON = 1, OPT_ONCE, OPT_SESSION, OPT_ALWAYS };
+enum { PATIENCE_MS = 3000 };
 
 static const struct opt pending_opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
@@ -50,30 +51,34 @@ struct waiting {
 
 typedef int waiting_fn(const struct waiting *w, void *arg, struct err *err);
 
-/* A sandbox that ends while it is asked has nothing that waits. */
-static int each_waiting(waiting_fn *fn, void *arg, struct err *err) {
-    CLEANUP(strv_done) struct strv sockets = {0};
-    int r = control_list(&sockets, err);
+struct asking {
+    waiting_fn *fn;
+    void *arg;
+    int r; /* of the first that failed, with its message */
+    struct err *err;
+};
 
-    for (size_t i = 0; r >= 0 && i < sockets.len; i++) {
-        struct waiting w = {.socket = sockets.v[i]};
-        struct err ended = {0};
-        json_t *answer, *list;
-        size_t k;
+static void take_answer(void *arg, const char *socket, const char *text, size_t len) {
+    struct waiting w = {.socket = socket};
+    struct asking *a = arg;
+    json_t *answer = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL), *list = json_object_get(answer, "pending");
 
-        policy_live_pid(sockets.v[i], w.pid);
-        if (policy_live_call(sockets.v[i], "{\"cmd\": \"pending\"}", &answer, &ended) < 0)
-            continue;
-        list = json_object_get(answer, "pending");
-        w.name = json_string_value(json_object_get(answer, "sandbox"));
-        for (k = 0; r >= 0 && k < json_array_size(list); k++) {
-            w.v = json_array_get(list, k);
-            w.id = json_integer_value(json_object_get(w.v, "id"));
-            r = fn(&w, arg, err);
-        }
-        json_decref(answer);
+    policy_live_pid(socket, w.pid);
+    w.name = json_string_value(json_object_get(answer, "sandbox"));
+    for (size_t k = 0; a->r >= 0 && k < json_array_size(list); k++) {
+        w.v = json_array_get(list, k);
+        w.id = json_integer_value(json_object_get(w.v, "id"));
+        a->r = a->fn(&w, a->arg, a->err);
     }
-    return r;
+    json_decref(answer);
+}
+
+/* A sandbox that ends while it is asked, or whose supervisor does not answer, has nothing that waits. */
+static int each_waiting(waiting_fn *fn, void *arg, struct err *err) {
+    struct asking a = {.fn = fn, .arg = arg, .err = err};
+    int r = control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take_answer, &a, err);
+
+    return r < 0 ? r : a.r;
 }
 
 static void add_text(struct buf *b, const char *before, const struct waiting *w, const char *key) {
