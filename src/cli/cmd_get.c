@@ -20,36 +20,15 @@ static const struct opt opts[] = {
 };
 
 struct request {
-    struct sandbox_pick pick;
-    struct strv words;
-    char *path;
+    struct inside_file *file;
     bool json;
 };
-
-static void request_done(struct request *q) {
-    sandbox_pick_done(&q->pick);
-    strv_done(&q->words);
-    free(q->path);
-}
 
 static int take(void *arg, int id, const char *value UNUSED, struct err *err UNUSED) {
     struct request *q = arg;
 
     q->json |= id == OPT_JSON;
     return 0;
-}
-
-static int read_request(const struct verb *self, int argc, char **argv, struct request *q, struct err *err) {
-    struct sandbox_pick_opts pick = {.need = SANDBOX_RUNNING};
-    int r = inside_read_words(self, argc, argv, take, q, &q->words, err);
-
-    if (r < 0)
-        return r;
-    if (q->words.len != 2)
-        return err_usage(err, "SANDBOX and PATH are needed");
-    pick.name = q->words.v[0];
-    r = sandbox_pick(&pick, &q->pick, err);
-    return r < 0 ? r : inside_path(&q->pick, q->words.v[1], &q->path, err);
 }
 
 /* A file of an agent's must not give orders to the user's terminal. */
@@ -74,7 +53,7 @@ static int show(int fd, uint64_t size) {
 
 static int print_json(const struct request *q, int fd, const struct stat *st, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(COLLECT_JSON_MAX);
-    int r = collect_json_file(&b, q->path, fd, st, err);
+    int r = collect_json_file(&b, q->file->path, fd, st, err);
 
     if (r < 0)
         return r;
@@ -87,23 +66,24 @@ static int get(const struct request *q, struct err *err) {
     CLEANUP(closep) int fd = -1;
     uint64_t bytes = 0;
     struct stat st;
-    int r = inside_audit(&q->pick, "get", q->path, NULL, err);
+    int r = inside_audit(&q->file->pick, "get", q->file->path, NULL, err);
 
-    r = r < 0 ? r : inside_open(&q->pick, q->path, EXEC_OPEN_READ, &fd, err);
+    r = r < 0 ? r : inside_open(&q->file->pick, q->file->path, EXEC_OPEN_READ, &fd, err);
     if (r < 0)
         return r;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return err_set(err, -EISDIR, "'%.300s' is no file; 'bawn cp' copies folders", q->path);
+        return err_set(err, -EISDIR, "'%.300s' is no file; 'bawn cp' copies folders", q->file->path);
     if (q->json)
         return print_json(q, fd, &st, err);
     r = isatty(STDOUT_FILENO) ? show(fd, (uint64_t)st.st_size) : transfer_pour(fd, STDOUT_FILENO, (uint64_t)st.st_size, &bytes);
-    return r < 0 ? err_sys(err, r, "copy '%.300s' to standard output", q->path) : 0;
+    return r < 0 ? err_sys(err, r, "copy '%.300s' to standard output", q->file->path) : 0;
 }
 
 static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {.pick = SANDBOX_PICK_INIT};
+    CLEANUP(inside_file_done) struct inside_file file = INSIDE_FILE_INIT;
+    struct request q = {.file = &file};
     struct err err = {0};
-    int r = read_request(self, argc, argv, &q, &err);
+    int r = inside_read_file(self, argc, argv, take, &q, &file, &err);
 
     r = r < 0 ? r : get(&q, &err);
     return r < 0 ? verb_fail(self, &err) : r;

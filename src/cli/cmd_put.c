@@ -16,18 +16,10 @@ static const struct opt opts[] = {
 };
 
 struct request {
-    struct sandbox_pick pick;
-    struct strv words;
-    char *path;
+    struct inside_file *file;
     mode_t mode, umask_;
     bool json;
 };
-
-static void request_done(struct request *q) {
-    sandbox_pick_done(&q->pick);
-    strv_done(&q->words);
-    free(q->path);
-}
 
 static int take(void *arg, int id, const char *value, struct err *err) {
     struct request *q = arg;
@@ -45,39 +37,27 @@ static int take(void *arg, int id, const char *value, struct err *err) {
                : 0;
 }
 
-static int read_request(const struct verb *self, int argc, char **argv, struct request *q, struct err *err) {
-    struct sandbox_pick_opts pick = {.need = SANDBOX_RUNNING};
-    int r = inside_read_words(self, argc, argv, take, q, &q->words, err);
-
-    if (r < 0)
-        return r;
-    if (q->words.len != 2)
-        return err_usage(err, "SANDBOX and PATH are needed");
-    pick.name = q->words.v[0];
-    r = sandbox_pick(&pick, &q->pick, err);
-    return r < 0 ? r : inside_path(&q->pick, q->words.v[1], &q->path, err);
-}
-
 static int put(const struct request *q, struct err *err) {
     CLEANUP(progress_done) struct progress bar = PROGRESS_INIT("copying");
     const struct sync_progress tell = {.tell = progress_sync, .arg = &bar};
     CLEANUP(transfer_done) struct transfer t = {.progress = &tell, .give = true, .umask_ = q->umask_};
     CLEANUP(closep) int dir = -1;
     CLEANUP(freep) char *name = NULL;
-    int r = inside_audit(&q->pick, "put", q->path, NULL, err);
+    int r = inside_audit(&q->file->pick, "put", q->file->path, NULL, err);
 
-    r = r < 0 ? r : inside_open_target(&q->pick, q->path, NULL, &dir, &name, err);
+    r = r < 0 ? r : inside_open_target(&q->file->pick, q->file->path, NULL, &dir, &name, err);
     if (r == 0 && !name)
-        r = err_set(err, -EISDIR, "'%.300s' is a folder in the sandbox: give the name of a file", q->path);
-    r = r < 0 ? r : transfer_file(&t, STDIN_FILENO, dir, name, q->mode, q->path, err);
+        r = err_set(err, -EISDIR, "'%.300s' is a folder in the sandbox: give the name of a file", q->file->path);
+    r = r < 0 ? r : transfer_file(&t, STDIN_FILENO, dir, name, q->mode, q->file->path, err);
     progress_done(&bar);
     return r < 0 ? r : inside_report(&t, q->json, err);
 }
 
 static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {.pick = SANDBOX_PICK_INIT, .mode = MODE_DEFAULT, .umask_ = inside_umask()};
+    CLEANUP(inside_file_done) struct inside_file file = INSIDE_FILE_INIT;
+    struct request q = {.file = &file, .mode = MODE_DEFAULT, .umask_ = inside_umask()};
     struct err err = {0};
-    int r = read_request(self, argc, argv, &q, &err);
+    int r = inside_read_file(self, argc, argv, take, &q, &file, &err);
 
     r = r < 0 ? r : put(&q, &err);
     return r < 0 ? verb_fail(self, &err) : r;

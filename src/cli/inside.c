@@ -51,6 +51,26 @@ int inside_read_words(const struct verb *self, int argc, char **argv, inside_tak
     return 0;
 }
 
+int inside_read_file(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct inside_file *ret,
+                     struct err *err) {
+    struct sandbox_pick_opts pick = {.need = SANDBOX_RUNNING};
+    int r = inside_read_words(self, argc, argv, take, arg, &ret->words, err);
+
+    if (r < 0)
+        return r;
+    if (ret->words.len != 2)
+        return err_usage(err, "SANDBOX and PATH are needed");
+    pick.name = ret->words.v[0];
+    r = sandbox_pick(&pick, &ret->pick, err);
+    return r < 0 ? r : inside_path(&ret->pick, ret->words.v[1], &ret->path, err);
+}
+
+void inside_file_done(struct inside_file *f) {
+    sandbox_pick_done(&f->pick);
+    strv_done(&f->words);
+    free(f->path);
+}
+
 /* -- paths -------------------------------------------------------------------------------------------------------------- */
 
 /* "a/./b//../c" to "/a/c" behind what out has; never above where it began to be absolute. */

@@ -103,6 +103,8 @@ int apply_exec(struct launch *l) {
     if (r < 0)
         return err_sys(&l->err, r, "close other descriptors");
     sigprocmask(SIG_SETMASK, &mask, NULL);
+    prctl(PR_SET_DUMPABLE,
+          0); /* of our parent, too, whose memory this is: it may come to that later than the command to its work */
     syscall(SYS_execveat, FD_FIRST_CLOSED, "", argv, envp, AT_EMPTY_PATH);
     return err_sys(&l->err, -errno, "execute bawn-init");
 }

@@ -16,7 +16,10 @@ enum { LINKS_MAX = 8 };
 
 static const struct own {
     const char *variable, *below_home;
-} own[] = {{"XDG_STATE_HOME", ".local/state"}, {"XDG_CONFIG_HOME", ".config"}, {"XDG_RUNTIME_DIR", NULL}};
+    const char *open;                                    /* whatever is below this folder may be a workspace all the same */
+} own[] = {{"XDG_STATE_HOME", ".local/state", "agents"}, /* agents are installed there, in a sandbox */
+           {"XDG_CONFIG_HOME", ".config", NULL},
+           {"XDG_RUNTIME_DIR", NULL, NULL}};
 
 bool path_holds(const char *dir, const char *path) {
     size_t n = strlen(dir);
@@ -33,8 +36,14 @@ static char *own_folder(const struct host_facts *f, const struct own *o) {
     return f->home && o->below_home ? str_dupf("%s/%s/bawn", f->home, o->below_home) : NULL;
 }
 
-static bool touches(const struct host_facts *f, const char *path) {
-    return path_holds(f->workspace, path) || path_holds(path, f->workspace);
+static bool is_open(const struct own *o, const char *below) {
+    size_t n = o->open ? strlen(o->open) : 0;
+
+    return n && below[0] == '/' && strncmp(below + 1, o->open, n) == 0 && below[n + 1] == '/' && below[n + 2];
+}
+
+static bool touches(const struct host_facts *f, const struct own *o, const char *path) {
+    return path_holds(f->workspace, path) || (path_holds(path, f->workspace) && !is_open(o, f->workspace + strlen(path)));
 }
 
 /* -- links -------------------------------------------------------------------------------------------------------------- */
@@ -79,24 +88,24 @@ static int take(struct host_facts *f, struct strv *owned, const char *path) {
     return 0;
 }
 
-static int look_at_folder(struct host_facts *f, struct strv *owned, const char *folder) {
+static int look_at_folder(struct host_facts *f, struct strv *owned, const struct own *o, const char *folder) {
     CLEANUP(freep) char *real = resolved(folder, LINKS_MAX);
 
     if (!real)
         return -ENOMEM;
-    return touches(f, real) ? take(f, owned, folder) : 0;
+    return touches(f, o, real) ? take(f, owned, folder) : 0;
 }
 
-static int look_at_link(struct host_facts *f, struct strv *owned, const char *folder, const char *name) {
+static int look_at_link(struct host_facts *f, struct strv *owned, const struct own *o, const char *folder, const char *name) {
     CLEANUP(freep) char *path = str_dupf("%s/%s", folder, name), *real = path ? resolved(path, LINKS_MAX) : NULL;
 
     if (!real)
         return -ENOMEM;
-    return touches(f, real) ? take(f, owned, path) : 0;
+    return touches(f, o, real) ? take(f, owned, path) : 0;
 }
 
 /* The links in a folder of rules, and in its folders: there is one level of these. */
-static int look_at_rules(struct host_facts *f, struct strv *owned, const char *folder, bool top) {
+static int look_at_rules(struct host_facts *f, struct strv *owned, const struct own *o, const char *folder, bool top) {
     DIR *d = opendir(folder);
     struct dirent *e;
     int r = 0;
@@ -105,9 +114,9 @@ static int look_at_rules(struct host_facts *f, struct strv *owned, const char *f
         if (e->d_type == DT_DIR && top && e->d_name[0] != '.') {
             CLEANUP(freep) char *path = str_dupf("%s/%s", folder, e->d_name);
 
-            r = path ? look_at_rules(f, owned, path, false) : -ENOMEM;
+            r = path ? look_at_rules(f, owned, o, path, false) : -ENOMEM;
         } else if (e->d_type == DT_LNK || e->d_type == DT_UNKNOWN) {
-            r = look_at_link(f, owned, folder, e->d_name);
+            r = look_at_link(f, owned, o, folder, e->d_name);
         }
     }
     if (d)
@@ -123,9 +132,9 @@ int own_look(struct host_facts *f, struct strv *owned) {
 
         if (!folder)
             continue;
-        r = look_at_folder(f, owned, folder);
+        r = look_at_folder(f, owned, &own[i], folder);
         if (r == 0 && !f->own_inside && str_eq(own[i].variable, "XDG_CONFIG_HOME"))
-            r = look_at_rules(f, owned, folder, true);
+            r = look_at_rules(f, owned, &own[i], folder, true);
     }
     return r;
 }
@@ -136,7 +145,7 @@ int own_check(const struct host_facts *f, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
         CLEANUP(freep) char *path = own_folder(f, &own[i]);
 
-        if (path && touches(f, path))
+        if (path && touches(f, &own[i], path))
             return err_set(err, -EPERM,
                            "'%s' cannot be the workspace: Bawn's own files in '%s' would be inside; use -C DIR, or set %s to "
                            "another place",

@@ -18,6 +18,23 @@ void closep(int *fd) {
     *fd = -1;
 }
 
+ssize_t fd_pread_full(int fd, void *buf, size_t len, off_t at) {
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = pread(fd, (char *)buf + done, len - done, at + (off_t)done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
 ssize_t fd_read_some(int fd, void *buf, size_t len) {
     ssize_t n;
 

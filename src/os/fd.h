@@ -9,8 +9,9 @@ struct err;
 
 void closep(int *fd); /* CLEANUP(closep) int fd = -1; */
 
-ssize_t fd_read_some(int fd, void *buf, size_t len);   /* retries EINTR; -errno */
-int fd_write_all(int fd, const void *buf, size_t len); /* 0 or -errno; fd must be blocking */
+ssize_t fd_pread_full(int fd, void *buf, size_t len, off_t at); /* less only at the file's end; -errno */
+ssize_t fd_read_some(int fd, void *buf, size_t len);            /* retries EINTR; -errno */
+int fd_write_all(int fd, const void *buf, size_t len);          /* 0 or -errno; fd must be blocking */
 
 /* The whole of a small file as a NUL-terminated string in buf; returns its length, -EFBIG if it does not fit. */
 ssize_t fd_read_file_at(int dirfd, const char *path, char *buf, size_t size);

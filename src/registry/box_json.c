@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "base/pathtext.h"
 #include "base/str.h"
 #include "registry/registry_priv.h"
 
@@ -46,47 +47,15 @@ int box_info_copy(const struct box_info *from, struct box_info *ret, struct err 
 
 /* -- values ------------------------------------------------------------------------------------------------------------- */
 
-/* JSON has characters, a path has bytes: what is not UTF-8 becomes %XX, and so does '%'. */
 static json_t *encode(const char *s) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(BOX_INFO_MAX);
 
-    while (*s) {
-        size_t n = str_utf8_len(s);
-
-        if (n == 0 || *s == '%')
-            buf_addf(&b, "%%%02X", (unsigned char)*s);
-        else
-            buf_add(&b, s, n);
-        s += n ? n : 1;
-    }
+    path_text_add(&b, s);
     return buf_ok(&b) ? json_stringn(buf_str(&b), b.len) : NULL;
 }
 
-static int hex_digit(char c) {
-    const char *digits = "0123456789ABCDEF", *p = c ? strchr(digits, c) : NULL;
-
-    return p ? (int)(p - digits) : -1;
-}
-
 static char *decode(const json_t *v) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(BOX_INFO_MAX);
-    const char *s = json_string_value(v);
-
-    for (; s && *s; s++) {
-        int hi, lo;
-
-        if (*s != '%') {
-            buf_addc(&b, *s);
-            continue;
-        }
-        hi = hex_digit(s[1]);
-        lo = hi < 0 ? -1 : hex_digit(s[2]);
-        if (lo < 0 || hi + lo == 0)
-            return NULL;
-        buf_addc(&b, (char)(hi * 16 + lo));
-        s += 2;
-    }
-    return s ? buf_take(&b) : NULL;
+    return json_is_string(v) ? path_text_parse(json_string_value(v)) : NULL;
 }
 
 /* Each kind of value writes a member of a struct and reads it back; size: of the member. */

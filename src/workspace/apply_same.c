@@ -15,24 +15,6 @@
 
 enum { BLOCK = 64 * 1024, TEXT_LOOK = 8 * 1024 };
 
-/* Fills the block unless the file ends before. */
-static ssize_t read_block(int fd, char *block, off_t at, size_t size) {
-    size_t len = 0;
-
-    while (len < size) {
-        ssize_t n = pread(fd, block + len, size - len, at + (off_t)len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
-}
-
 int apply_same_content(int a, int b) {
     CLEANUP(freep) char *x = malloc(BLOCK), *y = malloc(BLOCK);
     struct stat sa, sb;
@@ -46,7 +28,7 @@ int apply_same_content(int a, int b) {
     if (sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino)
         return 1;
     for (off_t at = 0;; at += BLOCK) {
-        ssize_t n = read_block(a, x, at, BLOCK), m = read_block(b, y, at, BLOCK);
+        ssize_t n = fd_pread_full(a, x, BLOCK, at), m = fd_pread_full(b, y, BLOCK, at);
 
         if (n < 0 || m < 0)
             return (int)(n < 0 ? n : m);
@@ -86,7 +68,7 @@ bool apply_is_text(int fd) {
 
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > APPLY_MERGE_MAX)
         return false;
-    n = read_block(fd, block, 0, sizeof block);
+    n = fd_pread_full(fd, block, sizeof block, 0);
     return n >= 0 && !memchr(block, 0, (size_t)n);
 }
 

@@ -113,23 +113,6 @@ int view_open(const struct change_view *v, const struct journal *j) {
     return (st.st_mode & S_IFMT) == (v->st.st_mode & S_IFMT) ? TAKE_FD(fd) : -ESTALE;
 }
 
-static ssize_t read_block(int fd, char *buf, uint64_t at) {
-    size_t len = 0;
-
-    while (len < BLOCK) {
-        ssize_t n = pread(fd, buf + len, BLOCK - len, (off_t)(at + len));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
-}
-
 /* 1: the same, 0: not, or -errno. Either may grow or shrink meanwhile. */
 static int same_content(int a, int b) {
     char block_a[BLOCK], block_b[BLOCK];
@@ -140,7 +123,7 @@ static int same_content(int a, int b) {
     if (st_a.st_size != st_b.st_size || (uint64_t)st_a.st_size > COMPARE_MAX)
         return 0;
     for (uint64_t at = 0; at <= COMPARE_MAX; at += BLOCK) {
-        ssize_t n = read_block(a, block_a, at), m = read_block(b, block_b, at);
+        ssize_t n = fd_pread_full(a, block_a, BLOCK, (off_t)at), m = fd_pread_full(b, block_b, BLOCK, (off_t)at);
 
         if (n < 0 || m < 0)
             return (int)(n < 0 ? n : m);

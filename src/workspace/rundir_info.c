@@ -2,6 +2,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "base/pathtext.h"
 #include "base/str.h"
 #include "workspace/rundir_priv.h"
 
@@ -36,49 +37,13 @@ int run_info_copy(const struct run_info *from, struct run_info *ret, struct err 
     return 0;
 }
 
-/* JSON has characters, a path has bytes: what is not UTF-8 becomes %XX, and so does '%'. */
 static json_t *encode(const char *s) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_INFO_MAX);
 
     if (!s)
         return json_null();
-    while (*s) {
-        size_t n = str_utf8_len(s);
-
-        if (n == 0 || *s == '%')
-            buf_addf(&b, "%%%02X", (unsigned char)*s);
-        else
-            buf_add(&b, s, n);
-        s += n ? n : 1;
-    }
+    path_text_add(&b, s);
     return buf_ok(&b) ? json_stringn(buf_str(&b), b.len) : NULL;
-}
-
-static int hex_digit(char c) {
-    const char *digits = "0123456789ABCDEF", *p = c ? strchr(digits, c) : NULL;
-
-    return p ? (int)(p - digits) : -1;
-}
-
-static int decode(const char *s, char **ret) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_INFO_MAX);
-
-    for (; *s; s++) {
-        int hi, lo;
-
-        if (*s != '%') {
-            buf_addc(&b, *s);
-            continue;
-        }
-        hi = hex_digit(s[1]);
-        lo = hi < 0 ? -1 : hex_digit(s[2]);
-        if (lo < 0 || hi + lo == 0)
-            return -EBADMSG;
-        buf_addc(&b, (char)(hi * 16 + lo));
-        s += 2;
-    }
-    *ret = buf_take(&b);
-    return *ret ? 0 : -ENOMEM;
 }
 
 static json_t *encode_command(const struct strv *command) {
@@ -145,7 +110,10 @@ static bool read_mode(const json_t *v, void *field) {
 }
 
 static bool read_string(const json_t *v, void *field) {
-    return json_is_string(v) && decode(json_string_value(v), field) == 0;
+    char *s = json_is_string(v) ? path_text_parse(json_string_value(v)) : NULL;
+
+    *(char **)field = s;
+    return s;
 }
 
 static bool read_string_or_null(const json_t *v, void *field) {

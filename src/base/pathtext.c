@@ -1,0 +1,42 @@
+#include "base/pathtext.h"
+
+#include "base/buf.h"
+#include "base/str.h"
+
+void path_text_add(struct buf *b, const char *path) {
+    while (*path) {
+        size_t n = str_utf8_len(path);
+
+        if (n == 0 || *path == '%')
+            buf_addf(b, "%%%02X", (unsigned char)*path);
+        else
+            buf_add(b, path, n);
+        path += n ? n : 1;
+    }
+}
+
+static int hex_digit(char c) {
+    const char *digits = "0123456789ABCDEF", *p = c ? strchr(digits, c) : NULL;
+
+    return p ? (int)(p - digits) : -1;
+}
+
+char *path_text_parse(const char *text) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(strlen(text) + 1);
+
+    for (; *text; text++) {
+        int hi, lo;
+
+        if (*text != '%') {
+            buf_addc(&b, *text);
+            continue;
+        }
+        hi = hex_digit(text[1]);
+        lo = hi < 0 ? -1 : hex_digit(text[2]);
+        if (lo < 0 || hi + lo == 0)
+            return NULL;
+        buf_addc(&b, (char)(hi * 16 + lo));
+        text += 2;
+    }
+    return buf_take(&b);
+}
