@@ -14,7 +14,8 @@
 #include "os/fd.h"
 #include "supervisor/keep_priv.h"
 
-enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, FREEZE_ROUNDS = 3000, DYING_MS = 50 };
+enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, DYING_MS = 50 };
+enum { FREEZE_ROUNDS = 3000, STUCK_ROUNDS = 50 };
 
 static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_t max) {
     char *end;
@@ -146,15 +147,20 @@ static int freeze_group(struct keeper *k, int dir, struct err *err) {
     return group_is_frozen(dir) ? 0 : err_set(err, -EBUSY, "something inside cannot be stopped now");
 }
 
-/* Runs, or will: not stopped, no zombie. */
-static bool is_awake(pid_t pid) {
+/* As /proc has it; 0: there is no such process. */
+static char state_of(pid_t pid) {
     char path[40], text[TEXT_MAX];
     const char *p;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     if (fd_read_file_at(AT_FDCWD, path, text, sizeof text) <= 0 || !(p = strrchr(text, ')')) || p[1] != ' ')
-        return false;
-    return !strchr("TtZX", p[2]);
+        return 0;
+    return p[2];
+}
+
+/* Runs, or will: not stopped, no zombie. */
+static bool is_awake(char state) {
+    return state && !strchr("TtZX", state);
 }
 
 /* Where the process is by a descriptor, so that no other one that got its number is meant. */
@@ -180,22 +186,52 @@ static int note_frozen(struct keeper *k, pid_t pid) {
     return 0;
 }
 
-/* Until nobody is found awake: whoever forks meanwhile is found the next time. */
+static void continue_each(struct keeper *k) {
+    for (size_t i = 0; i < k->n_frozen; i++)
+        signal_inside(k, k->frozen[i], SIGCONT);
+    free(TAKE_PTR(k->frozen));
+    k->n_frozen = 0;
+}
+
+/* Sends SIGSTOP to whoever is awake. Returns how many that were, -ENOMEM; *ret_busy: how many of them did not just wait in the kernel. */
+static int stop_each(struct keeper *k, pid_t *pids, size_t *ret_busy) {
+    size_t n = inside_pids(k, pids, PIDS_MAX);
+    int awake = 0;
+
+    *ret_busy = 0;
+    for (size_t i = 0; i < n; i++) {
+        char state = state_of(pids[i]);
+
+        if (!is_awake(state))
+            continue;
+        awake++;
+        *ret_busy += state != 'D';
+        if (note_frozen(k, pids[i]) < 0)
+            return -ENOMEM;
+        signal_inside(k, pids[i], SIGSTOP);
+    }
+    return awake;
+}
+
+/*
+ * Until nobody is found awake: whoever forks meanwhile is found the next time. After vfork() a parent waits in the kernel for its child, and
+ * cannot be stopped until that has executed its program; if the child is stopped before, all must go on for a moment.
+ */
 static int freeze_each(struct keeper *k, struct err *err) {
     CLEANUP(freep) pid_t *pids = calloc(PIDS_MAX, sizeof *pids);
+    int stuck = 0;
 
     for (int round = 0; pids && round < FREEZE_ROUNDS; round++) {
-        size_t n = inside_pids(k, pids, PIDS_MAX), awake = 0;
+        size_t busy;
+        int awake = stop_each(k, pids, &busy);
 
-        for (size_t i = 0; i < n; i++)
-            if (is_awake(pids[i])) {
-                awake++;
-                if (note_frozen(k, pids[i]) < 0)
-                    return err_oom(err);
-                signal_inside(k, pids[i], SIGSTOP);
-            }
-        if (!awake)
-            return 0;
+        if (awake <= 0)
+            return awake < 0 ? err_oom(err) : 0;
+        stuck = busy ? 0 : stuck + 1;
+        if (stuck == STUCK_ROUNDS) {
+            continue_each(k);
+            stuck = 0;
+        }
         nap();
     }
     return pids ? err_set(err, -EBUSY, "something inside cannot be stopped now") : err_oom(err);
@@ -224,10 +260,7 @@ int inside_freeze(struct keeper *k, pid_t pid, struct err *err) {
 void inside_thaw(struct keeper *k) {
     if (k->frozen_group)
         fd_write_file_at(freezer(k), "cgroup.freeze", "0");
-    for (size_t i = 0; i < k->n_frozen; i++)
-        signal_inside(k, k->frozen[i], SIGCONT);
-    free(TAKE_PTR(k->frozen));
-    k->n_frozen = 0;
+    continue_each(k);
     k->frozen_group = false;
     k->thaw_at_ms = 0;
     closep(&k->froze);

@@ -113,7 +113,7 @@ def test_background(box):
 
 def test_background_terminal(box):
     flags = kd.TTY | kd.TTY_IN | kd.TTY_OUT | kd.TTY_ERR
-    c, started = box.background("sh", "-c", "trap 'stty size' WINCH; echo ready; while read x; do echo got $x; done", flags=flags)
+    c, started = box.background("sh", "-c", "trap 'stty size' WINCH; echo ready; while :; do read x && echo got $x; done", flags=flags)
     assert started.fds == []
     c.until(kd.OUTPUT, b"ready")
     c.send(kd.SIZE, 12, 34)
@@ -270,6 +270,15 @@ def test_state_and_audit(box):
     assert box.ask("pending")["pending"] == []
 
 
+def sleeps(box):
+    """Whether everything inside is stopped: by the control group, or one by one."""
+    groups = [g for g in box.state()["cgroups"] if os.path.exists(f"{g}/cgroup.freeze")]
+    if groups:
+        return "frozen 1" in pathlib.Path(groups[0], "cgroup.events").read_text()
+    states = [pathlib.Path(f"/proc/{p['pid']}/stat").read_text().rsplit(")", 1)[1].split()[0] for p in box.ask("processes")["processes"]]
+    return states and set(states) <= set("TtZ")
+
+
 def test_processes_and_freeze(box):
     c, started = box.background("sh", "-c", "i=0; while :; do i=$((i+1)); echo $i > count; done")
     while not (box.runner.workspace / "count").exists():
@@ -278,7 +287,7 @@ def test_processes_and_freeze(box):
     assert found["inside"] == started.extra
     assert b"count" in pathlib.Path(f"/proc/{found['pid']}/cmdline").read_bytes()
     assert box.ask("freeze") == {"ok": True}
-    assert pathlib.Path(f"/proc/{found['pid']}/stat").read_text().rsplit(")", 1)[1].split()[0] in "TtD" or box.ask("status")["frozen"]
+    assert box.ask("status")["frozen"] and sleeps(box)
     before = (box.runner.workspace / "count").read_bytes()
     assert box.ask("freeze")["ok"] is False
     assert (box.runner.workspace / "count").read_bytes() == before
@@ -286,6 +295,38 @@ def test_processes_and_freeze(box):
     while (box.runner.workspace / "count").read_bytes() in (before, b""):
         pass
     assert [j["status"] for j in box.ask("jobs")["jobs"]] == [None]
+
+
+VFORKS = """
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void) {
+    write(1, "ready\\n", 6);
+    for (;;) {
+        pid_t pid = vfork();
+
+        if (pid == 0) {
+            usleep(5000);
+            execl("/bin/true", "true", (char *)0);
+            _exit(1);
+        }
+        waitpid(pid, 0, 0);
+    }
+}
+"""
+
+
+def test_freeze_of_a_parent_that_waits_in_vfork(box):
+    """It cannot be stopped before its child has executed something; and the child, stopped, never would."""
+    source = box.runner.write("vforks.c", VFORKS)
+    subprocess.run(["gcc", "-o", box.runner.workspace / "vforks", source], check=True)
+    c, _ = box.background("./vforks")
+    c.until(kd.OUTPUT, b"ready\n")
+    for _ in range(3):
+        assert box.ask("freeze") == {"ok": True}
+        assert sleeps(box)
+        assert box.ask("thaw") == {"ok": True}
 
 
 def test_nothing_of_the_starter_is_kept(runner):
