@@ -66,8 +66,7 @@ static const struct guard_row rows[] = {
     {SYS_umask, guard_run_umask, {0}},
 };
 
-enum { CHANGES = O_ACCMODE | O_CREAT | O_TRUNC | 020000000 /* __O_TMPFILE */, REST_MAX = 40, PER_ROW = 2 };
-static_assert(ARRAY_LEN(rows) * PER_ROW + REST_MAX <= GUARD_FILTER_MAX, "room for the filter");
+enum { CHANGES = O_ACCMODE | O_CREAT | O_TRUNC | 020000000 /* __O_TMPFILE */ };
 
 const struct guard_row *guard_row(int nr) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -76,9 +75,28 @@ const struct guard_row *guard_row(int nr) {
     return NULL;
 }
 
+/* What is done with a call: a place in the program. */
+enum label { ALLOW, NOTIFY, REFUSE, OPEN, OPENAT, UMASK, PRCTL, LABELS };
+
+/* Of all numbers from `first` on, up to the next range. */
+struct range {
+    uint32_t first;
+    enum label to;
+};
+
+enum { SPECIAL = 3, RANGES_MAX = 2 * (ARRAY_LEN(rows) + SPECIAL) + 1, REST_MAX = 40 };
+static_assert(RANGES_MAX + REST_MAX <= GUARD_FILTER_MAX, "room for the filter");
+static_assert(GUARD_FILTER_MAX < UINT8_MAX, "every jump reaches every label");
+
 struct program {
     struct sock_filter *code;
     size_t n;
+    struct { /* jumps whose label has no place yet */
+        size_t at;
+        bool if_true;
+        enum label to;
+    } open[RANGES_MAX * 2];
+    size_t n_open;
 };
 
 static void emit(struct program *p, struct sock_filter ins) {
@@ -102,10 +120,85 @@ static size_t low_half(unsigned arg) { /* both architectures are little-endian *
     return offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t);
 }
 
-static void emit_open(struct program *p, const struct guard_row *row) {
-    unsigned flags = row->from[2];
+/* -- which call goes where ---------------------------------------------------------------------------------------------- */
 
-    skip_unless(p, BPF_JEQ, (uint32_t)row->nr, 6);
+static void insert(struct range *calls, size_t n, uint32_t nr, enum label to) {
+    for (; n > 0 && calls[n - 1].first > nr; n--)
+        calls[n] = calls[n - 1];
+    calls[n] = (struct range){nr, to};
+}
+
+static enum label label_of(const struct guard_row *row) {
+    return row->nr == SYS_openat ? OPENAT : row->is_open ? OPEN : row->nr == SYS_umask ? UMASK : NOTIFY;
+}
+
+/* By number: those that are not simply allowed. */
+static size_t sort_calls(struct range ret[static ARRAY_LEN(rows) + SPECIAL]) {
+    static const struct range special[SPECIAL] = {
+        {SYS_prctl, PRCTL}, {SYS_landlock_create_ruleset, REFUSE}, {SYS_landlock_restrict_self, REFUSE}};
+    size_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        insert(ret, n++, (uint32_t)rows[i].nr, label_of(&rows[i]));
+    for (size_t i = 0; i < SPECIAL; i++)
+        insert(ret, n++, special[i].first, special[i].to);
+    return n;
+}
+
+static size_t add_range(struct range *ranges, size_t n, uint32_t first, enum label to) {
+    if (n > 0 && ranges[n - 1].first == first) /* the gap before it was empty */
+        n--;
+    if (n > 0 && ranges[n - 1].to == to)
+        return n;
+    ranges[n] = (struct range){first, to};
+    return n + 1;
+}
+
+static size_t find_ranges(struct range ret[static RANGES_MAX]) {
+    struct range calls[ARRAY_LEN(rows) + SPECIAL];
+    size_t n_calls = sort_calls(calls), n = add_range(ret, 0, 0, ALLOW);
+
+    for (size_t i = 0; i < n_calls; i++) {
+        n = add_range(ret, n, calls[i].first, calls[i].to);
+        n = add_range(ret, n, calls[i].first + 1, ALLOW);
+    }
+    return n;
+}
+
+/* -- the program -------------------------------------------------------------------------------------------------------- */
+
+static void jump_later(struct program *p, size_t at, bool if_true, enum label to) {
+    p->open[p->n_open].at = at;
+    p->open[p->n_open].if_true = if_true;
+    p->open[p->n_open++].to = to;
+}
+
+/* Binary search over two or more ranges; a single one is no code, but a jump to its label. */
+static void emit_tree(struct program *p, const struct range *r, size_t n) { /* NOLINT(misc-no-recursion): log2(n) deep */
+    size_t half = n / 2, at = p->n;
+
+    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, r[half].first, 0, 0));
+    if (half == 1)
+        jump_later(p, at, false, r[0].to);
+    else
+        emit_tree(p, r, half);
+    p->code[at].jt = (uint8_t)(p->n - at - 1);
+    if (n - half == 1)
+        jump_later(p, at, true, r[half].to);
+    else
+        emit_tree(p, r + half, n - half);
+}
+
+static void place(struct program *p, enum label l) {
+    for (size_t i = 0; i < p->n_open; i++)
+        if (p->open[i].to == l) {
+            struct sock_filter *ins = &p->code[p->open[i].at];
+
+            *(p->open[i].if_true ? &ins->jt : &ins->jf) = (uint8_t)(p->n - p->open[i].at - 1);
+        }
+}
+
+static void emit_open(struct program *p, unsigned flags) {
     load(p, low_half(flags));
     skip_unless(p, BPF_JSET, O_PATH, 1);
     answer(p, SECCOMP_RET_ALLOW);
@@ -116,7 +209,6 @@ static void emit_open(struct program *p, const struct guard_row *row) {
 
 /* umask with the first mask changes nothing that we would not know. */
 static void emit_umask(struct program *p, mode_t mask) {
-    skip_unless(p, BPF_JEQ, SYS_umask, 5);
     load(p, low_half(0));
     emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0777));
     skip_unless(p, BPF_JEQ, mask & 0777, 1);
@@ -126,7 +218,6 @@ static void emit_umask(struct program *p, mode_t mask) {
 
 /* The guard could not read the memory of a process that is not dumpable. Saying so would only make programs give up. */
 static void emit_dumpable(struct program *p) {
-    skip_unless(p, BPF_JEQ, SYS_prctl, 6);
     load(p, low_half(0));
     skip_unless(p, BPF_JEQ, PR_SET_DUMPABLE, 3);
     load(p, low_half(1));
@@ -135,37 +226,49 @@ static void emit_dumpable(struct program *p) {
     answer(p, SECCOMP_RET_ALLOW);
 }
 
-/* A domain made inside would not hold for what the guard does for its processes: better none than one that leaks. */
-static void emit_landlock(struct program *p) {
-    static const uint32_t calls[] = {SYS_landlock_create_ruleset, SYS_landlock_restrict_self};
-
-    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-        skip_unless(p, BPF_JEQ, calls[i], 1);
+static void emit_label(struct program *p, enum label l, mode_t umask_) {
+    place(p, l);
+    switch (l) {
+    case ALLOW:
+        answer(p, SECCOMP_RET_ALLOW);
+        break;
+    case NOTIFY:
+        answer(p, SECCOMP_RET_USER_NOTIF);
+        break;
+    case REFUSE: /* a Landlock domain made inside would not hold for what the guard does for its processes: better none than one that leaks */
         answer(p, SECCOMP_RET_ERRNO | EOPNOTSUPP);
+        break;
+    case OPEN:
+    case OPENAT:
+        emit_open(p, l == OPEN ? 1 : 2);
+        break;
+    case UMASK:
+        emit_umask(p, umask_);
+        break;
+    case PRCTL:
+        emit_dumpable(p);
+        break;
+    case LABELS:
+        break;
     }
 }
 
-/* Other ABIs are ended by the filter that every command has (jail/seccomp_policy.h); here they are only not mistaken for
- * ours. */
+/*
+ * Short, and quick to find any answer: installing it is a good part of what the start of a command costs, for the kernel compiles it, and runs
+ * it once for every number. Other ABIs are ended by the filter that every command has (jail/seccomp_policy.h); here they are only not mistaken
+ * for ours.
+ */
 size_t guard_filter_make(mode_t umask_, struct sock_filter code[static GUARD_FILTER_MAX]) {
     struct program p = {.code = code};
+    struct range ranges[RANGES_MAX];
+    size_t n = find_ranges(ranges);
 
     load(&p, offsetof(struct seccomp_data, arch));
     emit(&p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0));
     answer(&p, SECCOMP_RET_KILL_PROCESS);
     load(&p, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (rows[i].is_open) {
-            emit_open(&p, &rows[i]);
-        } else if (rows[i].nr == SYS_umask) {
-            emit_umask(&p, umask_);
-        } else {
-            skip_unless(&p, BPF_JEQ, (uint32_t)rows[i].nr, 1);
-            answer(&p, SECCOMP_RET_USER_NOTIF);
-        }
-    }
-    emit_dumpable(&p);
-    emit_landlock(&p);
-    answer(&p, SECCOMP_RET_ALLOW);
+    emit_tree(&p, ranges, n);
+    for (enum label l = ALLOW; l < LABELS; l++)
+        emit_label(&p, l, umask_);
     return p.n;
 }

@@ -213,6 +213,14 @@ void cgroup_hits(const struct cgroup *cg, struct cgroup_hits *ret) {
     *ret = (struct cgroup_hits){0};
     for (unsigned i = 0; i < cg->n; i++)
         cgroup_ops_of(cg->groups[i].unified)->hits(&cg->groups[i], ret);
+    ret->pids = cgroup_pids_hits(cg);
+}
+
+uint64_t cgroup_pids_hits(const struct cgroup *cg) {
+    for (unsigned i = 0; i < cg->n; i++)
+        if (cg->groups[i].controllers & CGROUP_PIDS)
+            return cgroup_get(cg->groups[i].dir, "pids.events", "max", 0);
+    return 0;
 }
 
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *ret) {

@@ -139,6 +139,7 @@ int cgroup_clone_fd(const struct cgroup *cg);
 
 /* Both work when all processes are dead, until cgroup_done(). What a group does not have counts as 0. */
 void cgroup_hits(const struct cgroup *cg, struct cgroup_hits *ret);
+uint64_t cgroup_pids_hits(const struct cgroup *cg); /* hits.pids alone */
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *ret);
 
 /* SIGKILL to everything inside. 0 also if it was empty. */

@@ -39,8 +39,6 @@ static void v1_apply(struct cgroup *cg, const struct cgroup_group *g, const stru
 static void v1_hits(const struct cgroup_group *g, struct cgroup_hits *ret) {
     if (g->controllers & CGROUP_MEMORY)
         ret->oom_kills = cgroup_get(g->dir, "memory.oom_control", "oom_kill", 0);
-    if (g->controllers & CGROUP_PIDS)
-        ret->pids = cgroup_get(g->dir, "pids.events", "max", 0);
 }
 
 static void v1_usage(const struct cgroup_group *g, struct cgroup_usage *ret) {

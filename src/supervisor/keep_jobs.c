@@ -228,12 +228,11 @@ void job_started(struct keeper *k, struct job *j, pid_t pid, int master) {
 
 /* One event for all that was refused meanwhile: a fork bomb is refused thousands of times. */
 static bool note_pids(struct keeper *k) {
-    struct cgroup_hits hits = {0};
+    uint64_t hits = cgroup_pids_hits(&k->session.sandbox.cgroup);
 
-    cgroup_hits(&k->session.sandbox.cgroup, &hits);
-    if (hits.pids <= k->pids_hits)
+    if (hits <= k->pids_hits)
         return false;
-    k->pids_hits = hits.pids;
+    k->pids_hits = hits;
     keep_audit_limit(k, RUN_LIMIT_PIDS);
     return true;
 }

@@ -476,7 +476,7 @@ static void test_v2_writes(void **state) {
     assert_string_equal(text, "0");
     assert_int_equal(fd_write_file_at(g.dir, "memory.events", "low 0\noom 9\noom_kill 4\n"), 0);
     assert_int_equal(fd_write_file_at(g.dir, "pids.events", "max 12\n"), 0);
-    cgroup_v2_ops.hits(&g, &hits);
+    cgroup_hits(&(struct cgroup){.n = 1, .groups = {g}}, &hits);
     assert_int_equal(hits.oom_kills, 4);
     assert_int_equal(hits.pids, 12);
     for (size_t i = 0; i < ARRAY_LEN(files); i++)

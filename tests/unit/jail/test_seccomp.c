@@ -28,6 +28,7 @@
 #include "jail/seccomp.h"
 #include "jail/seccomp_policy.h"
 #include "jail/seccomp_tables.h"
+#include "unit/jail/bpf.h"
 
 struct table {
     const char *name;
@@ -46,57 +47,11 @@ static const struct table tables[] = {
     TABLE(bare_aarch64, SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64, IN_BARE),
 };
 
-static bool jump_taken(uint16_t op, uint32_t a, uint32_t k) {
-    switch (op) {
-    case BPF_JEQ:
-        return a == k;
-    case BPF_JGT:
-        return a > k;
-    case BPF_JGE:
-        return a >= k;
-    case BPF_JSET:
-        return a & k;
-    }
-    fail_msg("unknown jump 0x%x", op);
-    return false;
-}
-
-/* Classic BPF, as much of it as the generator may emit. */
-static uint32_t interpret(const struct table *t, const struct seccomp_data *data) {
-    uint32_t a = 0;
-
-    for (size_t pc = 0; pc < t->n; pc++) {
-        const struct sock_filter *i = &t->code[pc];
-
-        switch (BPF_CLASS(i->code)) {
-        case BPF_LD:
-            assert_int_equal(i->code, BPF_LD | BPF_W | BPF_ABS);
-            assert_true(i->k % 4 == 0 && i->k + 4 <= sizeof *data);
-            memcpy(&a, (const char *)data + i->k, 4);
-            break;
-        case BPF_ALU:
-            assert_int_equal(i->code, BPF_ALU | BPF_AND | BPF_K);
-            a &= i->k;
-            break;
-        case BPF_JMP:
-            pc += BPF_OP(i->code) == BPF_JA ? i->k : jump_taken(BPF_OP(i->code), a, i->k) ? i->jt : i->jf;
-            break;
-        case BPF_RET:
-            assert_int_equal(i->code, BPF_RET | BPF_K);
-            return i->k;
-        default:
-            fail_msg("unknown instruction 0x%x at %zu of %s", i->code, pc, t->name);
-        }
-    }
-    fail_msg("%s runs off its end", t->name);
-    return 0;
-}
-
 static uint32_t ask(const struct table *t, uint32_t arch, int nr, const uint64_t args[6]) {
     struct seccomp_data data = {.nr = nr, .arch = arch};
 
     memcpy(data.args, args, sizeof data.args);
-    return interpret(t, &data);
+    return bpf_run(t->name, t->code, t->n, &data);
 }
 
 static const uint64_t no_args[6];
