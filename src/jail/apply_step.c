@@ -15,20 +15,28 @@
 
 enum { COPIED_FILE_MAX = 1024 * 1024 };
 
+/* Up to the first that is there, or can be made, and down again: mostly a parent or none is missing. */
 int root_make_dirs(int root, const char *path, mode_t mode) {
     char part[PATH_MAX];
-    size_t len = strlen(path);
+    size_t len = strlen(path), at = len;
 
     if (len >= sizeof part)
         return -ENAMETOOLONG;
-    if (mkdirat(root, path, mode) == 0 || errno == EEXIST)
-        return 0;
-    for (size_t i = 1; i <= len; i++) {
-        if (path[i] != '/' && path[i] != 0)
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        if (mkdirat(root, part, i == len ? mode : 0755) < 0 && errno != EEXIST)
+    memcpy(part, path, len + 1);
+    while (mkdirat(root, part, at == len ? mode : 0755) < 0 && errno != EEXIST) {
+        if (errno != ENOENT)
+            return -errno;
+        while (at > 0 && path[--at] != '/')
+            ;
+        if (at == 0)
+            return -ENOENT;
+        part[at] = 0;
+    }
+    while (at < len) {
+        part[at] = '/';
+        at += 1 + strcspn(path + at + 1, "/");
+        part[at] = 0;
+        if (mkdirat(root, part, at == len ? mode : 0755) < 0 && errno != EEXIST)
             return -errno;
     }
     return 0;

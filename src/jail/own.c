@@ -111,7 +111,9 @@ static int look_at_rules(struct host_facts *f, struct strv *owned, const struct 
     int r = 0;
 
     while (d && r == 0 && !f->own_inside && (e = readdir(d))) {
-        if (e->d_type == DT_DIR && top && e->d_name[0] != '.') {
+        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
+            continue;
+        if (e->d_type == DT_DIR && top) {
             CLEANUP(freep) char *path = str_dupf("%s/%s", folder, e->d_name);
 
             r = path ? look_at_rules(f, owned, o, path, false) : -ENOMEM;

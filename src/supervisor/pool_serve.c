@@ -22,6 +22,7 @@ enum {
     SEND_US = 5000,  /* for a client that does not read */
     LOOK_MS = 1000,  /* how often to see whether the program was replaced */
     RETRY_MS = 1000, /* after a blank could not be made */
+    QUIET_MS = 25,   /* without a start, before the next blank is made */
     INSIDE_ID_FOR_ROOT = 1000,
     /* Root's other sandboxes, brokers and gates have 0x70000000, 0x74000000 and 0x78000000 + pid, and pids stay below 2^22. */
     ID_BASE = 0x7c000000,
@@ -239,8 +240,14 @@ static bool is_replaced(const struct pool *p) {
     return stat(path, &st) < 0 || st.st_dev != p->exe_dev || st.st_ino != p->exe_ino;
 }
 
-static bool must_fill(const struct pool *p) {
-    return p->n_ready < p->opt->size && (!p->why[0] || now_ms() >= p->retry_ms);
+/* When the next blank is to be made, in ms from now; LOOK_MS at most. Not during a burst of starts: they need the processors, and would pay
+ * for their own blanks after all. */
+static int fill_in(const struct pool *p) {
+    uint64_t now = now_ms(), at = p->why[0] ? p->retry_ms : p->last_take_ms + QUIET_MS;
+
+    if (p->n_ready == p->opt->size)
+        return LOOK_MS;
+    return at <= now ? 0 : (int)MIN_OF(at - now, (uint64_t)LOOK_MS);
 }
 
 /* Returns false if nobody wanted anything. */
@@ -268,11 +275,11 @@ void pool_serve(struct pool *p) {
 
     while (!p->off && left_ms(p) > 0) {
         bool template = pool_templates_waiting(&p->templates);
-        bool busy = serve(p, template || must_fill(p) ? 0 : LOOK_MS);
+        bool busy = serve(p, template ? 0 : fill_in(p));
 
         if (!busy && template)
             pool_templates_work(&p->templates);
-        else if (!busy && must_fill(p))
+        else if (!busy && fill_in(p) == 0)
             try_fill(p);
         if (now_ms() - looked < LOOK_MS)
             continue;
