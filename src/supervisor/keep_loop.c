@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -78,7 +79,7 @@ static uint64_t idle_at(const struct keeper *k) {
 static int timeout(const struct keeper *k) {
     const uint64_t moments[] = {k->stop_at_ms, k->look_at_ms, k->save_at_ms, k->thaw_at_ms, idle_at(k)};
     uint64_t now = watch_now_ms();
-    int t = session_timeout(&k->session);
+    int t = session_sooner(session_timeout(&k->session), KEEP_ALONE_MS);
 
     for (size_t i = 0; i < ARRAY_LEN(moments); i++)
         t = session_sooner(t, until(moments[i], now));
@@ -123,9 +124,18 @@ static void stop_idle(struct keeper *k) {
     keep_stop(k, KEEP_STOP_SECONDS, why);
 }
 
+/* Somebody removed the folder with his own hands: no verb would ever find us again. */
+static bool is_forgotten(const struct keeper *k) {
+    struct stat st;
+
+    return k->phase == BOX_RUNNING && fstat(k->box->fd, &st) == 0 && st.st_nlink == 0;
+}
+
 static void on_time(struct keeper *k) {
     uint64_t now = watch_now_ms();
 
+    if (is_forgotten(k))
+        keep_stop(k, KEEP_STOP_SECONDS, "its folder was removed");
     for (size_t i = 0; i < k->n_jobs; i++)
         job_tick(k, k->jobs[i], now);
     for (size_t i = 0; i < k->n_clients; i++)

@@ -29,7 +29,8 @@ enum {
     KEEP_STOP_SECONDS = 5,       /* from asking all to end to SIGKILL */
     KEEP_STOP_SECONDS_MAX = 3600,
     KEEP_FROZEN_MS = 60 * 1000,
-    KEEP_SAVE_MS = 1000, /* between two writes of the state because of a job */
+    KEEP_SAVE_MS = 1000,       /* between two writes of the state because of a job */
+    KEEP_ALONE_MS = 60 * 1000, /* at least so often it is seen whether the sandbox's folder is still there */
     KEEP_LOG_MAX = 16 * 1024 * 1024,
     KEEP_RATE_MAX = 32 * 1024 * 1024, /* bytes a second of one job's output that go to its log */
     KEEP_PROJECT_IDLE_MS = 30 * 60 * 1000

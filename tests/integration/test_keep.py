@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -442,6 +443,28 @@ def test_one_of_a_name(runner):
     with kept(runner, "box"):
         r = runner.bawn("start", "box")
         assert r.rc == 125 and b"already running" in r.err, r
+
+
+def is_over(pid):
+    """Nobody may reap it here."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_whose_folder_is_removed_ends(runner):
+    """By hand, with rm -rf: no verb would find it again, so it ends by itself, with all that runs inside."""
+    with kept(runner, "box") as box:
+        box.background("sleep", "1000")
+        pid = box.state()["pid"]
+        inside = [p["pid"] for p in box.ask("processes")["processes"]]
+        assert inside
+        shutil.rmtree(box.folder)
+        os.kill(pid, signal.SIGUSR1)  # it would look within a minute
+        for process in [pid, *inside]:
+            while not is_over(process):
+                pass
 
 
 def test_without_user_namespaces(user_runner):
