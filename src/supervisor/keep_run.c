@@ -65,7 +65,7 @@ static int start(struct keeper *k, struct err *err) {
     const struct run_network_opts network = {.name = k->box->name, .audit = k->audit, .no_control = true};
     int r;
 
-    sweep_stale(f->environ_, f->home, false, NULL);
+    sweep_if_due(f->environ_, f->home);
     k->session.planned = keep_audit_start;
     k->session.arg = k;
     r = session_start(&k->session, &how, err);

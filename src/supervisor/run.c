@@ -52,6 +52,7 @@ static int watch_over(struct run *run, struct err *err) {
 
     if (r < 0)
         return r;
+    cgroup_sweep(&run->session.sandbox.cgroup_host); /* while the command is starting: costs it nothing */
     stdio_close_inside(&run->io);
     if (!run->io.plan.pty)
         stdio_start(&run->io);

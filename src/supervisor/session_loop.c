@@ -44,7 +44,6 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
     watch_also(&s->watch, s->caches, false);
     watch_also(&s->watch, s->home, true);
     closep(&s->guard_inside);
-    cgroup_sweep(&s->sandbox.cgroup_host); /* while the command is starting: costs it nothing */
     return 0;
 }
 

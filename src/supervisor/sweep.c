@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -21,13 +22,16 @@
 #include "supervisor/control_client.h"
 #include "workspace/rundir.h"
 
-static const char socket_suffix[] = ".sock", groups_root[] = "/sys/fs/cgroup/";
+enum { LOOKS_PER_S = 50, DUE_MAX_S = 60 };
+
+static const char socket_suffix[] = ".sock", groups_root[] = "/sys/fs/cgroup/", due_name[] = "swept";
 
 struct sweep {
     bool look;
     const char *boxes; /* path of the registry; NULL: none */
     int registry;      /* the same, open; -1: there is none */
     struct swept n;
+    unsigned looked; /* at so many sockets */
 };
 
 typedef void sweep_fn(struct sweep *s, int dir, const char *name);
@@ -37,8 +41,10 @@ static void each_name(struct sweep *s, int dir, sweep_fn *fn) {
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *e;
 
-    while (d && (e = readdir(d)))
+    while (d && (e = readdir(d))) {
         fn(s, dir, e->d_name);
+        s->looked++;
+    }
     if (d)
         closedir(d);
     else
@@ -136,6 +142,30 @@ static void sweep_checkpoints(struct sweep *s, int boxes, const char *name) {
         s->n.checkpoints += checkpoints_sweep(boxes, name);
 }
 
+/* -- when -------------------------------------------------------------------------------------------------------------- */
+
+/* The file's time is when it is due again. One that is far off was made by another clock. */
+static bool is_due(int runtime) {
+    struct timespec now;
+    struct stat st;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return fstatat(runtime, due_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_mtim.tv_sec <= now.tv_sec ||
+           st.st_mtim.tv_sec > now.tv_sec + DUE_MAX_S;
+}
+
+static void set_due(int runtime, unsigned looked) {
+    unsigned seconds = MIN_OF(looked / LOOKS_PER_S, (unsigned)DUE_MAX_S);
+    CLEANUP(closep)
+    int fd = seconds ? openat(runtime, due_name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600) : -1;
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {0}};
+
+    clock_gettime(CLOCK_REALTIME, &times[1]);
+    times[1].tv_sec += seconds;
+    if (fd >= 0)
+        futimens(fd, times);
+}
+
 /* -- all ---------------------------------------------------------------------------------------------------------------- */
 
 static void sweep_runtime(struct sweep *s, char *const *environ_) {
@@ -148,6 +178,8 @@ static void sweep_runtime(struct sweep *s, char *const *environ_) {
     box = dir < 0 ? -1 : open_own(dir, "box");
     each_name(s, dir, sweep_control);
     each_name(s, box, sweep_box);
+    if (!s->look && dir >= 0)
+        set_due(dir, s->looked);
 }
 
 void sweep_stale(char *const *environ_, const char *home, bool look, struct swept *ret) {
@@ -172,4 +204,14 @@ void sweep_stale(char *const *environ_, const char *home, bool look, struct swep
     }
     if (ret)
         *ret = s.n;
+}
+
+void sweep_if_due(char *const *environ_, const char *home) {
+    CLEANUP(freep) char *path = NULL;
+    CLEANUP(closep) int runtime = -1;
+
+    if (control_folder(environ_, &path, NULL) == 0 && path)
+        runtime = open_own(AT_FDCWD, path);
+    if (runtime < 0 || is_due(runtime))
+        sweep_stale(environ_, home, false, NULL);
 }
