@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,8 +11,9 @@
 #include "base/str.h"
 #include "config/paths.h"
 #include "os/fd.h"
+#include "os/passwd.h"
 
-enum { BATCH = AUDIT_LINE_MAX, PENDING_MAX = 4 * AUDIT_LINE_MAX, IDS_MAX = 8 * 1024, PASSWD_LINE_MAX = 4096 };
+enum { BATCH = AUDIT_LINE_MAX, PENDING_MAX = 4 * AUDIT_LINE_MAX, IDS_MAX = 8 * 1024 };
 
 const char *const audit_type_names[AUDIT_TYPES] = {
     [AUDIT_START] = "start",   [AUDIT_EXEC] = "exec",       [AUDIT_EXIT] = "exit",       [AUDIT_STOP] = "stop",
@@ -31,23 +31,12 @@ struct audit {
     bool failed; /* was told */
 };
 
-static void fclosep(FILE **f) {
-    if (*f)
-        fclose(*f);
-}
-
-/* Never NSS: the program is static. *ret is "" for a user whom the file does not know. */
+/* *ret is "" for a user whom /etc/passwd does not know. */
 static int user_name(uid_t uid, char **ret, struct err *err) {
-    CLEANUP(fclosep) FILE *f = fopen("/etc/passwd", "re");
-    struct passwd entry, *found;
-    char line[PASSWD_LINE_MAX];
+    CLEANUP(passwd_done) struct passwd_entry e = {0};
+    int r = passwd_find(uid, &e);
 
-    while (f && fgetpwent_r(f, &entry, line, sizeof line, &found) == 0)
-        if (found->pw_uid == uid) {
-            *ret = strdup(found->pw_name);
-            return *ret ? 0 : err_oom(err);
-        }
-    *ret = strdup("");
+    *ret = r == -ENOMEM ? NULL : strdup(r == 0 ? e.name : "");
     return *ret ? 0 : err_oom(err);
 }
 

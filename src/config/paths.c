@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +10,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/passwd.h"
 
-enum { PASSWD_LINE_MAX = 4096, LINK_MAX_LEN = 4096 };
+enum { LINK_MAX_LEN = 4096 };
 
 const char *paths_getenv(char *const *environ_, const char *name) {
     size_t n = strlen(name);
@@ -23,24 +23,12 @@ const char *paths_getenv(char *const *environ_, const char *name) {
     return NULL;
 }
 
-static void fclosep(FILE **f) {
-    if (*f)
-        fclose(*f);
-}
-
 static int home_in_passwd(char **ret, struct err *err) {
-    CLEANUP(fclosep) FILE *f = fopen("/etc/passwd", "re");
-    char line[PASSWD_LINE_MAX];
-    struct passwd entry, *found;
-    uid_t me = geteuid();
+    CLEANUP(passwd_done) struct passwd_entry e = {0};
+    int r = passwd_find(geteuid(), &e);
 
-    *ret = NULL;
-    while (f && fgetpwent_r(f, &entry, line, sizeof line, &found) == 0)
-        if (found->pw_uid == me && found->pw_dir && found->pw_dir[0] == '/') {
-            *ret = strdup(found->pw_dir);
-            return *ret ? 0 : err_oom(err);
-        }
-    return 0;
+    *ret = r == 0 && e.home[0] == '/' ? strdup(e.home) : NULL;
+    return r == -ENOMEM || (r == 0 && e.home[0] == '/' && !*ret) ? err_oom(err) : 0;
 }
 
 int paths_home(char *const *environ_, char **ret, struct err *err) {

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include "jail/own.h"
 #include "jail/plan.h"
 #include "os/fd.h"
+#include "os/passwd.h"
 
 extern char **environ;
 
@@ -31,22 +31,15 @@ static int own_home(const char *path, struct strv *owned, const char **ret) {
     return 0;
 }
 
-/* Names and home from /etc/passwd. getpwuid() would load NSS plug-ins into this static program. */
 static int passwd_entry(struct host_facts *f, struct strv *owned) {
-    FILE *file = fopen("/etc/passwd", "re");
-    struct passwd *pw = NULL;
-    int r = 0;
+    CLEANUP(passwd_done) struct passwd_entry e = {0};
+    int r = passwd_find(f->uid, &e);
 
-    while (file && (pw = fgetpwent(file)) && pw->pw_uid != f->uid)
-        ;
-    if (pw) {
-        r = strv_add(owned, pw->pw_name);
-        f->user = r < 0 ? NULL : owned->v[owned->len - 1];
-        r = r < 0 ? r : own_home(pw->pw_dir, owned, &f->passwd_home);
-    }
-    if (file)
-        fclose(file);
-    return r;
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    r = strv_add(owned, e.name);
+    f->user = r < 0 ? NULL : owned->v[owned->len - 1];
+    return r < 0 ? r : own_home(e.home, owned, &f->passwd_home);
 }
 
 static int workspace_facts(struct host_facts *f, struct strv *owned, struct err *err) {
