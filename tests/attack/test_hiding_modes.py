@@ -196,14 +196,16 @@ def appear(runner, path, data):
     fresh.rename(runner.workspace / path)
 
 
-def settle(runner, inside, folder=""):
-    """The host's part of a run has looked through the whole tree once more after this moment."""
-    for name in ("tick1.key", "tick2.key"):
-        appear(runner, folder + name, "tick")
-        got = inside.until(f"read({folder + name!r})", lambda answer: answer != "tick")
-        assert got in ("EACCES", "ENOENT"), got
-    for name in ("tick1.key", "tick2.key"):
-        (runner.workspace / (folder + name)).unlink()
+def settle(runner, inside):
+    """The host's part of a run has looked into the folders of a test once more after this moment; the walk of its beginning may take a while."""
+    for folder in ("", "src/", "deep/er/"):
+        ticks = [f"{folder}tick{n}.key" for n in (1, 2) if (runner.workspace / folder).is_dir()]
+        for name in ticks:
+            appear(runner, name, "tick")
+            got = inside.until(f"read({name!r})", lambda answer: answer != "tick")
+            assert got in ("EACCES", "ENOENT"), got
+        for name in ticks:
+            (runner.workspace / name).unlink()
 
 
 # 1. Ways to a file that was there at the start
