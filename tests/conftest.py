@@ -235,6 +235,10 @@ def is_sampled_out(item):
     return zlib.crc32(item.name.encode()) % 16 not in ((0,) if re.search(r"[-\[]root( for a user)?[-\]]", item.name) else (1, 2))
 
 
+TOGETHER = {"test_cgroup_guest.py"}  # what they share takes a minute to make: one worker does
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(config, items):
     """@pytest.mark.no_sanitizer: what cannot hold in a sanitizer build, e.g. because of its huge address space."""
     out = [item for item in items if is_sampled_out(item) or other_user_runs(item)]
@@ -242,7 +246,7 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=out)
     for item in items:
-        if item.path.name not in SPREAD:
+        if item.path.name in TOGETHER:
             item.add_marker(pytest.mark.xdist_group(item.path.name))
     if not os.environ.get("BAWN_SANITIZED"):
         return
