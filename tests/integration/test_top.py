@@ -153,7 +153,8 @@ def test_what_it_uses(kept, top):
     # Others use this machine: it gets a part of a CPU, never more than one.
     while not 5 < samples()["busy"]["cpu_percent"] <= 130:
         assert time.monotonic() < end, samples()
-    assert samples()["idle"]["cpu_percent"] < 5
+    while samples()["idle"]["cpu_percent"] >= 5:  # one tick of the clock is that much
+        assert time.monotonic() < end, samples()
     listed = {row["name"]: row["usage"] for row in kept.bawn("ps", "--json").json()}
     assert listed["busy"]["cpu_us"] > 100_000 > listed["idle"]["cpu_us"] and listed["busy"]["memory"] > 64 << 20, listed
 
