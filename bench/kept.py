@@ -32,9 +32,7 @@ def bawn(stage, place, *words, check=True):
 
 
 @contextlib.contextmanager
-def background(place, argv, **more):
-    options = place.popen_as()
-    options.update(more)
+def background(argv, options):
     child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options)
     try:
         yield child
@@ -64,7 +62,7 @@ def first_child(pid):
 
 @contextlib.contextmanager
 def nsenter(place):
-    with background(place, ["unshare", *peers.UNSHARE_FLAGS, "--mount-proc", *FOREVER]) as child:
+    with background(["unshare", *peers.UNSHARE_FLAGS, "--mount-proc", *FOREVER], place.popen_as()) as child:
         inside = wait_for(lambda: first_child(child.pid))
         yield ["nsenter", "-t", inside[0], "-U", "-m", "-p", "-n", "-i", "-u", "-C", "--preserve-credentials", *peers.COMMAND] if inside else None
 
@@ -72,7 +70,7 @@ def nsenter(place):
 @contextlib.contextmanager
 def firejail(place):
     name = f"bawn-bench-{place.column}"
-    with background(place, ["firejail", *peers.FIREJAIL_FLAGS, f"--name={name}", *FOREVER]) as child:
+    with background(["firejail", *peers.FIREJAIL_FLAGS, f"--name={name}", *FOREVER], place.popen_as()) as child:
         argv = ["firejail", "--quiet", f"--join={name}", *peers.COMMAND]
         yield argv if wait_for(lambda: first_child(child.pid) and subprocess.run(argv, capture_output=True, **place.popen_as()).returncode == 0) else None
 
@@ -91,10 +89,15 @@ def crun(place):
         config["process"]["args"] = FOREVER
         peers.write_config(kept, config)
         place.own(kept)
-    with background(place, [*runtime, "run", "--bundle", kept, name]):
-        argv = [*runtime, "exec", name, *peers.COMMAND]
-        yield argv if wait_for(lambda: subprocess.run(argv, capture_output=True, **place.popen_as()).returncode == 0) else None
-        subprocess.run([*runtime, "delete", "--force", name], capture_output=True, **place.popen_as())
+    argv = [*runtime, "exec", name, *peers.COMMAND]
+
+    def call(*words):
+        command, options = place.in_view(words)
+        return subprocess.run(command, capture_output=True, **options).returncode
+
+    with background(*place.in_view([*runtime, "run", "--bundle", kept, name])):
+        yield argv if wait_for(lambda: call(*argv) == 0) else None
+        call(*runtime, "delete", "--force", name)
 
 
 @contextlib.contextmanager

@@ -46,12 +46,27 @@ class Place:
         return {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.home, "USER": self.name, "LOGNAME": self.name,
                 "LANG": "C.UTF-8"}
 
+    def in_view(self, argv):
+        """The same for a command in that view, which only root can make: argv and arguments for subprocess."""
+        options, before = self.popen_as(), without_hybrid()
+        if before:
+            options = {k: v for k, v in options.items() if k not in ("user", "group", "extra_groups")}
+            before += ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
+        return [*before, *argv], options
+
     def popen_as(self):
         """Arguments for subprocess to run something as this user in his workspace."""
         identity = {}
         if os.geteuid() == 0:
             identity = {"user": self.uid, "group": self.gid, "extra_groups": []}
         return {"cwd": self.workspace, "env": self.environment(), "stdin": subprocess.DEVNULL, **identity}
+
+
+def without_hybrid():
+    """crun 1.8 refuses a hybrid cgroup tree with controllers left in v2: what to write before a command, so that it has a view without them."""
+    if os.geteuid() != 0 or not shutil.which("crun") or not os.path.exists(HYBRID) or not open(HYBRID).read().strip():
+        return []
+    return ["unshare", "--mount", "sh", "-c", f'mount --bind /dev/null {HYBRID} && exec "$@"', "sh"]
 
 
 def test_user(name):
@@ -123,11 +138,5 @@ class Stage:
         return place
 
     def spawn_command(self, place):
-        """crun 1.8 refuses a hybrid cgroup tree with controllers left in v2: give all contenders a view without them."""
-        command = [self.spawn]
-        if os.geteuid() == 0:
-            command += ["--user", place.name]
-            if shutil.which("crun") and os.path.exists(HYBRID) and open(HYBRID).read().strip():
-                hide = f'mount --bind /dev/null {HYBRID} && exec "$@"'
-                command = ["unshare", "--mount", "sh", "-c", hide, "sh", *command]
-        return [*command, "--chdir", place.workspace]
+        identity = ["--user", place.name] if os.geteuid() == 0 else []
+        return [*without_hybrid(), self.spawn, *identity, "--chdir", place.workspace]
