@@ -47,6 +47,8 @@ size_t pool_templates_count(const struct pool_templates *t);
 void pool_templates_look(struct pool_templates *t);
 /* A tree of the template with these bytes; -1 if there is none, and then it is made when there is time. */
 int pool_templates_tree(struct pool_templates *t, const char *bytes, size_t len);
+/* It is made when there is time, unless it is there. */
+void pool_templates_want(struct pool_templates *t, const char *bytes, size_t len);
 bool pool_templates_waiting(const struct pool_templates *t);
 void pool_templates_work(struct pool_templates *t);
 

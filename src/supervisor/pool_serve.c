@@ -146,11 +146,16 @@ static bool fits(const struct pool *p, const struct pool_request *ask) {
     return p->ids.inside_uid == ask->inside_uid && p->ids.inside_gid == ask->inside_gid;
 }
 
+/* Who sees other mounts than we do gets none of ours. */
+static bool may_have_tree(const struct pool *p, const struct pool_request *ask, size_t len) {
+    return len > 0 && !p->ids.by_root && memcmp(&ask->view, &p->view, sizeof p->view) == 0;
+}
+
 /* Taken out before it is sent, so that no failure can leave it for a second taker. */
-static void give(struct pool *p, int sock, const struct pool_view *view, const char *template, size_t len) {
+static void give(struct pool *p, int sock, bool may_tree, const char *template, size_t len) {
     struct blank b = p->ready[--p->n_ready];
 
-    if (len > 0 && !p->ids.by_root && memcmp(view, &p->view, sizeof *view) == 0)
+    if (may_tree)
         b.tree = pool_templates_tree(&p->templates, template, len);
     if (blank_give(sock, &b) == 0)
         p->taken++;
@@ -176,10 +181,12 @@ static void answer(struct pool *p, int sock, const struct pool_request *ask, con
                                .left_ms = left_ms(p)};
 
     if (ask->op == POOL_TAKE && fits(p, ask) && p->n_ready > 0) {
-        give(p, sock, &ask->view, template, len);
+        give(p, sock, may_have_tree(p, ask, len), template, len);
         return;
     }
     if (ask->op == POOL_TAKE) {
+        if (may_have_tree(p, ask, len)) /* for the next */
+            pool_templates_want(&p->templates, template, len);
         p->missed++;
         p->last_take_ms = now_ms();
         if (!fits(p, ask) && p->ids.by_root)

@@ -47,19 +47,28 @@ void pool_templates_look(struct pool_templates *t) {
         drop_all(t);
 }
 
-int pool_templates_tree(struct pool_templates *t, const char *bytes, size_t len) {
+static const struct template *find(const struct pool_templates *t, const char *bytes, size_t len) {
     for (size_t i = 0; i < POOL_TEMPLATES_MAX; i++)
-        if (t->v[i].len == len && t->v[i].bytes && memcmp(t->v[i].bytes, bytes, len) == 0) {
-            int tree = template_clone(&t->v[i]);
+        if (t->v[i].len == len && t->v[i].bytes && memcmp(t->v[i].bytes, bytes, len) == 0)
+            return &t->v[i];
+    return NULL;
+}
 
-            t->trees += tree >= 0;
-            return tree < 0 ? -1 : tree;
-        }
-    if (!t->wanted && (t->wanted = malloc(len))) {
-        memcpy(t->wanted, bytes, len);
-        t->wanted_len = len;
-    }
-    return -1;
+void pool_templates_want(struct pool_templates *t, const char *bytes, size_t len) {
+    if (find(t, bytes, len) || t->wanted || !(t->wanted = malloc(len)))
+        return;
+    memcpy(t->wanted, bytes, len);
+    t->wanted_len = len;
+}
+
+int pool_templates_tree(struct pool_templates *t, const char *bytes, size_t len) {
+    const struct template *found = find(t, bytes, len);
+    int tree = found ? template_clone(found) : -1;
+
+    if (!found)
+        pool_templates_want(t, bytes, len);
+    t->trees += tree >= 0;
+    return tree < 0 ? -1 : tree;
 }
 
 /* The folder that holds it, or that would hold the first part of the way to it: its replacement, or what comes where nothing

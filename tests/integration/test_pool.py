@@ -71,15 +71,24 @@ def normalised(text):
     return [sorted(part.splitlines()) for part in text.split("== ")]  # mounts are listed in the order in which they were made
 
 
+def from_pool(runner, *command):
+    """Nobody waits for a pool that does not answer at once, as on a machine that has much to do: then it is tried again."""
+    for _ in range(50):
+        before = status(runner)["taken"]
+        r = runner.bawn("run", "--", *command)
+        if status(runner)["taken"] > before:
+            return r
+    raise AssertionError("no start takes anything from the pool")
+
+
 def test_the_same_as_without(runner):
     plain = runner.bawn("run", "--", "sh", "-c", STATE)
     assert plain.rc == 0, plain
     with pool(runner, "-n", "2"):
-        pooled = [runner.bawn("run", "--", "sh", "-c", STATE)]
+        pooled = [from_pool(runner, "sh", "-c", STATE)]
         wait_template(runner)
-        pooled.append(runner.bawn("run", "--", "sh", "-c", STATE))
-        s = status(runner)
-        assert (s["taken"], s["trees"]) == (2, 0 if runner.is_root else 1)
+        pooled.append(from_pool(runner, "sh", "-c", STATE))
+        assert (status(runner)["trees"] > 0) != runner.is_root
     for p in pooled:
         assert (p.rc, p.err) == (0, plain.err), p
         assert normalised(plain.out.decode()) == normalised(p.out.decode())
