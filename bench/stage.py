@@ -46,20 +46,20 @@ class Place:
         return {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.home, "USER": self.name, "LOGNAME": self.name,
                 "LANG": "C.UTF-8"}
 
-    def in_view(self, argv):
-        """The same for a command in that view, which only root can make: argv and arguments for subprocess."""
-        options, before = self.popen_as(), without_hybrid()
-        if before:
-            options = {k: v for k, v in options.items() if k not in ("user", "group", "extra_groups")}
-            before += ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
-        return [*before, *argv], options
-
     def popen_as(self):
         """Arguments for subprocess to run something as this user in his workspace."""
         identity = {}
         if os.geteuid() == 0:
             identity = {"user": self.uid, "group": self.gid, "extra_groups": []}
         return {"cwd": self.workspace, "env": self.environment(), "stdin": subprocess.DEVNULL, **identity}
+
+    def in_view(self, argv):
+        """The same behind without_hybrid(), which only root can do: argv and arguments for subprocess."""
+        options, before = self.popen_as(), without_hybrid()
+        if before:
+            options = {k: v for k, v in options.items() if k not in ("user", "group", "extra_groups")}
+            before += ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
+        return [*before, *argv], options
 
 
 def without_hybrid():

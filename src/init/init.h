@@ -104,8 +104,8 @@ void jobs_signal(struct init *in, const struct init_msg *msg);
 int holder_start(struct init *in, int id, const struct command *c, struct job *ret, int *ret_errno, struct err *err);
 void holder_read(struct init *in); /* what holders told */
 
-/* signals.c: what a signal does is its default again, also for those that the C library keeps for itself and refuses to touch. Programs
- * written in other languages start us with those ignored, and no command inside could ever ask for that or undo it. */
+/* signals.c: what a signal does is its default again, also for those that the C library keeps for itself and refuses to touch. Whoever
+ * started us may have them ignored, and no command inside could ask for that, or undo it, by the library's functions. */
 void signal_default(int sig);
 void signals_of_libc_default(void);
 

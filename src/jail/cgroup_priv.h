@@ -22,7 +22,7 @@ struct cgroup_ops {
     /* Makes a child of this directory able to have these controllers. What cannot be had is no failure. */
     void (*prepare)(struct cgroup *cg, const struct cgroup_dir *dir, unsigned wanted);
     void (*apply)(struct cgroup *cg, const struct cgroup_group *g, const struct limits *l);
-    void (*hits)(const struct cgroup_group *g, struct cgroup_hits *ret);
+    void (*hits)(const struct cgroup_group *g, struct cgroup_hits *ret); /* but not pids, whose file is the same in both */
     void (*usage)(const struct cgroup_group *g, struct cgroup_usage *ret);
 };
 

@@ -52,7 +52,7 @@ def test_session_signals_and_environment(init):
 
 @pytest.mark.parametrize("pid1", [True, False])
 def test_ignored_signals_of_whoever_started_it(user_runner, pid1):
-    """Java and Go programs have signal 32 ignored in what they start; signal() of the C library cannot undo it."""
+    """Some have signal 32 ignored in what they start; signal() of the C library cannot undo it."""
     i = d.Init(user_runner, pid1=pid1, ignored=(signal.SIGHUP, signal.SIGUSR1, 32, 33))
     try:
         assert i.output("grep", "SigIgn", "/proc/self/status") == (0, b"SigIgn:\t" + b"0" * 16 + b"\n")
