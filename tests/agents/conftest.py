@@ -25,7 +25,9 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "network"))
 import model_servers  # noqa: E402
+from lines import json_lines  # noqa: E402
 
 
 def pytest_collection_modifyitems(config, items):
@@ -92,7 +94,7 @@ class Models:
         (self.folder / "hold").unlink()
 
     def requests(self):
-        return [json.loads(line) for line in (self.folder / "models.jsonl").read_text().splitlines()]
+        return json_lines(self.folder / "models.jsonl")
 
     def wait_for_last(self, run):
         """Returns when the agent waits for its last answer."""

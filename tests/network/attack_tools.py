@@ -17,6 +17,8 @@ import subprocess
 import sys
 import threading
 
+from lines import json_lines
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 # Each entrance returns (and never raises) what came back: bytes of an answer, or the word for a refusal. b"got there" and 200 mean success.
@@ -237,14 +239,14 @@ def recorder(net, *listen, pid=None):
     path = net.world.folder / f"record.{len(net.servers)}"
     path.write_text("")
     start(net, "record", path, *listen, pid=pid)
-    return lambda: [json.loads(line) for line in path.read_text().splitlines()]
+    return lambda: json_lines(path)
 
 
 def h2_server(net, address):
     path = net.world.folder / f"record.{len(net.servers)}"
     path.write_text("")
     start(net, "h2", path, net.world.folder / "cert.pem", net.world.folder / "key.pem", address)
-    return lambda: [dict(json.loads(line)) for line in path.read_text().splitlines()]
+    return lambda: [dict(value) for value in json_lines(path)]
 
 
 # The servers themselves

@@ -33,6 +33,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import servers  # noqa: E402
 import world  # noqa: E402
+from lines import json_lines, whole_lines  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = pathlib.Path(__file__).resolve().parent
@@ -208,7 +209,7 @@ class Net:
     def log(self):
         """The verdicts that were logged."""
         path = self.runner.home / ".local" / "state" / "bawn" / "log" / "network.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return json_lines(path) if path.exists() else []
 
     def server(self, *cmd, ready=None, **kw):
         """A server in the internet namespace; ready: (address, port) that must accept before this returns."""
@@ -221,14 +222,14 @@ class Net:
         return p
 
     def hits(self, **want):
-        lines = [json.loads(line) for line in (self.world.folder / "hits.jsonl").read_text().splitlines()]
+        lines = json_lines(self.world.folder / "hits.jsonl")
         return [h for h in lines if all(h.get(k) == v for k, v in want.items())]
 
     def requests(self):
         return [h["line"] for h in self.hits(kind="request")]
 
     def queries(self):
-        return (self.world.folder / "queries.txt").read_text().splitlines()
+        return whole_lines(self.world.folder / "queries.txt")
 
     def forget(self):
         self.world.forget()

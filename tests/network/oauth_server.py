@@ -24,6 +24,8 @@ import threading
 import time
 import urllib.parse
 
+from lines import json_lines
+
 ADDRESS, IDP, API = "11.0.0.27", "id.example.com", "api.example.com"
 NAMES = {IDP: [ADDRESS], API: [ADDRESS]}
 CLIENT = "bawn-test"
@@ -55,8 +57,7 @@ class Oauth:
         (self.folder / "go").touch()
 
     def seen(self, **want):
-        """Only whole lines: it may be writing."""
-        lines = [json.loads(line) for line in (self.folder / "seen.jsonl").read_text().split("\n")[:-1]]
+        lines = json_lines(self.folder / "seen.jsonl")
         return [s for s in lines if all(s.get(k) == v for k, v in want.items())]
 
     def given(self):

@@ -22,6 +22,8 @@ import threading
 import time
 import urllib.parse
 
+from lines import json_lines
+
 HERE = pathlib.Path(__file__).resolve()
 
 
@@ -74,7 +76,7 @@ class Server:
         self.program = servers.Server(world, self.folder, "/usr/bin/python3", HERE, self.folder, *listen, ready=(address, port))
 
     def seen(self):
-        return [json.loads(line) for line in (self.folder / "seen.jsonl").read_text().splitlines()]
+        return json_lines(self.folder / "seen.jsonl")
 
     def forget(self):
         (self.folder / "seen.jsonl").write_text("")

@@ -23,6 +23,8 @@ import sys
 import threading
 import urllib.parse
 
+from lines import json_lines
+
 FRONT, DIRECT, BEHIND = "11.0.0.26", "11.0.0.27", 8026
 BIG = bytes(range(256)) * 4 * 20480  # 20 MiB
 USER = "me"
@@ -95,7 +97,7 @@ class Servers:
         (self.folder / "seen.jsonl").write_text("")
 
     def seen(self, host=None):
-        lines = [json.loads(line) for line in (self.folder / "seen.jsonl").read_text().splitlines()]
+        lines = json_lines(self.folder / "seen.jsonl")
         return [s for s in lines if host in (None, s["host"])]
 
     def end(self):

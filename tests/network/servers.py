@@ -29,6 +29,7 @@ import time
 import zipfile
 
 import pytest
+from lines import whole_lines
 
 HERE = pathlib.Path(__file__).resolve().parent
 TEST_USER = os.environ.get("BAWN_TEST_USER", "bawn-test")
@@ -211,7 +212,7 @@ class Nginx(Server):
     def log(self):
         """[{"proto": "HTTP/2.0", "method": ..., "path": ..., "status": "200", "connection": a number}, ...] of every request that has ended."""
         keys = ("proto", "method", "path", "status", "connection")
-        return [dict(zip(keys, line.split(" "))) for line in (self.folder / "access.txt").read_text().splitlines()]
+        return [dict(zip(keys, line.split(" "))) for line in whole_lines(self.folder / "access.txt")]
 
     def wait_for(self, path, n=1):
         """nginx writes its line after the last byte: the client may be gone before. Returns what it served of path, at least n."""

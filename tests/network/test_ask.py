@@ -15,6 +15,7 @@ import uuid
 import pexpect
 import pytest
 from inside import HANG, Inside, until
+from lines import json_lines
 
 URL = "http://asked.example.com/"
 QUESTION = b"asked.example.com:80"
@@ -423,7 +424,7 @@ def hook(net, what, **more):
 
 def questions(net):
     path = net.runner.home / "questions"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return json_lines(path) if path.exists() else []
 
 
 def test_the_hook_answers(net):
