@@ -15,7 +15,7 @@
 #include "supervisor/keep_priv.h"
 
 enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, DYING_MS = 50 };
-enum { FREEZE_ROUNDS = 3000, STUCK_ROUNDS = 50 };
+enum { FREEZE_NAPS = 5000, STUCK_NAPS = 20, FIRST_PATIENCE = 8 };
 
 static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_t max) {
     char *end;
@@ -126,7 +126,9 @@ static int freezer(const struct keeper *k) {
     return -1;
 }
 
-static void nap(void) {
+/* A process that waits for our answer, because it changes a file, cannot be stopped before it has it. */
+static void nap(struct keeper *k) {
+    guard_handle(&k->session.guard);
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
@@ -142,8 +144,8 @@ static int freeze_group(struct keeper *k, int dir, struct err *err) {
     if (r < 0)
         return err_sys(err, r, "freeze the control group");
     k->frozen_group = true;
-    for (int i = 0; i < FREEZE_ROUNDS && !group_is_frozen(dir); i++)
-        nap();
+    for (int i = 0; i < FREEZE_NAPS && !group_is_frozen(dir); i++)
+        nap(k);
     return group_is_frozen(dir) ? 0 : err_set(err, -EBUSY, "something inside cannot be stopped now");
 }
 
@@ -177,8 +179,12 @@ static void signal_inside(const struct keeper *k, pid_t pid, int sig) {
 }
 
 static int note_frozen(struct keeper *k, pid_t pid) {
-    pid_t *grown = reallocarray(k->frozen, k->n_frozen + 1, sizeof *grown);
+    pid_t *grown;
 
+    for (size_t i = 0; i < k->n_frozen; i++)
+        if (k->frozen[i] == pid)
+            return 0;
+    grown = reallocarray(k->frozen, k->n_frozen + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     k->frozen = grown;
@@ -193,46 +199,68 @@ static void continue_each(struct keeper *k) {
     k->n_frozen = 0;
 }
 
-/* Sends SIGSTOP to whoever is awake. Returns how many that were, -ENOMEM; *ret_busy: how many of them did not just wait in the kernel. */
-static int stop_each(struct keeper *k, pid_t *pids, size_t *ret_busy) {
-    size_t n = inside_pids(k, pids, PIDS_MAX);
-    int awake = 0;
+/* PIDS_MAX at most. *ret_waiting: how many of them are in the kernel, where no signal is looked at. */
+static size_t find_awake(const struct keeper *k, pid_t *ret, size_t *ret_waiting) {
+    size_t all = inside_pids(k, ret, PIDS_MAX), n = 0;
 
-    *ret_busy = 0;
-    for (size_t i = 0; i < n; i++) {
-        char state = state_of(pids[i]);
+    *ret_waiting = 0;
+    for (size_t i = 0; i < all; i++) {
+        char state = state_of(ret[i]);
 
         if (!is_awake(state))
             continue;
-        awake++;
-        *ret_busy += state != 'D';
+        *ret_waiting += state == 'D';
+        ret[n++] = ret[i];
+    }
+    return n;
+}
+
+static int stop_each(struct keeper *k, const pid_t *pids, size_t n) {
+    for (size_t i = 0; i < n; i++) {
         if (note_frozen(k, pids[i]) < 0)
             return -ENOMEM;
         signal_inside(k, pids[i], SIGSTOP);
     }
-    return awake;
+    return 0;
 }
 
 /*
- * Until nobody is found awake: whoever forks meanwhile is found the next time. After vfork() a parent waits in the kernel for its child, and
- * cannot be stopped until that has executed its program; if the child is stopped before, all must go on for a moment.
+ * After vfork() a parent waits in the kernel for its child to execute something; if that was stopped before, it never will. So those who are
+ * stopped go on until nobody waits any more. Who waited stops then: its SIGSTOP is still to come. Returns how many naps that took.
  */
+static int let_finish(struct keeper *k, pid_t *pids, int patience) {
+    size_t waiting;
+    int naps = 0;
+
+    for (size_t i = 0; i < k->n_frozen; i++)
+        if (state_of(k->frozen[i]) == 'T')
+            signal_inside(k, k->frozen[i], SIGCONT);
+    do {
+        nap(k);
+        find_awake(k, pids, &waiting);
+    } while (++naps < patience && waiting);
+    return naps;
+}
+
+/* Until nobody is found awake: whoever forks meanwhile is found the next time. */
 static int freeze_each(struct keeper *k, struct err *err) {
     CLEANUP(freep) pid_t *pids = calloc(PIDS_MAX, sizeof *pids);
-    int stuck = 0;
+    int stuck = 0, patience = FIRST_PATIENCE;
 
-    for (int round = 0; pids && round < FREEZE_ROUNDS; round++) {
-        size_t busy;
-        int awake = stop_each(k, pids, &busy);
+    for (int naps = 0; pids && naps < FREEZE_NAPS; naps++) {
+        size_t waiting, n = find_awake(k, pids, &waiting);
 
-        if (awake <= 0)
-            return awake < 0 ? err_oom(err) : 0;
-        stuck = busy ? 0 : stuck + 1;
-        if (stuck == STUCK_ROUNDS) {
-            continue_each(k);
+        if (n == 0)
+            return 0;
+        if (stop_each(k, pids, n) < 0)
+            return err_oom(err);
+        stuck = waiting == n ? stuck + 1 : 0;
+        if (stuck == STUCK_NAPS) {
+            naps += let_finish(k, pids, patience);
+            patience *= 2;
             stuck = 0;
         }
-        nap();
+        nap(k);
     }
     return pids ? err_set(err, -EBUSY, "something inside cannot be stopped now") : err_oom(err);
 }

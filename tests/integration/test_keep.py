@@ -330,6 +330,30 @@ def test_freeze_of_a_parent_that_waits_in_vfork(box):
         assert box.ask("thaw") == {"ok": True}
 
 
+CHANGES_FILES = """
+import sys
+
+print("ready", flush=True)
+for n in range(200):
+    open(f"{sys.argv[1]}-{n}", "a").write("changed")
+"""
+
+
+def test_freeze_of_what_waits_for_the_keeper(box):
+    """The first change of a path waits for the keeper, who records it; a process in that call cannot be stopped."""
+    names = "abcdefgh"
+    for name in names:
+        for n in range(200):
+            box.runner.write(f"{name}-{n}", "as it was")
+    jobs = [box.background("python3", "-c", CHANGES_FILES, name)[0] for name in names]
+    for c in jobs:
+        c.until(kd.OUTPUT, b"ready\n")
+    for _ in range(10):
+        assert box.ask("freeze") == {"ok": True}
+        assert sleeps(box)
+        assert box.ask("thaw") == {"ok": True}
+
+
 def test_nothing_of_the_starter_is_kept(runner):
     """Pipes, the terminal and the session of whoever started it are let go as soon as it runs."""
     read, write = os.pipe()
