@@ -108,14 +108,10 @@ void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant 
     netlog_audit(g->log, AUDIT_SECRET, NULL, &line);
 }
 
-/* The gate may have been taken over: the address is judged here, and only a login's own port is opened. */
-static int on_open(struct gatekeeper *g, const struct gate_msg *m) {
+static int expect_login(struct gatekeeper *g, uint16_t port) {
     uint64_t now = watch_now_ms();
-    uint16_t port;
     int fd;
 
-    g->opener.only_show = g->finishing;
-    port = opener_piece(&g->opener, m->path, m->value == 1);
     if (!port)
         return 0;
     fd = published_add(&g->published, port, now + OPENER_CALLBACK_MS);
@@ -127,6 +123,20 @@ static int on_open(struct gatekeeper *g, const struct gate_msg *m) {
     }
     g->expire_ms = published_expire(&g->published, now);
     return gate_link_publish(&g->link, port, fd);
+}
+
+/* The gate may have been taken over: the address is judged here, and only a login's own port is opened. */
+static int on_open(struct gatekeeper *g, const struct gate_msg *m) {
+    const struct grant *login;
+    int r;
+
+    g->opener.only_show = g->finishing;
+    login = opener_piece(&g->opener, m->path, m->value == 1);
+    if (!login)
+        return 0;
+    r = expect_login(g, opener_port(&g->opener)); /* first: a browser may be quick */
+    opener_open(&g->opener, login);
+    return r;
 }
 
 /* bawn-init may be stuck, or not itself any more: it is not waited for. */

@@ -106,16 +106,6 @@ static const char *program(const struct opener *o) {
     return paths_getenv(o->environ_, "DISPLAY") || paths_getenv(o->environ_, "WAYLAND_DISPLAY") ? "xdg-open" : NULL;
 }
 
-static uint16_t open_login(const struct opener *o, const struct grant *g, const char *url) {
-    const char *with = program(o);
-
-    if (with && detach_start(with, (char *[]){(char *)(uintptr_t)with, (char *)(uintptr_t)url, NULL}, o->environ_) == 0)
-        log_line("the login of %s is opened in your browser: %s", g->c.name, url);
-    else
-        log_line("to log in to %s, open this in your browser: %s", g->c.name, url);
-    return opener_callback(url);
-}
-
 /* A sandbox could fill the screen otherwise. */
 static bool too_many(struct opener *o) {
     uint64_t now = watch_now_ms();
@@ -129,20 +119,32 @@ static bool too_many(struct opener *o) {
     return o->n > PER_MINUTE;
 }
 
-uint16_t opener_piece(struct opener *o, const char *piece, bool last) {
-    const struct grant *g;
-    uint16_t port = 0;
+const struct grant *opener_piece(struct opener *o, const char *piece, bool last) {
+    const struct grant *login = NULL;
 
     buf_adds(&o->url, piece);
     if (!last)
-        return 0;
+        return NULL;
     if (buf_ok(&o->url) && opener_url_ok(buf_str(&o->url)) && !too_many(o)) {
-        g = o->only_show ? NULL : opener_grant(o, buf_str(&o->url));
-        if (g)
-            port = open_login(o, g, buf_str(&o->url));
-        else
+        login = o->only_show ? NULL : opener_grant(o, buf_str(&o->url));
+        if (!login)
             log_line("the sandbox asks to open %s", buf_str(&o->url));
     }
+    if (!login)
+        buf_clear(&o->url);
+    return login;
+}
+
+uint16_t opener_port(const struct opener *o) {
+    return opener_callback(buf_str(&o->url));
+}
+
+void opener_open(struct opener *o, const struct grant *login) {
+    const char *with = program(o), *url = buf_str(&o->url);
+
+    if (with && detach_start(with, (char *[]){(char *)(uintptr_t)with, (char *)(uintptr_t)url, NULL}, o->environ_) == 0)
+        log_line("the login of %s is opened in your browser: %s", login->c.name, url);
+    else
+        log_line("to log in to %s, open this in your browser: %s", login->c.name, url);
     buf_clear(&o->url);
-    return port;
 }

@@ -23,8 +23,10 @@ struct opener {
     { .url = BUF_INIT(OPENER_URL_MAX) }
 
 void opener_done(struct opener *o);
-/* The next piece of an address. Returns the port of the host at which the login's end is expected, or 0. */
-uint16_t opener_piece(struct opener *o, const char *piece, bool last);
+/* The next piece of an address. Returns the grant whose login page it is; NULL: it is none, or not complete. Then comes opener_open(). */
+const struct grant *opener_piece(struct opener *o, const char *piece, bool last);
+uint16_t opener_port(const struct opener *o); /* of the host, at which the login's end is expected; 0: at none */
+void opener_open(struct opener *o, const struct grant *login);
 
 /* For tests: the grant whose login page this is, NULL: none; and the port that its redirect_uri names, 0: none. */
 const struct grant *opener_grant(const struct opener *o, const char *url);

@@ -135,6 +135,7 @@ def test_nothing_outlives_the_run(runner, marker, how):
     time.sleep(0.3)
     left = processes_with(marker)
     for pid in left:
+        subprocess.run(["pkill", "-KILL", "-P", str(pid)])
         os.kill(pid, signal.SIGKILL)
     assert left, "outside, the daemon outlives its starter"
     r = runner.bawn("run", "--", "sh", "-c", how % marker + "\nsleep 0.3; exit 5")

@@ -394,7 +394,7 @@ def test_command_leaves_a_child(vault):
 def test_memory_is_closed(vault, runner):
     """Another process of the same user cannot read it while it works, and it leaves no core."""
     ready = runner.workspace / "ready"
-    command(vault, f"echo $PPID >{ready}; sleep 1000; echo {VALUE}")
+    command(vault, f"echo $PPID >{ready}; exec sleep 1000 # {VALUE}")
     started = vault.start_get("c")
     driver.wait_until(lambda: ready.exists() and ready.read_text().strip(), "the command was not started")
     pid = int(ready.read_text())
