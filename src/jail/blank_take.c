@@ -51,12 +51,10 @@ static int connect_to(int sock, char *path) {
 
 /* Whoever made the socket can give us any network: it must be us. */
 static int check_owner(int sock) {
-    struct ucred who;
-    socklen_t len = sizeof who;
+    uid_t uid;
+    int r = sock_peer(sock, &uid);
 
-    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
-        return -errno;
-    return who.uid == geteuid() ? 0 : -EPERM;
+    return r < 0 ? r : uid == geteuid() ? 0 : -EPERM;
 }
 
 int pool_connect(char *const *environ_) {

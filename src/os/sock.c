@@ -83,3 +83,19 @@ long sock_recv(int sock, void *data, size_t len, int *ret_fds, size_t *n_fds) {
         *n_fds = got;
     return n;
 }
+
+int sock_peer(int sock, uid_t *ret) {
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return -errno;
+    *ret = peer.uid;
+    return 0;
+}
+
+bool sock_peer_is_ours(int sock) {
+    uid_t uid;
+
+    return sock_peer(sock, &uid) == 0 && (uid == geteuid() || uid == 0);
+}

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "config/paths.h"
 #include "os/fd.h"
+#include "os/sock.h"
 #include "supervisor/control_client.h"
 
 enum { BACKLOG = 8, TEMPORARY_MAX = 80 };
@@ -157,13 +158,6 @@ size_t control_server_poll(const struct control_server *c, struct pollfd *out) {
     return n;
 }
 
-static bool is_ours(int fd) {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
-
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && (peer.uid == geteuid() || peer.uid == 0);
-}
-
 static struct client *free_place(struct control_server *c) {
     for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++)
         if (c->v[i].fd < 0)
@@ -178,7 +172,7 @@ static void take_clients(struct control_server *c) {
 
         if (fd < 0)
             return;
-        if (!is_ours(fd))
+        if (!sock_peer_is_ours(fd))
             continue;
         place = free_place(c);
         drop(place);

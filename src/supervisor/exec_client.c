@@ -13,6 +13,7 @@
 #include "config/paths.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "os/sock.h"
 #include "proto/execmsg.h"
 #include "registry/registry.h"
 #include "supervisor/control_client.h"
@@ -39,13 +40,13 @@ static int address(const char *folder, const char *name, int *dir, struct sockad
 
 /* Our streams and variables go there: a socket that another user put in our way gets none of them. */
 static int check_peer(int fd, const char *name, struct err *err) {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
+    uid_t uid;
+    int r = sock_peer(fd, &uid);
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return err_sys(err, -errno, "ask who keeps the sandbox '%s'", name);
-    if (peer.uid != geteuid())
-        return err_set(err, -EPERM, "sandbox '%s' belongs to another user (uid %u)", name, (unsigned)peer.uid);
+    if (r < 0)
+        return err_sys(err, r, "ask who keeps the sandbox '%s'", name);
+    if (uid != geteuid())
+        return err_set(err, -EPERM, "sandbox '%s' belongs to another user (uid %u)", name, (unsigned)uid);
     return 0;
 }
 

@@ -7,16 +7,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/sock.h"
 #include "supervisor/keep_priv.h"
 
 enum { ACCEPT_PER_TURN = 16, MESSAGES_PER_TURN = 16, OPEN_PATH_MAX = 4096 };
-
-static bool is_ours(int fd) {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
-
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && (peer.uid == geteuid() || peer.uid == 0);
-}
 
 static int add_client(struct keeper *k, int fd) {
     struct client *c;
@@ -44,7 +38,7 @@ void clients_accept(struct keeper *k) {
 
         if (fd < 0)
             return;
-        if (is_ours(fd) && add_client(k, fd) == 0)
+        if (sock_peer_is_ours(fd) && add_client(k, fd) == 0)
             TAKE_FD(fd);
     }
 }

@@ -203,10 +203,9 @@ static void answer(struct pool *p, int sock, const struct pool_request *ask, con
 }
 
 static bool is_ours(int sock) {
-    struct ucred who;
-    socklen_t len = sizeof who;
+    uid_t uid;
 
-    return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.uid == geteuid();
+    return sock_peer(sock, &uid) == 0 && uid == geteuid();
 }
 
 /* With all places taken, one of those who say nothing gives way. */

@@ -113,23 +113,26 @@ static void test_pieces(void **state) {
 
     memset(big, 'a', sizeof big - 1);
     big[sizeof big - 1] = 0;
-    assert_int_equal(opener_piece(&o, "https://id.exam", false), 0);
+    assert_null(opener_piece(&o, "https://id.exam", false));
     assert_string_equal(buf_str(&seen), "");
-    assert_int_equal(opener_piece(&o, "ple/authorize?redirect_uri=http://localhost:5000/", true), 5000);
+    assert_ptr_equal(opener_piece(&o, "ple/authorize?redirect_uri=http://localhost:5000/", true), &grants[1]);
+    assert_string_equal(buf_str(&seen), ""); /* not before the way back is open */
+    assert_int_equal(opener_port(&o), 5000);
+    opener_open(&o, &grants[1]);
     assert_string_equal(buf_str(&seen), "bawn: to log in to idp, open this in your browser: "
                                         "https://id.example/authorize?redirect_uri=http://localhost:5000/\n");
     buf_clear(&seen);
-    assert_int_equal(opener_piece(&o, "https://evil.example/?redirect_uri=http://localhost:5000/", true), 0);
+    assert_null(opener_piece(&o, "https://evil.example/?redirect_uri=http://localhost:5000/", true));
     assert_string_equal(buf_str(&seen),
                         "bawn: the sandbox asks to open https://evil.example/?redirect_uri=http://localhost:5000/\n");
     buf_clear(&seen);
     for (int i = 0; i < 100; i++) /* never ends, and is never kept */
-        assert_int_equal(opener_piece(&o, big, false), 0);
+        assert_null(opener_piece(&o, big, false));
     assert_true(o.url.cap <= OPENER_URL_MAX * 2);
-    assert_int_equal(opener_piece(&o, "", true), 0);
-    assert_int_equal(opener_piece(&o, "javascript:alert(1)", true), 0);
+    assert_null(opener_piece(&o, "", true));
+    assert_null(opener_piece(&o, "javascript:alert(1)", true));
     assert_string_equal(buf_str(&seen), "");
-    assert_int_equal(opener_piece(&o, "https://fine.example/", true), 0);
+    assert_null(opener_piece(&o, "https://fine.example/", true));
     assert_string_equal(buf_str(&seen), "bawn: the sandbox asks to open https://fine.example/\n");
     opener_done(&o);
 }
@@ -169,7 +172,7 @@ static void test_program(void **state) {
     env[0] = variable;
     env[1] = path;
     o = opener(env);
-    opener_piece(&o, "https://id.example/authorize?a=1&b=$(id);x", true);
+    opener_open(&o, opener_piece(&o, "https://id.example/authorize?a=1&b=$(id);x", true));
     assert_non_null(strstr(buf_str(&seen), "is opened in your browser"));
     while ((n = fd_read_file_at(AT_FDCWD, out, text, sizeof text)) < 0 && n == -ENOENT)
         poll(NULL, 0, 5);

@@ -24,6 +24,7 @@ static void test_kinds(void **state) {
         put(s->ws, files[i], files[i]);
     assert_int_equal(symlinkat("a", s->ws, "link"), 0);
     assert_int_equal(mkdirat(s->ws, "dir", 0755), 0);
+    begin_run(s);
     for (size_t i = 0; files[i]; i++)
         touch(s, files[i], 1024);
     touch(s, "link", 1024);
