@@ -16,7 +16,7 @@
 #include "os/fd.h"
 
 enum {
-    PATIENCE_MS = 3000,  /* freeing many gigabytes, or a write to a slow disk, can take that long */
+    PATIENCE_MS = 10000, /* freeing many gigabytes, or on a slow disk, or with much else to do, it can take that long */
     BACKOFF_MIN_US = 30, /* an exit takes 50-200 µs */
     BACKOFF_MAX_US = 8000,
     PIDS_PER_PASS = 16 * 1024, /* bytes of cgroup.procs; the next pass gets the rest */

@@ -311,10 +311,10 @@ def test_what_a_command_can_get_of_another_client(box, marker):
     """Claim: commands of one sandbox are one user's and can reach each other; but what they reach ends inside: pipes that were handed in, ptys of the
     sandbox, /dev/null. No file, terminal or socket of a client of another command is there, nor anything of the keeper's."""
     file = box.runner.write(box.runner.home / "given", marker + "\nsecond\n")
+    os.mkfifo(box.runner.workspace / "go")
+    box.runner.own(box.runner.workspace / "go")
     with open(file, "r+b") as f:
         relayed = box.runner.popen(box.runner.path, "exec", "box", "--", "sh", "-c", "read x; echo ready >&2; read y < go", stdin=f, stdout=f, stderr=subprocess.PIPE)
-        os.mkfifo(box.runner.workspace / "go")
-        box.runner.own(box.runner.workspace / "go")
         assert relayed.stderr.readline() == b"ready\n"
     c, pid, master = terminal_job(box, "sleep", "1000")
     a, b = socket.socketpair()

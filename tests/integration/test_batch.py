@@ -14,11 +14,15 @@ import secrets
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 
 import jsonschema
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from kept_left import cgroups  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "spec" / "batch.schema.json").read_text())
@@ -72,8 +76,7 @@ def processes(marker):
 
 def groups(pids):
     """cgroups of supervisors: their names have its pid."""
-    return [p for p in pathlib.Path("/sys/fs/cgroup").rglob("*bawn*") if p.is_dir() and re.search(r"bawn-(?:run-)?(\d+)", p.name)
-            and int(re.search(r"bawn-(?:run-)?(\d+)", p.name)[1]) in pids]
+    return [path for path in cgroups() if any(os.path.basename(path).startswith(f"bawn-{pid}-") for pid in pids)]
 
 
 def children(pid):

@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import keep_driver as kd  # noqa: E402
 from keep_driver import kept  # noqa: E402
+from kept_left import cgroups  # noqa: E402
 
 
 def memfd(content):
@@ -406,7 +407,7 @@ def test_killed(runner):
         assert r.rc == 125 and b"box" in r.err, r
         box.start()
         assert box.sh("echo again") == b"again\n"
-        assert not list(pathlib.Path("/sys/fs/cgroup").glob(f"**/bawn-{state['pid']}-{state['start_time']}-*"))
+        assert not [path for path in cgroups() if f"/bawn-{state['pid']}-{state['start_time']}-" in path]
         assert not (box.state_home / "run" / f"{state['pid']}.sock").exists()
         c, _ = box.background("sleep", "1000")
         fd = box.pidfd()
