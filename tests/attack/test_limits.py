@@ -123,8 +123,8 @@ def test_time_is_limited(runner, marker):
 @pytest.mark.parametrize(
     "how",
     [
-        "nohup sh -c 'sleep 1000; : $1' sh %s >/dev/null 2>&1 &",
-        "setsid -f sh -c 'trap \"\" HUP TERM INT; sleep 1000; : %s' >/dev/null 2>&1 </dev/null",
+        "nohup python3 -c 'import time; time.sleep(1000)' %s >/dev/null 2>&1 &",
+        "setsid -f sh -c 'trap \"\" HUP TERM INT; exec python3 -c \"import time; time.sleep(1000)\" %s' >/dev/null 2>&1 </dev/null",
         "python3 -c 'import os,time\nif os.fork()==0:\n os.setsid()\n if os.fork()==0: time.sleep(1000)' %s",
     ],
     ids=["nohup", "setsid", "double-fork"],
@@ -135,7 +135,6 @@ def test_nothing_outlives_the_run(runner, marker, how):
     time.sleep(0.3)
     left = processes_with(marker)
     for pid in left:
-        subprocess.run(["pkill", "-KILL", "-P", str(pid)])
         os.kill(pid, signal.SIGKILL)
     assert left, "outside, the daemon outlives its starter"
     r = runner.bawn("run", "--", "sh", "-c", how % marker + "\nsleep 0.3; exit 5")

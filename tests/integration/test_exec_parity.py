@@ -176,9 +176,9 @@ def test_whoever_stops_reading_ends_it(inside):
 
 def test_what_the_caller_ignores_does_not_end_it(inside):
     """Claim: nohup means the command, too; what nobody ignores ends it."""
+    go = inside.fifo("go")
     p = inside.runner.popen("nohup", inside.runner.path, *inside.args(), "sh", "-c", "echo ready; read x < go; echo $x", stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    go = inside.fifo("go")
     assert p.stdout.readline() == b"ready\n"
     p.send_signal(signal.SIGHUP)
     go.write_bytes(b"still\n")

@@ -16,12 +16,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from kept_left import cgroups  # noqa: E402
 
 ROUNDS, AT_ONCE = 200, 20
-# Ignores every signal, leaves the session, forks on; the marker is in the arguments of all of it.
+# Ignores every signal, leaves the session, forks on; the marker is in the arguments or the environment of all of it.
 STUBBORN = """
 : {marker}
 trap '' HUP INT TERM QUIT USR1 USR2 PIPE
 setsid -f sh -c ': {marker}; trap "" HUP INT TERM; while :; do sleep 0.05; done' </dev/null >/dev/null 2>&1
-(sh -c ': {marker}; exec sleep 1000' &) </dev/null >/dev/null 2>&1
+(MARKER={marker} sleep 1000 &) </dev/null >/dev/null 2>&1
 touch /tmp/{marker} ~/{marker}
 while :; do sleep 0.05; done
 """
