@@ -15,7 +15,7 @@
 #include "supervisor/keep_priv.h"
 
 enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, DYING_MS = 50 };
-enum { FREEZE_NAPS = 5000, STUCK_NAPS = 20, FIRST_PATIENCE = 8 };
+enum { FREEZE_MS = 5000, STUCK_NAPS = 20, FIRST_PATIENCE = 8 };
 
 static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_t max) {
     char *end;
@@ -139,12 +139,13 @@ static bool group_is_frozen(int dir) {
 }
 
 static int freeze_group(struct keeper *k, int dir, struct err *err) {
+    uint64_t end = watch_now_ms() + FREEZE_MS;
     int r = fd_write_file_at(dir, "cgroup.freeze", "1");
 
     if (r < 0)
         return err_sys(err, r, "freeze the control group");
     k->frozen_group = true;
-    for (int i = 0; i < FREEZE_NAPS && !group_is_frozen(dir); i++)
+    while (!group_is_frozen(dir) && watch_now_ms() < end)
         nap(k);
     return group_is_frozen(dir) ? 0 : err_set(err, -EBUSY, "something inside cannot be stopped now");
 }
@@ -226,11 +227,10 @@ static int stop_each(struct keeper *k, const pid_t *pids, size_t n) {
 
 /*
  * After vfork() a parent waits in the kernel for its child to execute something; if that was stopped before, it never will. So those who are
- * stopped go on until nobody waits any more. Who waited stops then: its SIGSTOP is still to come. Returns how many naps that took.
+ * stopped go on until nobody waits any more, for so many naps at most. Who waited stops then: its SIGSTOP is still to come.
  */
-static int let_finish(struct keeper *k, pid_t *pids, int patience) {
+static void let_finish(struct keeper *k, pid_t *pids, int naps) {
     size_t waiting;
-    int naps = 0;
 
     for (size_t i = 0; i < k->n_frozen; i++)
         if (state_of(k->frozen[i]) == 'T')
@@ -238,16 +238,16 @@ static int let_finish(struct keeper *k, pid_t *pids, int patience) {
     do {
         nap(k);
         find_awake(k, pids, &waiting);
-    } while (++naps < patience && waiting);
-    return naps;
+    } while (--naps > 0 && waiting);
 }
 
 /* Until nobody is found awake: whoever forks meanwhile is found the next time. */
 static int freeze_each(struct keeper *k, struct err *err) {
     CLEANUP(freep) pid_t *pids = calloc(PIDS_MAX, sizeof *pids);
+    uint64_t end = watch_now_ms() + FREEZE_MS;
     int stuck = 0, patience = FIRST_PATIENCE;
 
-    for (int naps = 0; pids && naps < FREEZE_NAPS; naps++) {
+    while (pids && watch_now_ms() < end) {
         size_t waiting, n = find_awake(k, pids, &waiting);
 
         if (n == 0)
@@ -256,7 +256,7 @@ static int freeze_each(struct keeper *k, struct err *err) {
             return err_oom(err);
         stuck = waiting == n ? stuck + 1 : 0;
         if (stuck == STUCK_NAPS) {
-            naps += let_finish(k, pids, patience);
+            let_finish(k, pids, patience);
             patience *= 2;
             stuck = 0;
         }
