@@ -151,11 +151,16 @@ static uint64_t now_ms(void) {
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Once per tick, however often the guard is asked meanwhile: looking at every process is slow. */
+/* Once per tick, however often the guard is asked meanwhile: looking at every process is slow. *last_ms is 0 while nothing runs; the first
+ * look is a tick after something does, so that no short command waits for it. */
 static void watch(const struct init *in, uint64_t *last_ms) {
     uint64_t now;
 
-    if (!in->start.watch_memory || in->childless || (now = now_ms()) - *last_ms < WATCH_MS)
+    if (!in->start.watch_memory || in->childless)
+        return;
+    now = now_ms();
+    *last_ms = *last_ms ? *last_ms : now;
+    if (now - *last_ms < WATCH_MS)
         return;
     *last_ms = now;
     if (tree_memory((in->start.flags & INIT_FLAG_NO_PIDNS) != 0) <= in->start.watch_memory)
@@ -204,6 +209,7 @@ static int serve(struct init *in) {
         /* SIGCHLD interrupts only a poll that has nothing else to say, so under load somebody has to look. */
         if (n <= 0 || p[POLL_CONTROL].revents || turn % REAP_EVERY == 0)
             ended = reap(in, &status);
+        watched = in->childless ? 0 : watched;
     }
     return status;
 }
