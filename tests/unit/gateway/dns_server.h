@@ -11,6 +11,9 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/str.h"
@@ -136,18 +139,36 @@ static void dns_server_on_connection(uv_stream_t *listener, int status) {
     uv_read_start((uv_stream_t *)&c->tcp, dns_server_tcp_buffer, dns_server_on_tcp);
 }
 
-static int dns_server_start(struct dns_server *s, uv_loop_t *loop) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int len = sizeof at, r;
+/* A socket of this type at this address, whose port may be 0 and is filled in then; -1: it is taken. */
+static int dns_server_socket(int type, struct sockaddr_in *at) {
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    socklen_t len = sizeof *at;
 
+    if (bind(fd, (struct sockaddr *)at, len) == 0 && getsockname(fd, (struct sockaddr *)at, &len) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int dns_server_start(struct dns_server *s, uv_loop_t *loop) {
+    struct sockaddr_in at;
+    int udp, tcp = -1, r;
+
+    while (tcp < 0) { /* a port that is free for one of them need not be for the other */
+        at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        udp = dns_server_socket(SOCK_DGRAM, &at);
+        if (udp < 0)
+            return -errno;
+        tcp = dns_server_socket(SOCK_STREAM, &at);
+        if (tcp < 0)
+            close(udp);
+    }
     uv_udp_init(loop, &s->udp);
     uv_tcp_init(loop, &s->tcp);
     s->udp.data = s->tcp.data = s;
-    r = uv_udp_bind(&s->udp, (struct sockaddr *)&at, 0);
+    r = uv_udp_open(&s->udp, udp);
     if (r == 0)
-        r = uv_udp_getsockname(&s->udp, (struct sockaddr *)&at, &len);
-    if (r == 0)
-        r = uv_tcp_bind(&s->tcp, (struct sockaddr *)&at, 0);
+        r = uv_tcp_open(&s->tcp, tcp);
     if (r == 0)
         r = uv_listen((uv_stream_t *)&s->tcp, 16, dns_server_on_connection);
     if (r == 0)
