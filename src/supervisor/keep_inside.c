@@ -15,7 +15,8 @@
 #include "supervisor/keep_priv.h"
 
 enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, DYING_MS = 50 };
-enum { FREEZE_MS = 5000, STUCK_NAPS = 20, FIRST_PATIENCE = 8 };
+/* Whoever asks for it waits for ten seconds at most (control_client.c). */
+enum { FREEZE_MS = 5000, STUCK_NAPS = 20, PATIENCE_MIN = 8, PATIENCE_MAX = 512 };
 
 static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_t max) {
     char *end;
@@ -245,7 +246,7 @@ static void let_finish(struct keeper *k, pid_t *pids, int naps) {
 static int freeze_each(struct keeper *k, struct err *err) {
     CLEANUP(freep) pid_t *pids = calloc(PIDS_MAX, sizeof *pids);
     uint64_t end = watch_now_ms() + FREEZE_MS;
-    int stuck = 0, patience = FIRST_PATIENCE;
+    int stuck = 0, patience = PATIENCE_MIN;
 
     while (pids && watch_now_ms() < end) {
         size_t waiting, n = find_awake(k, pids, &waiting);
@@ -257,7 +258,7 @@ static int freeze_each(struct keeper *k, struct err *err) {
         stuck = waiting == n ? stuck + 1 : 0;
         if (stuck == STUCK_NAPS) {
             let_finish(k, pids, patience);
-            patience *= 2;
+            patience = MIN_OF(patience * 2, (int)PATIENCE_MAX);
             stuck = 0;
         }
         nap(k);
