@@ -22,7 +22,7 @@ import jsonschema
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from kept_left import cgroups  # noqa: E402
+from kept_left import cgroups_of  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "spec" / "batch.schema.json").read_text())
@@ -72,11 +72,6 @@ def processes(marker):
         except OSError:
             pass
     return found
-
-
-def groups(pids):
-    """cgroups of supervisors: their names have its pid."""
-    return [path for path in cgroups() if any(os.path.basename(path).startswith(f"bawn-{pid}-") for pid in pids)]
 
 
 def children(pid):
@@ -244,7 +239,7 @@ def begin(runner, meet, script, *options, each="a,b,c", up=("a", "b")):
 
 def nothing_left(runner, marker, supervisors):
     until(lambda: not processes(marker))
-    until(lambda: not groups(supervisors))
+    until(lambda: not cgroups_of(supervisors, set()))
     assert runs(runner) == set()
     assert str(runner.top) not in pathlib.Path("/proc/self/mountinfo").read_text()
 

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <uv.h>
@@ -154,11 +153,11 @@ static int dns_server_start(struct dns_server *s, uv_loop_t *loop) {
     struct sockaddr_in at;
     int udp, tcp = -1, r;
 
-    while (tcp < 0) { /* a port that is free for one of them need not be for the other */
+    for (int tries = 0; tcp < 0; tries++) { /* a port that is free for one of them need not be for the other */
         at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         udp = dns_server_socket(SOCK_DGRAM, &at);
-        if (udp < 0)
-            return -errno;
+        if (udp < 0 || tries == 100)
+            return UV_EADDRINUSE;
         tcp = dns_server_socket(SOCK_STREAM, &at);
         if (tcp < 0)
             close(udp);
