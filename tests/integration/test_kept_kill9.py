@@ -2,6 +2,7 @@
 left, nothing that was written is lost, and it can be started again."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -19,7 +20,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from keep_driver import HANG, Box, kept  # noqa: E402
+from keep_driver import HANG, OUTPUT, Box, kept  # noqa: E402
 from kept_left import cgroups, cgroups_of, ended, inside, leftovers, ours, settle  # noqa: E402
 
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -41,12 +42,15 @@ def kill(pid):
 
 
 def end(box, *which):
-    """kill -9 of the keeper, or of what is named; comes back when it is dead, sandbox and all."""
-    state = box.state()
-    fds = [os.pidfd_open(state[name]) for name in ("pid", "init")]
-    for name in which or ("pid",):
-        kill(state[name])
-    for fd in fds:
+    """kill -9 of the keeper, or of what is named, unless it has ended by itself; comes back when it is dead, sandbox and all."""
+    state, fds = box.state(), {}
+    for name in ("pid", "init"):
+        with contextlib.suppress(ProcessLookupError):
+            fds[name] = os.pidfd_open(state[name])
+    for name in set(which or ("pid",)) & fds.keys():
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(fds[name], signal.SIGKILL)
+    for fd in fds.values():
         box.wait_end(fd)
 
 
@@ -139,7 +143,8 @@ def test_keeper_in_the_middle(runner, verb):
     with kept(runner, "box", "-w", "overlay") as box:
         box.sh("for i in $(seq 200); do echo $i > w$i; echo $i > ~/h$i; done")
         for turn in range(6):
-            box.background("sh", "-c", "trap '' TERM; while :; do sleep 0.01; done")
+            c, _ = box.background("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done")
+            c.until(OUTPUT, b"ready\n")  # from here on a stop takes its whole second
             client = runner.popen(runner.path, *words, **QUIET)
             if verb != "stop" and turn % 3 == 0:
                 client.wait(HANG)  # so that there are some
