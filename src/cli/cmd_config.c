@@ -8,8 +8,9 @@
 #include "cli/verb.h"
 #include "config/paths.h"
 #include "config/settings.h"
+#include "workspace/protect.h"
 
-enum { OPT_ORIGIN = 1, OPT_JSON, OPT_DIRECTORY, OPT_PROFILE, OPT_AGENT, OUTPUT_MAX = 16 * 1024 * 1024 };
+enum { OPT_ORIGIN = 1, OPT_JSON, OPT_DIRECTORY, OPT_PROFILE, OPT_AGENT, OPT_PROTECTED, OUTPUT_MAX = 16 * 1024 * 1024 };
 
 static const struct opt opts[] = {
     {OPT_ORIGIN, 'o', "origin", NULL, "also say where each value came from", NULL},
@@ -17,10 +18,11 @@ static const struct opt opts[] = {
     {OPT_DIRECTORY, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir"},
     {OPT_PROFILE, 'p', "profile", "NAME", "as if this profile had been named", "@profile"},
     {OPT_AGENT, 'a', "agent", "NAME", "as if this agent were run", "@agent"},
+    {OPT_PROTECTED, 0, "protected", NULL, "the built-in list of protected paths, with reasons and sources", NULL},
 };
 
 struct request {
-    bool origin, json;
+    bool origin, json, protected;
     const char *directory, *profile, *agent;
 };
 
@@ -44,6 +46,9 @@ static int read_options(int argc, char **argv, struct request *ret, struct err *
             break;
         case OPT_AGENT:
             ret->agent = it.value;
+            break;
+        case OPT_PROTECTED:
+            ret->protected = true;
             break;
         }
     if (r == 0 && it.pos < argc)
@@ -81,6 +86,27 @@ static void add_text(const struct settings *s, bool origin, struct buf *b) {
     }
 }
 
+/* As a table for people, or one object per row. What the user adds or takes out is workspace.protect. */
+static void add_protected(bool json, struct buf *b) {
+    buf_adds(b, json ? "{\"protected\": [\n" : "");
+    for (size_t i = 0; i < n_protect_rows; i++) {
+        const struct protect_row *row = &protect_rows[i];
+
+        if (!json) {
+            buf_addf(b, "%-32s %-14s %s [%s]\n", row->pattern, row->class, row->reason, row->source);
+            continue;
+        }
+        buf_adds(b, "  {\"pattern\": ");
+        buf_add_json(b, row->pattern);
+        buf_addf(b, ", \"class\": \"%s\", \"reason\": ", row->class);
+        buf_add_json(b, row->reason);
+        buf_adds(b, ", \"source\": ");
+        buf_add_json(b, row->source);
+        buf_adds(b, i + 1 < n_protect_rows ? "},\n" : "}\n");
+    }
+    buf_adds(b, json ? "]}\n" : "");
+}
+
 static int load(const struct request *q, struct settings *ret, struct err *err) {
     struct settings_flags flags = {.profile = q->profile};
     struct settings_sources src = {.flags = &flags, .agent = q->agent, .environ_ = environ};
@@ -106,7 +132,9 @@ static int run(const struct verb *self, int argc, char **argv) {
 
     if (read_options(argc, argv, &q, &err) < 0 || load(&q, &s, &err) < 0)
         return verb_fail(self, &err);
-    if (q.json)
+    if (q.protected)
+        add_protected(q.json, &out);
+    else if (q.json)
         add_json(&s, &out);
     else
         add_text(&s, q.origin, &out);
@@ -114,7 +142,7 @@ static int run(const struct verb *self, int argc, char **argv) {
         err_oom(&err);
         return verb_fail(self, &err);
     }
-    for (size_t i = 0; i < s.notes.len && !q.json; i++)
+    for (size_t i = 0; i < s.notes.len && !q.json && !q.protected; i++)
         log_line("%s", s.notes.v[i]);
     fputs(buf_str(&out), stdout);
     return 0;
@@ -125,6 +153,7 @@ static const char description[] =
     "have been merged (in this order of strength) and the organisation's policy has been applied.\n\n"
     "What an untrusted project asked for and did not get is said on the standard error; see 'bawn trust'.\n\n"
     "    bawn config show --origin\n"
+    "    bawn config show --protected\n"
     "    bawn config show --json --agent code | jq '.settings.network'";
 
 const struct verb verb_config_show = {

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "review/risk_rule.h"
+#include "workspace/protect.h"
 
 const char *const risk_level_names[RISK_LEVELS] = {"none", "low", "medium", "high"};
 
@@ -146,6 +147,26 @@ static bool replaces_folder(const struct change *ch, const struct risk_rule *rul
     return S_ISLNK(ch->new_.mode) && rule->level >= RISK_MEDIUM && risk_path_leads(rule->pattern, path);
 }
 
+static int class_named(const char *name) {
+    for (int i = 0; i < RISK_CLASSES; i++)
+        if (str_eq(risk_classes[i].name, name))
+            return i;
+    return -1;
+}
+
+/* What direct mode does not let be written, and no row of risk_rules knows better. */
+static void judge_protected(struct risk_case *c, const bool done[static RISK_CLASSES]) {
+    const struct protect_row *row = protect_row_for(c->ctx->protect, c->path, S_ISDIR(c->change->new_.mode));
+    int class = row ? class_named(row->class) : -1;
+    struct risk_rule rule = {"", RISK_ENVIRONMENT, RISK_HIGH, row ? row->reason : NULL};
+
+    if (!row || (class >= 0 && done[class]))
+        return;
+    rule.class = class < 0 ? rule.class : (enum risk_class) class;
+    risk_judge_by(c, &rule);
+    c->rule = NULL;
+}
+
 /* The first row of each class counts. */
 static void judge_rules(struct risk_case *c) {
     bool done[RISK_CLASSES] = {0}, moved[RISK_CLASSES] = {0};
@@ -165,6 +186,8 @@ static void judge_rules(struct risk_case *c) {
             judge_removal(c, c->change->from);
         }
     }
+    if (c->ctx->protect)
+        judge_protected(c, done);
 }
 
 static void judge_special(struct risk_case *c) {

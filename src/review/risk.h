@@ -55,6 +55,7 @@ void risk_list_done(struct risk_list *l);
 struct risk_context {
     const struct change_set *set;
     int workspace;          /* the host's folder, to look at what surrounds a change (core.hooksPath, .gitignore) */
+    struct ignore *protect; /* what direct mode does not let be written, and sync mode holds back (workspace/protect.h) */
     struct ignore *ignored; /* git's ignore rules as the changes leave them; NULL: not a repository */
     /* Both before and after the changes, for the user may apply one without the other: */
     struct strv hooks;    /* core.hooksPath, relative to the workspace, or as it is written if absolute */

@@ -11,6 +11,7 @@
 #include "review/risk_rule.h"
 #include "workspace/gitconfig.h"
 #include "workspace/ignore.h"
+#include "workspace/protect.h"
 
 enum { PLACES_MAX = 1024 }; /* of each list */
 
@@ -157,9 +158,9 @@ static int add_folders(struct risk_context *ctx, struct err *err) {
 
 int risk_context_init(struct risk_context *c, const struct change_set *set, int workspace, struct err *err) {
     struct risk_context ctx = {.set = set, .workspace = workspace};
-    int r = 0;
+    int r = protect_rules(NULL, NULL, &ctx.protect, err);
 
-    if (risk_after_exists(&ctx, ".git")) {
+    if (r == 0 && risk_after_exists(&ctx, ".git")) {
         ctx.ignored = ignore_new();
         if (!ctx.ignored || add_ignore(&ctx, "", ".git/info/exclude") < 0)
             r = err_oom(err);
@@ -176,6 +177,7 @@ int risk_context_init(struct risk_context *c, const struct change_set *set, int 
 }
 
 void risk_context_done(struct risk_context *c) {
+    ignore_free(c->protect);
     ignore_free(c->ignored);
     strv_done(&c->hooks);
     strv_done(&c->includes);

@@ -7,139 +7,6 @@
 #include "base/str.h"
 #include "workspace/ignore.h"
 
-/* `NAME` and then `!NAME/`: a folder is fine, and judged by what is in it; a file or a link of that name is not, because a link
- * could lead to a folder in which everything may be written (ATTACKS 3). */
-const char protect_defaults[] =
-    "# What a command in a sandbox may not write, because programs on the host run or obey it. Same syntax as\n"
-    "# .gitignore; the last pattern that matches decides.\n"
-    "\n"
-    "# git: hooks and configuration of this repository, its submodules and worktrees, and of repositories in subfolders.\n"
-    "# A .git that is a file leads git to a folder of its choice, commondir to a configuration of its choice. Attributes\n"
-    "# that git diff does not show switch on filters. Sparse checkout and submodules are configuration, too.\n"
-    ".git\n"
-    "!.git/\n"
-    "**/.git/hooks\n"
-    "**/.git/config\n"
-    "**/.git/config.worktree\n"
-    "**/.git/commondir\n"
-    "**/.git/gitdir\n"
-    "**/.git/info\n"
-    "!**/.git/info/\n"
-    "**/.git/info/attributes\n"
-    "**/.git/modules\n"
-    "!**/.git/modules/\n"
-    "**/.git/modules/**/hooks\n"
-    "**/.git/modules/**/config\n"
-    "**/.git/modules/**/config.worktree\n"
-    "**/.git/modules/**/commondir\n"
-    "**/.git/modules/**/gitdir\n"
-    "**/.git/modules/**/info/attributes\n"
-    "**/.git/worktrees\n"
-    "!**/.git/worktrees/\n"
-    "**/.git/worktrees/*/config\n"
-    "**/.git/worktrees/*/config.worktree\n"
-    "**/.git/worktrees/*/commondir\n"
-    "**/.git/worktrees/*/gitdir\n"
-    "**/.git/worktrees/*/hooks\n"
-    ".husky\n"
-    "\n"
-    "# Editors that run tasks, language servers or settings of the folder they open\n"
-    ".vscode\n"
-    "!.vscode/\n"
-    "**/.vscode/tasks.json\n"
-    "**/.vscode/launch.json\n"
-    "**/.vscode/settings.json\n"
-    "**/.vscode/mcp.json\n"
-    "**/.vscode/extensions.json\n"
-    "*.code-workspace\n"
-    ".idea\n"
-    "*.run.xml\n"
-    ".fleet\n"
-    ".zed\n"
-    ".helix\n"
-    ".exrc\n"
-    ".nvimrc\n"
-    ".nvim.lua\n"
-    ".dir-locals.el\n"
-    ".dir-locals-2.el\n"
-    "*.sublime-project\n"
-    ".devcontainer\n"
-    ".devcontainer.json\n"
-    "\n"
-    "# Read by the shell when somebody enters the folder\n"
-    ".envrc\n"
-    ".mise\n"
-    ".mise.toml\n"
-    ".mise.*.toml\n"
-    "mise.toml\n"
-    "mise.*.toml\n"
-    ".config\n"
-    "!.config/\n"
-    "**/.config/mise\n"
-    "**/.config/mise.toml\n"
-    ".rtx.toml\n"
-    ".rvmrc\n"
-    ".autoenv\n"
-    ".autoenv.zsh\n"
-    "\n"
-    "# Agents: hooks, permissions, MCP servers, commands. What only instructs them (rules, AGENTS.md) is left to review\n"
-    ".mcp.json\n"
-    ".claude\n"
-    "!.claude/\n"
-    "**/.claude/settings*.json\n"
-    "**/.claude/hooks\n"
-    "**/.claude/plugins\n"
-    "**/.claude/skills\n"
-    "**/.claude/commands\n"
-    "**/.claude/agents\n"
-    ".cursor\n"
-    "!.cursor/\n"
-    "**/.cursor/*\n"
-    "!**/.cursor/rules/\n"
-    ".windsurf\n"
-    "!.windsurf/\n"
-    "**/.windsurf/*\n"
-    "!**/.windsurf/rules/\n"
-    ".codex\n"
-    ".gemini\n"
-    ".qwen\n"
-    ".opencode\n"
-    "opencode.json\n"
-    "opencode.jsonc\n"
-    ".continue\n"
-    ".continuerc.json\n"
-    ".aider*.yml\n"
-    ".crush.json\n"
-    "crush.json\n"
-    ".amazonq\n"
-    ".amp\n"
-    ".factory\n"
-    ".copilot\n"
-    ".github\n"
-    "!.github/\n"
-    "**/.github/hooks\n"
-    "**/.github/copilot\n"
-    ".roo\n"
-    "!.roo/\n"
-    "**/.roo/mcp.json\n"
-    ".kilocode\n"
-    "!.kilocode/\n"
-    "**/.kilocode/mcp.json\n"
-    ".trae\n"
-    "!.trae/\n"
-    "**/.trae/mcp.json\n"
-    ".kiro\n"
-    "!.kiro/\n"
-    "**/.kiro/hooks\n"
-    "**/.kiro/settings\n"
-    ".clinerules\n"
-    "!.clinerules/\n"
-    "**/.clinerules/hooks\n"
-    "\n"
-    "# Bawn itself\n"
-    ".bawn\n"
-    ".sandboxignore\n";
-
 enum { LINES_MAX = IGNORE_FILE_MAX };
 
 /* A name can hold what would mean something else in a pattern, or end its line: '?' stands for that and protects a bit more. */
@@ -181,7 +48,7 @@ int protect_rules(const struct strv *extra, const char *hooks_path, struct ignor
 
     if (!ig)
         return err_oom(err);
-    r = ignore_add_file(ig, "", "(built-in)", protect_defaults, strlen(protect_defaults), err);
+    r = ignore_add_file(ig, "", PROTECT_ORIGIN, protect_defaults, strlen(protect_defaults), err);
     if (r >= 0 && hooks_path)
         r = protect_add_path(&hooks, hooks_path, err);
     r = r < 0 ? r : add_lines(ig, "core.hooksPath", &hooks, err);
@@ -191,4 +58,12 @@ int protect_rules(const struct strv *extra, const char *hooks_path, struct ignor
         return r;
     *ret = TAKE_PTR(ig);
     return 0;
+}
+
+const struct protect_row *protect_row_for(const struct ignore *ig, const char *path, bool is_dir) {
+    struct ignore_why why;
+
+    if (ignore_explain(ig, path, is_dir, &why) != IGNORE_EXCLUDED || !str_eq(why.origin, PROTECT_ORIGIN))
+        return NULL;
+    return why.line >= 1 && why.line <= n_protect_rows ? &protect_rows[why.line - 1] : NULL;
 }

@@ -1,7 +1,7 @@
 """ATTACKS.md 34 to 40, 2 to 5, 16, 17, 84: in direct mode nothing inside can write, make, replace or remove what the host would run
 or obey, and everything else goes on working.
 
-The list is the product's own (src/workspace/protect.c): a pattern that is added there is attacked here without a change. Each way is
+The list is the product's own (profiles/protect.txt): a pattern that is added there is attacked here without a change. Each way is
 shown to work without the sandbox, on every path, before it is tried inside. The guard alone has its own tests
 (tests/integration/test_guard.py); here it is the real `bawn run`.
 """
@@ -29,10 +29,9 @@ GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", **IDENTITY}
 # -- the list ---------------------------------------------------------------------------------------------------------------------
 
 
-def patterns():
-    source = (ROOT / "src/workspace/protect.c").read_text()
-    text = re.search(r"protect_defaults\[\] =\n(.*?)\n\n", source.replace('";\n', '"\n'), re.S)[1]
-    return [line for line in re.findall(r'^ *"(.*)\\n"$', text, re.M) if line and line[0] != "#"]
+def rows():
+    text = (ROOT / "profiles/protect.txt").read_text()
+    return [line.split("\t") for line in text.splitlines() if line and line[0] != "#"]
 
 
 def concrete(pattern):
@@ -40,20 +39,56 @@ def concrete(pattern):
     return pattern.removeprefix("**/").replace("/**/", "/x/").replace("*", "x").rstrip("/")
 
 
-LINES = patterns()
+LINES = [row[0] for row in rows()]
 # NAME and !NAME/: only a folder may have that name, and what is in it is judged by other lines.
 LEADS = [concrete(p) for p in LINES if p[0] != "!" and any(f"!{prefix}{p.removeprefix('**/')}/" in LINES for prefix in ("", "**/"))]
 FOLDERS = {"hooks", ".husky", ".idea", ".fleet", ".zed", ".helix", ".devcontainer", ".mise", "mise", "plugins", "skills", "commands", "agents", ".codex", ".gemini", ".qwen",
-           ".opencode", ".continue", ".amazonq", ".amp", ".factory", ".copilot", "copilot", "settings", ".bawn"}
+           ".opencode", ".continue", ".amazonq", ".amp", ".factory", ".copilot", "copilot", "settings", ".bawn", "replace", "branches", "remotes", "glab-cli", ".fossil-settings", ".nova", ".lapce", ".qtcreator", ".externalToolBuilders", ".shadowenv.d", "conf.d",
+           ".augment", ".codebuddy", ".iflow", ".letta", ".pi", ".vibe", "mcp"}
 TARGETS = [p + "/inside" if p.split("/")[-1] in FOLDERS else p for p in (concrete(p) for p in LINES if p[0] != "!") if p not in LEADS]
 PLACES = ["", "sub/deep/"]
-ALL = [place + target for place in PLACES for target in TARGETS]
+# At the top each of them, deeper every third: where a pattern holds is the matcher's business, which has tests of its own.
+ALL = TARGETS + [PLACES[1] + target for target in TARGETS[::3]]
 
 
 def test_the_list_is_read_as_it_is_meant():
     """The patterns are found, and each attacked path is one that its pattern names."""
-    assert len(TARGETS) > 60 and {".git", ".vscode", ".claude", ".cursor"} <= set(LEADS)
-    assert {".git/hooks/inside", ".git/config", ".git/modules/x/hooks/inside", ".vscode/tasks.json", ".envrc", ".mcp.json", ".sandboxignore", ".bawn/inside"} <= set(TARGETS)
+    assert len(TARGETS) > 180 and {".git", ".vscode", ".claude", ".cursor"} <= set(LEADS)
+    assert {".git/hooks/inside", ".git/config", ".git/modules/x/hooks/inside", ".vscode/tasks.json", ".envrc", ".mcp.json", ".sandboxignore", ".bawn/inside", ".hg/hgrc", "mise/config.toml", ".vscode/cmake-kits.json", ".Rprofile", ".ghci",
+            ".pdbrc", ".jj/repo/config.toml"} <= set(TARGETS)
+
+
+def test_every_row_has_a_reader_and_a_source():
+    """Claim: the list says of each path what reads it and where that is documented, and `bawn config show --protected` prints it."""
+    for row in rows():
+        assert len(row) == 4 and all(row), row
+        assert len(row[2]) > 10 and len(row[3]) > 5, row
+    assert len(LINES) == len(set(LINES))
+
+
+def test_the_list_is_shown(runner):
+    shown = runner.bawn("config", "show", "--protected", "--json")
+    assert [list(row.values()) for row in shown.json()["protected"]] == rows(), shown
+    text = runner.bawn("config", "show", "--protected").out.decode()
+    assert all(row[0] in text and row[3] in text for row in rows())
+
+
+def test_sync_holds_every_protected_path_back(runner):
+    """Claim: sync mode carries none of them to the workspace, each waits for review, and review calls each at least a low risk."""
+    runner.write("src/main.c", "int main(void) { return 0; }\n")
+    git(runner, "init", "-q", "-b", "main", "--template=")
+    (runner.workspace / ".git/config").unlink()
+    ours = [t for t in TARGETS if not t.startswith(".git/worktrees")]
+    # No reader understands this, so rules that read the file say something, too.
+    script = 'for p; do mkdir -p "$(dirname "$p")" && printf "{ \\001 [\\n: = ] filter=x\\n" > "$p" || echo "$p"; done; echo done > src/ordinary'
+    r = runner.bawn("run", "--workspace", "sync", "--name", "s", "--", "sh", "-c", script, "sh", *ours)
+    assert r.rc == 0 and r.out == b"", r
+    assert (runner.workspace / "src/ordinary").exists(), "the harmless twin is carried"
+    assert [t for t in ours if os.path.lexists(runner.workspace / t)] == []
+    judged = {c["path"]: c for c in runner.bawn("review", "--json", "s").json()["changes"]}
+    visible = [t for t in ours if not judged[t]["hidden"]]
+    assert len(visible) > 180
+    assert [t for t in visible if not judged[t]["risks"]] == []
 
 
 # -- ways: each works on one path, returns None, or raises OSError; the same code runs outside and inside --------------------------
@@ -467,7 +502,7 @@ LEAD_WAYS = {
 @pytest.mark.parametrize("way", LEAD_WAYS)
 def test_what_leads_to_a_protected_path(runner, way):
     """Claim: .vscode, .claude and their like can only be folders, made as such: a file or link would lead somewhere else (3, 4)."""
-    leads = [place + lead for place in PLACES for lead in LEADS if lead != ".git"]
+    leads = [place + lead for place in PLACES for lead in LEADS if lead != ".git" and not any(other.startswith(lead + "/") for other in LEADS)]
     body = LEAD_WAYS[way].replace("'{p}'", '"$p"').replace("$$", "$n")
     script = 'for p; do n=$(mktemp -u XXXXXXXX); mkdir -p "$(dirname "$p")"; (%s) 2>/dev/null && echo "$p"; done; true' % body
     control = runner.mkdir(runner.top / "control")
@@ -479,7 +514,7 @@ def test_what_leads_to_a_protected_path(runner, way):
         git(runner, "init", "-q", "--template=", cwd=runner.workspace / repo)
     inside = runner.bawn(*DIRECT, "--", "sh", "-c", script, "sh", *leads)
     assert inside.rc == 0 and inside.out == b"", inside
-    assert not any(os.path.lexists(runner.workspace / path) for path in leads)
+    assert [path for path in leads if os.path.lexists(runner.workspace / path)] == []
 
 
 def test_ancestors_of_a_protected_path_may_move_only_together_with_it(runner):

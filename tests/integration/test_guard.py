@@ -22,8 +22,9 @@ PYTHON = "/usr/bin/python3"
 def tools():
     top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-guard.", dir="/var/tmp"))
     top.chmod(0o755)
+    subprocess.run([PYTHON, ROOT / "src/workspace/embed_protect.py", top / "builtin_protect.c", ROOT / "profiles/protect.txt"], check=True)
     subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-I", ROOT / "src", "-include", ROOT / "src/base/banned.h", "-o", top / "harness",
-                    ROOT / "tests/integration/guard_harness.c", *(ROOT / "src" / s for s in SOURCES)], check=True)
+                    ROOT / "tests/integration/guard_harness.c", top / "builtin_protect.c", *(ROOT / "src" / s for s in SOURCES)], check=True)
     shutil.copy(ROOT / "tests/integration/guard_script.py", top)
     yield top
     shutil.rmtree(top)

@@ -1,6 +1,8 @@
 /* Every row of the table of paths, and the driver around it. */
 #include "risk_scene.h"
 
+#include "workspace/protect.h"
+
 /* A path that the pattern names: "**" and "*" become "x". */
 static void sample(const char *pattern, size_t len, char *out, size_t size) {
     size_t n = 0;
@@ -41,6 +43,52 @@ static void every_pattern_is_reported(void **state) {
             p += len + (p[len] == '|');
         }
     assert_true(patterns > 300);
+}
+
+/* What direct mode does not let be written has a risk in review, and its class is one that review knows. */
+static void every_protected_path_is_reported(void **state) {
+    struct scene *s = *state;
+
+    for (size_t i = 0; i < n_protect_rows; i++) {
+        const char *pattern = protect_rows[i].pattern;
+        bool known = false;
+        char path[256];
+        int start = snprintf(path, sizeof path, "%zu/", i); /* a file in one row is a folder in another */
+
+        for (size_t k = 0; k < RISK_CLASSES; k++)
+            known |= str_eq(risk_classes[k].name, protect_rows[i].class);
+        if (!known)
+            fail_msg("'%s' has the unknown class '%s'", pattern, protect_rows[i].class);
+        if (*pattern == '!')
+            continue;
+        pattern += str_starts(pattern, "**/") ? 3 : 0;
+        sample(pattern, strlen(pattern), path + start, sizeof path - (size_t)start);
+        for (char *twice; (twice = strstr(path, "//"));)
+            memmove(twice, twice + 1, strlen(twice));
+        scene_text(s, path, NULL, "{ \x01 [\n: = ] filter=x\n");
+        {
+            CLEANUP(risk_list_done) struct risk_list l = scene_judge(s, path);
+
+            if (l.n == 0)
+                fail_msg("'%s' is protected, and has no risk", path);
+        }
+        scene_clear(s);
+    }
+}
+
+/* Names that only the list of protected paths knows. */
+static void protected_paths_without_a_rule_are_high(void **state) {
+    static const char *const paths[] = {".hg/hgrc", "sub/.jj/repo/config.toml", ".ghci", ".pdbrc", ".ocamlinit", "gptme.toml"};
+
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        CLEANUP(risk_list_done) struct risk_list l = {0};
+
+        scene_text(*state, paths[i], NULL, "x\n");
+        l = scene_judge(*state, paths[i]);
+        assert_true(l.n > 0);
+        assert_int_equal(l.v[0].level, RISK_HIGH);
+        scene_clear(*state);
+    }
 }
 
 /* Paths in a repository that mean nothing. */
@@ -207,6 +255,8 @@ static void patterns_of_paths(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_pattern_is_reported, scene_setup, scene_teardown),
+        cmocka_unit_test_setup_teardown(every_protected_path_is_reported, scene_setup, scene_teardown),
+        cmocka_unit_test_setup_teardown(protected_paths_without_a_rule_are_high, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(ordinary_files_have_no_risk, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(rows_by_name, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(what_is_hidden_stays_inside, scene_setup, scene_teardown),
