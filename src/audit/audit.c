@@ -16,12 +16,13 @@
 enum { BATCH = AUDIT_LINE_MAX, PENDING_MAX = 4 * AUDIT_LINE_MAX, IDS_MAX = 8 * 1024 };
 
 const char *const audit_type_names[AUDIT_TYPES] = {
-    [AUDIT_START] = "start",   [AUDIT_EXEC] = "exec",       [AUDIT_EXIT] = "exit",       [AUDIT_STOP] = "stop",
-    [AUDIT_LIMIT] = "limit",   [AUDIT_NETWORK] = "network", [AUDIT_ASK] = "ask",         [AUDIT_SECRET] = "secret",
-    [AUDIT_REVIEW] = "review", [AUDIT_APPLY] = "apply",     [AUDIT_DISCARD] = "discard", [AUDIT_ROLLBACK] = "rollback",
-    [AUDIT_POLICY] = "policy", [AUDIT_TOOL] = "tool",       [AUDIT_FILE] = "file",       [AUDIT_REPAIR] = "repair",
+    [AUDIT_START] = "start",       [AUDIT_EXEC] = "exec",     [AUDIT_EXIT] = "exit",       [AUDIT_STOP] = "stop",
+    [AUDIT_LIMIT] = "limit",       [AUDIT_LANDED] = "landed", [AUDIT_NETWORK] = "network", [AUDIT_ASK] = "ask",
+    [AUDIT_SECRET] = "secret",     [AUDIT_REVIEW] = "review", [AUDIT_APPLY] = "apply",     [AUDIT_DISCARD] = "discard",
+    [AUDIT_ROLLBACK] = "rollback", [AUDIT_POLICY] = "policy", [AUDIT_TOOL] = "tool",       [AUDIT_FILE] = "file",
+    [AUDIT_REPAIR] = "repair",
 };
-static_assert(AUDIT_TYPES == 16, "every type has a name");
+static_assert(AUDIT_TYPES == 17, "every type has a name");
 
 struct audit {
     char *folder, *log, *sandbox, *run, *tenant, *user;

@@ -30,6 +30,7 @@ enum audit_type {                /* names in audit_type_names[], meaning and mem
                   AUDIT_EXIT,    /* it ended: job, status, signal, ms */
                   AUDIT_STOP,    /* the sandbox ended: status, ms, changes */
                   AUDIT_LIMIT,   /* a limit was hit */
+                  AUDIT_LANDED,  /* a file written inside was put into a protected place on the host: path, answer */
                   AUDIT_NETWORK, /* a verdict: action, code, host, port, rule, layer */
                   AUDIT_ASK,     /* a question was answered: who, answer */
                   AUDIT_SECRET,  /* a credential went with a request: its name, host */

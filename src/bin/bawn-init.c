@@ -171,12 +171,14 @@ static void watch(const struct init *in, uint64_t *last_ms) {
 
 enum { POLL_CONTROL, POLL_HOLDERS, POLL_GUARD, POLL_LISTENERS, POLL_MAX = POLL_LISTENERS + GUARD_POLL_MAX };
 
-static const struct timespec *time_to_sleep(const struct init *in) {
-    static const struct timespec tick = {.tv_nsec = WATCH_MS * 1000000L}, now = {0};
+/* NULL: for ever. */
+static const struct timespec *time_to_sleep(const struct init *in, struct timespec *t) {
+    int ms = in->guard ? guard_timeout(in->guard) : -1;
 
-    if (in->guard && guard_has_work(in->guard))
-        return &now;
-    return in->start.watch_memory && !in->childless ? &tick : NULL;
+    if (in->start.watch_memory && !in->childless && (ms < 0 || ms > WATCH_MS))
+        ms = WATCH_MS;
+    *t = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    return ms < 0 ? NULL : t;
 }
 
 /* Until the command has ended (its status), or the supervisor of a kept sandbox is gone. */
@@ -184,6 +186,7 @@ static int serve(struct init *in) {
     struct pollfd p[POLL_MAX];
     sigset_t waiting;
     uint64_t watched = 0;
+    struct timespec sleep_;
     int status = 0;
     bool ended = reap(in, &status);
 
@@ -196,7 +199,7 @@ static int serve(struct init *in) {
         p[POLL_CONTROL] = (struct pollfd){.fd = in->control, .events = control_events(in)};
         p[POLL_HOLDERS] = (struct pollfd){.fd = in->held[0], .events = POLLIN};
         p[POLL_GUARD] = (struct pollfd){.fd = in->guard ? guard_socket(in->guard) : -1};
-        n = ppoll(p, POLL_LISTENERS + listeners, time_to_sleep(in), &waiting);
+        n = ppoll(p, POLL_LISTENERS + listeners, time_to_sleep(in, &sleep_), &waiting);
         if (p[POLL_GUARD].revents)
             guard_orphan(in->guard);
         if (in->guard)

@@ -83,7 +83,11 @@ static void say_how_it_ended(const struct exec_args *a, const struct exec_result
         log_line("the memory limit of sandbox '%s' was reached", a->name);
     if (r->end & EXEC_END_DISK)
         log_line("the disk limit of sandbox '%s' was reached", a->name);
-    if (r->end & EXEC_END_STOP)
+    if (r->end & EXEC_END_LANDED)
+        log_line("sandbox '%s' was stopped: a protected file was put in place on the host while something inside had it open for "
+                 "writing; 'bawn status %s' says which: check it",
+                 a->name, a->name);
+    else if (r->end & EXEC_END_STOP)
         log_line("sandbox '%s' was stopped", a->name);
 }
 

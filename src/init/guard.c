@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -52,12 +53,24 @@ static int open_root(struct guard *g, const char *path, struct err *err) {
     return 0;
 }
 
+static uint64_t clock_ns(clockid_t clock) {
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return time_ns(&t);
+}
+
+static uint64_t now_ms(void) {
+    return clock_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
 static void guard_freep(struct guard **g) {
     if (!*g)
         return;
     closep(&(*g)->root);
     guard_rules_done(&(*g)->rules);
     free((*g)->seen.slots);
+    free((*g)->known.slots);
     free(*g);
 }
 
@@ -73,6 +86,7 @@ int guard_new(const struct init_start *s, int control, int sock, struct guard **
     g->sock = sock;
     g->root = -1;
     g->self = getpid();
+    g->born_ns = clock_ns(CLOCK_REALTIME_COARSE);
     g->umask_.start = g->umask_.now = (mode_t)s->umask & 0777;
     umask(g->umask_.now);
     r = check_needs(sock, err);
@@ -98,6 +112,8 @@ static int prepare(struct guard *g) {
     r = r < 0 ? r : guard_rules_init(&g->rules, s->hide, s->n_hide, s->protect, s->n_protect, &err);
     r = r < 0 ? r : guard_protect_targets(g, s->protect, s->n_protect, &err);
     r = r < 0 ? r : seen_init(&g->seen);
+    r = r < 0 ? r : seen_init(&g->known);
+    r = r < 0 ? r : known_init(g);
     g->state = r < 0 ? GUARD_BROKEN : GUARD_READY;
     return r < 0 ? -EIO : 0;
 }
@@ -182,8 +198,40 @@ void guard_take(struct guard *g, int listener) {
     q->v[(q->first + q->n++) % GUARD_QUEUE_MAX] = (struct guard_taken){.notif = in.notif, .listener = listener};
 }
 
-bool guard_has_work(const struct guard *g) {
-    return g->queue.n > 0;
+int guard_timeout(const struct guard *g) {
+    uint64_t now;
+
+    if (g->queue.n > 0)
+        return 0;
+    if (!g->later_ms)
+        return -1;
+    now = now_ms();
+    return g->later_ms <= now ? 0 : (int)(g->later_ms - now);
+}
+
+/* Calls that were put off go to the end of the queue, in their order. */
+static void take_later(struct guard *g) {
+    struct guard_queue *q = &g->queue;
+    size_t n = MIN_OF(g->n_later, GUARD_QUEUE_MAX - q->n);
+
+    if (!g->later_ms || g->later_ms > now_ms())
+        return;
+    for (size_t i = 0; i < n; i++)
+        q->v[(q->first + q->n++) % GUARD_QUEUE_MAX] = g->later[i];
+    g->n_later -= n;
+    memmove(g->later, g->later + n, g->n_later * sizeof *g->later);
+    g->later_ms = g->n_later ? now_ms() + GUARD_LATER_MS : 0;
+}
+
+/* judge_rest() has seen that there is room. */
+static void put_off(struct guard *g, const struct guard_taken *t) {
+    uint64_t now = now_ms();
+
+    g->later[g->n_later] = *t;
+    if (!t->since_ms)
+        g->later[g->n_later].since_ms = now;
+    g->n_later++;
+    g->later_ms = now + GUARD_LATER_MS;
 }
 
 /* One call of each that has one, in turn: nobody's flood keeps the others waiting. */
@@ -211,6 +259,15 @@ static void forget_calls(struct guard_queue *q, int listener) {
     q->n = kept;
 }
 
+static void forget_later(struct guard *g, int listener) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < g->n_later; i++)
+        if (g->later[i].listener != listener)
+            g->later[kept++] = g->later[i];
+    g->n_later = kept;
+}
+
 /* A listener that nobody is behind would wake us for ever. */
 static void drop_dead(struct guard *g, const struct pollfd *p, size_t n) {
     struct guard_listeners *l = &g->listeners;
@@ -218,30 +275,50 @@ static void drop_dead(struct guard *g, const struct pollfd *p, size_t n) {
     for (size_t i = n; i-- > 0;)
         if ((p[i].revents & (POLLHUP | POLLIN)) == POLLHUP) {
             forget_calls(&g->queue, p[i].fd);
+            forget_later(g, p[i].fd);
             close(p[i].fd);
             l->fds[i] = l->fds[--l->n];
         }
 }
 
+/* The supervisor waits for the end of a turn before it decides about what it sees. */
+static int begin_turn(struct guard *g) {
+    int r;
+
+    if (g->share)
+        g->share->turn |= 1;
+    r = prepare(g);
+    if (r == 0 && g->share->links_len != g->links_read && known_read_links(g) < 0)
+        g->state = GUARD_BROKEN;
+    return g->state == GUARD_BROKEN ? -EIO : r;
+}
+
 static void handle_one(struct guard *g) {
     struct guard_queue *q = &g->queue;
-    const struct guard_taken *t = &q->v[q->first];
-    struct call c = {.g = g, .listener = t->listener, .id = t->notif.id, .tid = (pid_t)t->notif.pid};
-    const struct guard_row *row = guard_row(t->notif.data.nr);
+    const struct guard_taken t = q->v[q->first];
+    struct call c = {.g = g, .listener = t.listener, .id = t.notif.id, .tid = (pid_t)t.notif.pid};
+    const struct guard_row *row = guard_row(t.notif.data.nr);
     long result = -EPERM;
 
     if (row)
-        fill(&c, row, t->notif.data.args);
+        fill(&c, row, t.notif.data.args);
+    g->waited_ms = t.since_ms ? now_ms() - t.since_ms : 0;
     q->first = (q->first + 1) % GUARD_QUEUE_MAX; /* before it is done: more may be taken meanwhile */
     q->n--;
     if (row) {
-        result = prepare(g);
+        result = begin_turn(g);
         result = result < 0 ? result : row->run(&c);
     }
-    reply(&c, result);
+    if (result == GUARD_LATER)
+        put_off(g, &t);
+    else
+        reply(&c, result);
+    if (g->share)
+        g->share->turn = (g->share->turn + 1) & ~1u;
 }
 
 void guard_handle(struct guard *g, const struct pollfd *p, size_t n) {
+    take_later(g);
     if (g->queue.n == 0)
         take_all(g, p, n);
     drop_dead(g, p, n);

@@ -52,8 +52,8 @@ size_t guard_poll(const struct guard *g, struct pollfd *ret);
 int guard_socket(const struct guard *g);
 /* The supervisor is gone: from here on nothing below the workspace can be changed. */
 void guard_orphan(struct guard *g);
-/* Calls were taken from the kernel and wait: do not sleep, handle them. */
-bool guard_has_work(const struct guard *g);
+/* How many milliseconds to sleep at most; 0: calls were taken from the kernel and wait; -1: there are none. */
+int guard_timeout(const struct guard *g);
 /* Answers one call, if there is one; p: what poll() said of the n listeners of guard_poll(). Listeners behind which nobody is left are
  * closed. Blocks only while the supervisor puts away what is about to change. */
 void guard_handle(struct guard *g, const struct pollfd *p, size_t n);

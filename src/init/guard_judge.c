@@ -72,7 +72,16 @@ int judge_create(struct guard *g, const struct place *p, enum rules_kind kind) {
         return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
     if (guard_rules_hide(r, p->rel, kind))
         return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EACCES);
+    if (kind != RULES_FOLDER && judge_is_save(g, p->rel, true))
+        return guard_refuse(g, p->rel, GUARD_WHY_SAVE, -EACCES);
     return judge_repository(g, p);
+}
+
+/* What the host saves a protected file by, or is just saving. What was made inside is neither. */
+static int check_save(struct guard *g, const struct place *p, bool writing, int refusal) {
+    if (place_kind(p) == RULES_FILE && !known_has(g, &p->st, p->birth_ns) && judge_is_save(g, p->rel, false))
+        return guard_refuse(g, p->rel, GUARD_WHY_SAVE, refusal);
+    return judge_rest(g, p->rel, &p->st, p->birth_ns, writing);
 }
 
 static int note_alias(void *arg, const struct walk_entry *e) {
@@ -80,7 +89,7 @@ static int note_alias(void *arg, const struct walk_entry *e) {
     struct guard_aliases *a = &g->aliases;
     struct stat st;
 
-    if (e->kind != RULES_FILE || !guard_rules_protect(&g->rules, e->suffix + 1, e->kind))
+    if (e->kind != RULES_FILE || !judge_is_protected(g, e->suffix + 1, e->kind))
         return 0;
     if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_nlink < 2)
         return 0;
@@ -97,30 +106,47 @@ static int note_alias(void *arg, const struct walk_entry *e) {
     return 0;
 }
 
-/* Another name of a protected file? Such names are older than the run: inside none can be made, so that one look is enough. */
-static int check_alias(struct guard *g, const struct place *p) {
+static int find_aliases(struct guard *g) {
     struct guard_aliases *a = &g->aliases;
+    uint32_t now = g->share->aliases;
     unsigned left = GUARD_SCAN_MAX;
 
-    if (!S_ISREG(p->st.st_mode) || p->st.st_nlink < 2)
+    if (a->scanned && a->scanned_at == now)
         return 0;
-    if (!a->scanned && guard_walk(g->root, ".", &left, note_alias, g) < 0)
-        return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
-    a->scanned = true;
+    a->n = 0;
+    a->scanned = guard_walk(g->root, ".", &left, note_alias, g) == 0;
+    a->scanned_at = now;
+    return a->scanned ? 0 : -E2BIG;
+}
+
+/* Another name of a protected file? Inside none can be made, so that one look is enough until the supervisor sees that the host made one. The other name
+ * may also lie outside of the workspace, in a folder that was mounted. */
+static int check_alias(struct guard *g, const struct place *p) {
+    const struct guard_aliases *a = &g->aliases;
+
+    if (!S_ISREG(p->st.st_mode) || p->st.st_nlink < 2 || p->st.st_dev != g->root_dev)
+        return 0;
+    if (find_aliases(g) < 0)
+        return guard_refuse(g, p->rel ? p->rel : "", GUARD_WHY_PROTECTED, -EACCES);
     for (size_t i = 0; i < a->n; i++)
         if (a->v[i].dev == p->st.st_dev && a->v[i].ino == p->st.st_ino)
-            return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
+            return guard_refuse(g, p->rel ? p->rel : "", GUARD_WHY_PROTECTED, -EACCES);
     return 0;
 }
 
 int judge_write(struct guard *g, const struct place *p) {
+    int r;
+
+    if (p->trace == PLACE_ASTRAY)
+        return guard_refuse(g, p->rel ? p->rel : "", GUARD_WHY_PROTECTED, -EACCES);
     if (!p->rel)
-        return 0;
+        return p->trace == PLACE_GONE ? 0 : check_alias(g, p);
     if (judge_is_protected(g, p->rel, place_kind(p)))
         return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
     if (guard_rules_hide(&g->rules, p->rel, place_kind(p))) /* made on the host after the start, or what covers it */
         return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EACCES);
-    return check_alias(g, p);
+    r = check_save(g, p, true, -EACCES);
+    return r < 0 ? r : check_alias(g, p);
 }
 
 /* git tries to remove its folder when it tidies up; that it is not empty is all it has to hear. */
@@ -130,12 +156,20 @@ static bool is_full_folder(const struct place *p) {
     return S_ISDIR(p->st.st_mode) && guard_walk(p->dir, p->name, &left, NULL, NULL) == -E2BIG;
 }
 
+int judge_end_of_move(struct guard *g, const struct place *p) {
+    if (!p->rel)
+        return 0;
+    return p->exists                        ? check_save(g, p, false, -EACCES)
+           : judge_is_save(g, p->rel, true) ? guard_refuse(g, p->rel, GUARD_WHY_SAVE, -EACCES)
+                                            : 0;
+}
+
 int judge_remove(struct guard *g, const struct place *p) {
     if (!p->rel)
         return 0;
     if (guard_rules_hide(&g->rules, p->rel, place_kind(p)))
         return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EPERM);
     if (!guard_rules_is_git(p->rel) && !judge_is_protected(g, p->rel, place_kind(p)))
-        return 0;
+        return check_save(g, p, false, -EPERM);
     return is_full_folder(p) ? -ENOTEMPTY : guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EPERM);
 }

@@ -1,7 +1,8 @@
 /*
  * Links that stood in a protected place before the run: if .git/hooks leads to tools/hooks, tools/hooks is what the host obeys,
- * and it is protected too. Looked for at the top of the workspace only, where it costs a few hundred calls at the start; links
- * that lead out of the workspace, or nowhere, protect nothing.
+ * and it is protected too, whether it exists or not, and so are links on the way. Looked for at the top of the workspace only, where it costs a
+ * hundred calls at the first change; the supervisor finds the others, and those that the host makes later (supervisor/landing.h). Links that lead out of
+ * the workspace protect nothing.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include "os/fd.h"
 #include "proto/initmsg.h"
 #include "workspace/ignore.h"
+#include "workspace/protect.h"
 
 /* A pattern as seen from the top of the workspace: the folders, or the file, that it names without wildcards, and what
  * follows. */
@@ -48,58 +50,48 @@ static bool lead_of(const struct init_text *t, const char *line, size_t len, str
 }
 
 /* A pattern for exactly this path, and for `rest` below it. */
-static void add_pattern(struct buf *out, const char *folder, const char *name, const char *rest) {
-    const char *parts[] = {*folder ? "/" : "", folder, name};
-
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        for (const char *s = parts[i]; *s; s++) {
-            if (*s != '/' && !isalnum((unsigned char)*s))
-                buf_addc(out, '\\');
-            buf_addc(out, *s);
-        }
+static void add_pattern(struct buf *out, const char *before, const char *path, const char *rest) {
+    buf_adds(out, before);
+    for (const char *s = path; *s; s++) {
+        if (*s != '/' && !isalnum((unsigned char)*s))
+            buf_addc(out, '\\');
+        buf_addc(out, *s);
+    }
     buf_adds(out, rest);
     buf_addc(out, '\n');
 }
 
-/* As much of the path as there is: does it lead somewhere else? */
-static void look(const struct guard *g, const struct lead *l, struct buf *out) {
-    char prefix[PATH_MAX], real[PATH_MAX];
+struct look {
+    const struct guard *g;
+    const struct lead *lead;
+    struct buf *out;
+};
 
-    for (size_t len = strlen(l->path); len > 0; len--) {
-        CLEANUP(closep) int fd = -1;
-        const char *rel;
-        struct stat st;
+/* ".vscode" and "!.vscode/" together: a folder is fine, a file or link is not; and so it is where a link of that name leads. */
+static void add_place(void *arg, const char *place, bool is_link) {
+    const struct look *look = arg;
+    const struct lead *l = look->lead;
 
-        if (l->path[len] && l->path[len] != '/')
-            continue;
-        memcpy(prefix, l->path, len);
-        prefix[len] = 0;
-        fd = openat(g->root, prefix, O_PATH | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0)
-            continue;
-        /* ".vscode" and "!.vscode/" together: only a link of that name is protected, not the folder it leads to */
-        if (!l->path[len] && !*l->rest &&
-            !guard_rules_protect(&g->rules, prefix, S_ISDIR(st.st_mode) ? RULES_FOLDER : RULES_FILE))
-            return;
-        rel = place_path_of(fd, real) < 0 ? NULL : path_below(real, g->root_path);
-        if (rel && !str_eq(rel, prefix) && !strchr(rel, '\n'))
-            add_pattern(out, rel, l->path + len, l->rest);
+    if (str_eq(place, l->path) || strchr(place, '\n'))
         return;
-    }
+    add_pattern(look->out, "/", place, is_link ? "" : l->rest);
+    if (is_link || (!*l->rest && !guard_rules_protect(&look->g->rules, l->path, RULES_FOLDER)))
+        add_pattern(look->out, "!/", place, "/");
 }
 
 int guard_protect_targets(struct guard *g, const struct init_text *texts, size_t n, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(IGNORE_FILE_MAX);
     struct init_text more = {.dir = "", .origin = "links at the start"};
     struct lead lead;
+    struct look look = {.g = g, .lead = &lead, .out = &out};
 
     for (size_t i = 0; i < n; i++)
         for (size_t at = 0; at < texts[i].len;) {
             const char *line = texts[i].data + at, *end = memchr(line, '\n', texts[i].len - at);
             size_t len = end ? (size_t)(end - line) : texts[i].len - at;
 
-            if (lead_of(&texts[i], line, len, &lead))
-                look(g, &lead, &out);
+            if (lead_of(&texts[i], line, len, &lead) && protect_follow(g->root, g->root_path, lead.path, add_place, &look) < 0)
+                return err_set(err, -ENAMETOOLONG, "a link in a protected place leads too far");
             at += len + 1;
         }
     if (!buf_ok(&out))

@@ -50,6 +50,16 @@ static bool plants_repository(struct move *m, const struct walk_entry *e, const 
     return judge_completes_repository(m->repository, e->name, &m->repository);
 }
 
+/* A folder in which the host is just saving stays where it is: what would be made in its place could be what the host then renames. */
+static int rest_below(const struct move *m, const struct walk_entry *e, const char *old) {
+    uint64_t birth_ns;
+    struct stat st;
+
+    if (e->kind != RULES_FILE || !*old || stat_born(e->dir, e->name, AT_SYMLINK_NOFOLLOW, &st, &birth_ns) < 0)
+        return 0;
+    return judge_rest(m->g, old, &st, birth_ns, false);
+}
+
 /* Whatever is below must be judged the same in both places. */
 static int judge_below(void *arg, const struct walk_entry *e) {
     struct move *m = arg;
@@ -68,7 +78,7 @@ static int judge_below(void *arg, const struct walk_entry *e) {
         return refuse(m, GUARD_WHY_PROTECTED);
     if (guard_rules_hide(r, old, e->kind) != guard_rules_hide(r, new, e->kind))
         return refuse(m, GUARD_WHY_HIDDEN);
-    return plants_repository(m, e, old, new) ? refuse(m, GUARD_WHY_BARE_REPO) : 0;
+    return plants_repository(m, e, old, new) ? refuse(m, GUARD_WHY_BARE_REPO) : rest_below(m, e, old);
 }
 
 /* What is named by one end of the move itself. */
@@ -101,6 +111,8 @@ static int judge_move(struct move *m) {
     if (guard_rules_hide(&m->g->rules, m->to->rel, kind))
         return guard_refuse(m->g, m->to->rel, GUARD_WHY_HIDDEN, -EACCES);
     r = m->to->rel && !m->to->exists ? judge_repository(m->g, m->to) : 0;
+    r = r < 0 ? r : judge_end_of_move(m->g, m->from);
+    r = r < 0 || kind == RULES_FOLDER ? r : judge_end_of_move(m->g, m->to);
     if (r < 0 || kind != RULES_FOLDER)
         return r;
     r = guard_walk(m->from->dir, m->from->name, &left, judge_below, m);

@@ -33,16 +33,25 @@ static bool writes(int flags) {
     return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
 }
 
+/* Without a name, and not made or opened for writing inside. */
+static bool is_a_stranger(const struct guard *g, const struct place *p) {
+    return p->trace == PLACE_GONE && p->st.st_dev == g->root_dev && !known_has(g, &p->st, p->birth_ns);
+}
+
 /* Only a regular file can be changed by opening it; the kernel refuses to open a folder for writing, and a FIFO keeps
  * nothing. */
 static int judge_open(const struct call *c, const struct place *p, int flags) {
     struct guard *g = c->g;
     int r;
 
-    if (!p->rel || (flags & TMPFILE))
+    if (flags & TMPFILE)
         return 0;
     if (p->exists && !(S_ISREG(p->st.st_mode) && writes(flags)))
         return 0;
+    if (p->exists && p->object >= 0 && is_a_stranger(g, p)) /* no name says what it was */
+        return guard_refuse(g, "", GUARD_WHY_PROTECTED, -EACCES);
+    if (!p->rel)
+        return p->exists ? judge_write(g, p) : 0;
     if (!p->exists && (!(flags & O_CREAT) || strchr(p->name, '/')))
         return 0;
     r = p->exists ? judge_write(g, p) : judge_create(g, p, RULES_FILE);
@@ -143,15 +152,37 @@ static int do_open(const struct call *c, const struct place *p, int flags, mode_
     return place_open(p, flags, mode);
 }
 
-long guard_run_open(struct call *c) {
+/* What was judged as new is made, and what was judged as there is opened, whatever the host does meanwhile. */
+static int exact_flags(const struct place *p, int flags) {
+    if (!p->rel || p->object >= 0 || !(flags & O_CREAT) || strchr(p->name, '/'))
+        return flags;
+    return !p->exists ? flags | O_EXCL : S_ISREG(p->st.st_mode) ? flags & ~O_CREAT : flags;
+}
+
+/* Before the caller has it: which file it is. -ESTALE: another than the one that was judged. */
+static int note_opened(struct guard *g, const struct place *p, int fd, int flags) {
+    struct stat st;
+    uint64_t birth_ns;
+    int r;
+
+    if (!writes(flags) && !(flags & (O_CREAT | TMPFILE)))
+        return 0;
+    r = stat_born(fd, "", AT_EMPTY_PATH, &st, &birth_ns);
+    if (r < 0)
+        return r;
+    if (p->exists && !(flags & TMPFILE) && (st.st_ino != p->st.st_ino || st.st_dev != p->st.st_dev))
+        return p->rel ? -ESTALE : 0;
+    known_add(g, &st, birth_ns, p->exists && !(flags & TMPFILE) && judge_is_fresh(g, &st, birth_ns));
+    return 0;
+}
+
+static long open_once(struct call *c, const char *path) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
     CLEANUP(closep) int fd = -1;
     int flags = (int)c->arg[2], r;
     bool exclusive = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
-    char path[PATH_MAX];
 
-    r = caller_path(c, 1, path);
-    r = r < 0 ? r : place_find(c, (int)c->arg[0], path, !(flags & O_NOFOLLOW) && !exclusive, &p);
+    r = place_find(c, (int)c->arg[0], path, !(flags & O_NOFOLLOW) && !exclusive, &p);
     if (r < 0)
         return r;
     if (!caller_waits(c))
@@ -163,6 +194,24 @@ long guard_run_open(struct call *c) {
         return r;
     if (may_block(&p, flags))
         return open_apart(c, &p, flags);
-    fd = do_open(c, &p, flags, (mode_t)c->arg[3] & 07777);
-    return fd < 0 ? fd : guard_install_fd(c, fd, flags & O_CLOEXEC);
+    fd = do_open(c, &p, exact_flags(&p, flags), (mode_t)c->arg[3] & 07777);
+    if ((fd == -EEXIST && !p.exists && !exclusive) || (fd == -ENOENT && p.exists && (flags & O_CREAT)))
+        return -ESTALE;
+    r = fd < 0 ? fd : note_opened(c->g, &p, fd, flags);
+    return r < 0 ? r : guard_install_fd(c, fd, flags & O_CLOEXEC);
+}
+
+/* If the host makes, replaces or removes the file at the same time, it is judged again. */
+long guard_run_open(struct call *c) {
+    char path[PATH_MAX];
+    long r = caller_path(c, 1, path);
+
+    if (r < 0)
+        return r;
+    for (int i = 0; i < GUARD_TRIES; i++) {
+        r = open_once(c, path);
+        if (r != -ESTALE)
+            return r;
+    }
+    return -EBUSY;
 }

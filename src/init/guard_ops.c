@@ -51,7 +51,10 @@ long guard_run_mknod(struct call *c) {
     if (r <= 0)
         return r < 0 ? r : GUARD_ANSWERED;
     r = before_creation(c, &p, RULES_FILE);
-    return r < 0 ? r : result_of(mknodat(p.dir, p.name, (mode_t)c->arg[2], (dev_t)(uint32_t)c->arg[3]));
+    r = r < 0 ? r : (int)result_of(mknodat(p.dir, p.name, (mode_t)c->arg[2], (dev_t)(uint32_t)c->arg[3]));
+    if (r == 0 && stat_born(p.dir, p.name, AT_SYMLINK_NOFOLLOW, &p.st, &p.birth_ns) == 0)
+        known_add(c->g, &p.st, p.birth_ns, false);
+    return r;
 }
 
 long guard_run_symlink(struct call *c) {

@@ -87,6 +87,17 @@ bool place_is_own(const struct guard *g, const char *path) {
     return path_below(path, own) != NULL;
 }
 
+/* The name by which an object was opened may be gone while others lead to it, and one of those may be protected: only what stands there now has the path
+ * that the kernel says. Elsewhere than on the workspace's file system nothing is protected. */
+static bool leads_back(const struct guard *g, const struct place *p) {
+    struct stat st;
+
+    if (!S_ISREG(p->st.st_mode) || p->st.st_dev != g->root_dev)
+        return true;
+    return fstatat(p->rel ? g->root : AT_FDCWD, p->rel ? p->rel : p->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_dev == p->st.st_dev && st.st_ino == p->st.st_ino;
+}
+
 /* Fills in the path once dir and name, or object, are known; the folder's may be there already. */
 static int settle(const struct call *c, struct place *p) {
     int r, len = p->path[0] ? (int)strlen(p->path) : place_path_of(p->object >= 0 ? p->object : p->dir, p->path);
@@ -103,28 +114,35 @@ static int settle(const struct call *c, struct place *p) {
     }
     if (place_is_own(c->g, p->path))
         return -EACCES;
-    if (p->object >= 0 && p->st.st_nlink == 0) /* open, but without a name any more */
+    if (p->object >= 0 && p->st.st_nlink == 0) { /* open, but without a name any more */
+        p->trace = PLACE_GONE;
         return 0;
+    }
     r = unalias(c->g, p);
     if (r < 0)
         return r;
     p->rel = in_workspace(c->g, p->path);
+    if (p->object >= 0 && !leads_back(c->g, p))
+        p->trace = PLACE_ASTRAY;
     return p->rel && strlen(p->rel) >= GUARD_PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
 int place_set_object(struct place *p, int fd) {
     p->object = fd;
     p->exists = true;
-    return fstat(fd, &p->st) < 0 ? -errno : 0;
+    return stat_born(fd, "", AT_EMPTY_PATH, &p->st, &p->birth_ns);
 }
 
 int place_set_name(struct place *p, int dir, const char *name, size_t len, bool slash) {
+    int r;
+
     p->dir = dir;
     memcpy(p->name, name, len);
     p->name[len] = 0;
-    p->exists = fstatat(dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
-    if (!p->exists && errno != ENOENT)
-        return -errno;
+    r = stat_born(dir, p->name, AT_SYMLINK_NOFOLLOW, &p->st, &p->birth_ns);
+    p->exists = r == 0;
+    if (r < 0 && r != -ENOENT)
+        return r;
     if (slash) {
         p->name[len] = '/';
         p->name[len + 1] = 0;

@@ -21,11 +21,15 @@ enum {
     GUARD_PROC_PATH = 64,
     GUARD_QUEUE_MAX = 64,
     GUARD_LISTENERS_MAX = 512, /* commands at once, each with all that it left behind; half of the usual limit of descriptors */
-    GUARD_ALIASES_MAX = 16
+    GUARD_ALIASES_MAX = 16,
+    GUARD_LATER_MAX = 64,     /* calls that wait for a file of the host's to come to rest; past it: EBUSY at once */
+    GUARD_LATER_MS = 20,      /* how often it is looked */
+    GUARD_PATIENCE_MS = 3000, /* how long; past it: EBUSY */
+    GUARD_TRIES = 16          /* of an open whose file the host replaces at the same time */
 };
 
 /* Results of an operation besides a value or a negative errno. */
-enum { GUARD_ANSWERED = INT_MAX, GUARD_CONTINUE = INT_MAX - 1 };
+enum { GUARD_ANSWERED = INT_MAX, GUARD_CONTINUE = INT_MAX - 1, GUARD_LATER = INT_MIN /* it is tried again a little later */ };
 
 /* Hashes of what was told, with a key that nobody inside knows. */
 struct guard_seen {
@@ -44,6 +48,7 @@ struct guard_aliases {
     struct guard_inode *v;
     size_t n, cap;
     bool scanned;
+    uint32_t scanned_at; /* struct guard_share's aliases then */
 };
 
 /* Another place where the workspace is mounted: what is below `path` is below `rel` of the workspace. */
@@ -67,7 +72,8 @@ struct guard_umask {
 struct guard_queue {
     struct guard_taken {
         struct seccomp_notif notif;
-        int listener; /* where it came from and is answered */
+        int listener;      /* where it came from and is answered */
+        uint64_t since_ms; /* it was put off then for the first time; 0: it was not */
     } v[GUARD_QUEUE_MAX];
     size_t first, n;
 };
@@ -92,6 +98,16 @@ struct guard {
     struct guard_listeners listeners;
     struct guard_queue queue;
     struct guard_mounts mounts;
+    uint64_t born_ns; /* as files are stamped */
+    dev_t root_dev;
+    struct guard_seen known; /* keys of the files that were made or opened for writing inside */
+    struct guard_share *share;
+    size_t share_room;
+    uint32_t links_read;
+    struct guard_taken later[GUARD_LATER_MAX]; /* calls that were put off */
+    size_t n_later;
+    uint64_t later_ms;  /* when to try them again; 0: there are none */
+    uint64_t waited_ms; /* what the present call has waited */
 };
 
 /* One system call that waits for its answer. */
@@ -112,7 +128,13 @@ struct place {
     char path[PATH_MAX + NAME_MAX + 2]; /* absolute, without a '/' at the end */
     const char *rel;                    /* the same from the workspace on, "" for itself; NULL: outside */
     bool exists;
-    struct stat st; /* if it exists; of a link itself, if it was not followed */
+    struct stat st;    /* if it exists; of a link itself, if it was not followed */
+    uint64_t birth_ns; /* 0: unknown */
+    enum {
+        PLACE_NAMED,
+        PLACE_GONE,  /* an object that has no name any more */
+        PLACE_ASTRAY /* an object that has one, but not the one by which it was opened: it may be any file's */
+    } trace;
 };
 
 #define PLACE_INIT \
@@ -176,11 +198,32 @@ int guard_touch_new(struct guard *g, const char *rel); /* nothing is there yet *
 int guard_touch_at(struct guard *g, const char *rel, int dir, const char *name, const struct stat *st, bool unlinking);
 int guard_touch(struct guard *g, const struct place *p, bool unlinking);       /* whatever is there; outside: nothing to do */
 int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r); /* tells it; returns r */
+int guard_send_share(struct guard *g, int fd);
+bool guard_ask_open(struct guard *g, const char *rel, const struct stat *st); /* a program of the host writes to it */
+bool seen_add_hash(struct guard_seen *s, uint64_t hash);
+bool seen_has_hash(const struct guard_seen *s, uint64_t hash);
+
+/* guard_known.c */
+uint64_t time_ns(const struct timespec *t);
+int stat_born(int dir, const char *name, int flags, struct stat *ret, uint64_t *ret_birth_ns);
+int known_init(struct guard *g);
+bool known_has(const struct guard *g, const struct stat *st, uint64_t birth_ns);
+void known_add(struct guard *g, const struct stat *st, uint64_t birth_ns, bool hosts);
+int known_read_links(struct guard *g);
+
+/* guard_fresh.c */
+/* What a program of the host calls a file by which it saves a protected one; making: only those that it does not make anew. */
+bool judge_is_save(const struct guard *g, const char *rel, bool making);
+/* Made by the host since the start, and not opened for writing inside yet. */
+bool judge_is_fresh(const struct guard *g, const struct stat *st, uint64_t birth_ns);
+/* 0, GUARD_LATER, or -EBUSY: the host is just saving it. writing: else it is removed or renamed. */
+int judge_rest(struct guard *g, const char *rel, const struct stat *st, uint64_t birth_ns, bool writing);
 
 /* guard_judge.c: rules and what the file system says; 0, or a negative errno after telling the supervisor */
 int judge_create(struct guard *g, const struct place *p, enum rules_kind kind);
 int judge_write(struct guard *g, const struct place *p);
 int judge_remove(struct guard *g, const struct place *p);
+int judge_end_of_move(struct guard *g, const struct place *p); /* beyond the rules: what the host saves by, or is saving */
 /* What the rules protect, and hooks and configuration of every folder that git takes for a repository (ATTACKS 37). */
 bool judge_is_protected(const struct guard *g, const char *path, enum rules_kind kind);
 int judge_repository(struct guard *g, const struct place *p); /* would its folder become one? */

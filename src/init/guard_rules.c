@@ -62,7 +62,7 @@ int guard_rules_init(struct guard_rules *r, const struct init_text *hide, size_t
                      size_t n_protect, struct err *err) {
     int e = 0;
 
-    *r = (struct guard_rules){ignore_new(), ignore_new(), ignore_new()};
+    *r = (struct guard_rules){.hide = ignore_new(), .protect = ignore_new(), .leads = ignore_new()};
     if (!r->hide || !r->protect || !r->leads)
         e = err_oom(err);
     e = e < 0 ? e : add_texts(r->hide, hide, n_hide, err);
@@ -73,7 +73,27 @@ int guard_rules_init(struct guard_rules *r, const struct init_text *hide, size_t
     return e;
 }
 
+int guard_rules_add_link(struct guard_rules *r, const char *place, const char *link) {
+    struct guard_rules_link *v = reallocarray(r->links, r->n_links + 1, sizeof *v), one = {strdup(place), strdup(link)};
+
+    if (v)
+        r->links = v;
+    if (!v || !one.place || !one.link) {
+        free(one.place);
+        free(one.link);
+        return -ENOMEM;
+    }
+    r->links[r->n_links++] = one;
+    return 0;
+}
+
 void guard_rules_done(struct guard_rules *r) {
+    for (size_t i = 0; i < r->n_links; i++) {
+        free(r->links[i].place);
+        free(r->links[i].link);
+    }
+    free(TAKE_PTR(r->links));
+    r->n_links = 0;
     ignore_free(TAKE_PTR(r->hide));
     ignore_free(TAKE_PTR(r->protect));
     ignore_free(TAKE_PTR(r->leads));
@@ -151,13 +171,38 @@ static bool matches(const struct ignore *ig, const char *path, enum rules_kind k
     return kind != RULES_FILE && ignore_match(ig, path, true) == IGNORE_EXCLUDED;
 }
 
+/* path from `folder` on, "" or with a '/' in front; NULL: neither the folder nor below it. */
+static const char *tail(const char *path, const char *folder) {
+    size_t len = strlen(folder);
+
+    return strncmp(path, folder, len) == 0 && (path[len] == 0 || path[len] == '/') ? path + len : NULL;
+}
+
+static bool is_behind_link(const struct guard_rules *r, const char *path, enum rules_kind kind) {
+    char at[PATH_MAX], folded[PATH_MAX];
+
+    for (size_t i = 0; i < r->n_links; i++) {
+        const char *rest = tail(path, r->links[i].place);
+        int n = rest ? snprintf(at, sizeof at, "%s%s", r->links[i].link, rest) : 0;
+
+        if (!rest)
+            continue;
+        if (n >= (int)sizeof at)
+            return true;
+        fold(at, folded);
+        if (matches(r->protect, folded, kind))
+            return true;
+    }
+    return false;
+}
+
 bool guard_rules_protect(const struct guard_rules *r, const char *path, enum rules_kind kind) {
     char folded[PATH_MAX];
 
     if (!path || !*path || is_config_lock(path))
         return false;
     fold(path, folded);
-    return matches(r->protect, folded, kind);
+    return matches(r->protect, folded, kind) || is_behind_link(r, path, kind);
 }
 
 bool guard_rules_hide(const struct guard_rules *r, const char *path, enum rules_kind kind) {
@@ -172,6 +217,9 @@ bool guard_rules_lead(const struct guard_rules *r, const char *path) {
 
     if (!path || !*path)
         return false;
+    for (size_t i = 0; i < r->n_links; i++)
+        if (tail(r->links[i].place, path))
+            return true;
     fold(path, folded);
     len = strlen(folded);
     slash = memrchr(folded, '/', len);

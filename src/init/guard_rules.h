@@ -9,14 +9,22 @@ struct init_text;
 
 enum rules_kind { RULES_FILE, RULES_FOLDER, RULES_LINK /* symbolic */ };
 
+/* A link of the host in a protected place: what is at or below `place` is judged as if it were at or below `link`. */
+struct guard_rules_link {
+    char *place, *link;
+};
+
 struct guard_rules {
     struct ignore *hide, *protect;
     struct ignore *leads; /* what a protected path leads through: "/.vscode" for ".vscode/tasks.json" */
+    struct guard_rules_link *links;
+    size_t n_links;
 };
 
 int guard_rules_init(struct guard_rules *r, const struct init_text *hide, size_t n_hide, const struct init_text *protect,
                      size_t n_protect, struct err *err);
 int guard_rules_add_protect(struct guard_rules *r, const struct init_text *t, struct err *err);
+int guard_rules_add_link(struct guard_rules *r, const char *place, const char *link);
 void guard_rules_done(struct guard_rules *r);
 
 /* Paths are relative to the workspace and not empty; NULL stands for one outside, of which no rule says anything. `.git` counts

@@ -89,12 +89,20 @@ static void grow(struct guard_seen *s) {
     s->cap = cap;
 }
 
+bool seen_has_hash(const struct guard_seen *s, uint64_t hash) {
+    return *find_slot(s->slots, s->cap, hash) != 0;
+}
+
 bool seen_has(const struct guard_seen *s, unsigned salt, const char *path) {
-    return *find_slot(s->slots, s->cap, hash_path(s, salt, path)) != 0;
+    return seen_has_hash(s, hash_path(s, salt, path));
 }
 
 bool seen_add(struct guard_seen *s, unsigned salt, const char *path) {
-    uint64_t hash = hash_path(s, salt, path), *slot;
+    return seen_add_hash(s, hash_path(s, salt, path));
+}
+
+bool seen_add_hash(struct guard_seen *s, uint64_t hash) {
+    uint64_t *slot;
 
     if (s->n >= s->cap / 2)
         grow(s);
@@ -150,6 +158,23 @@ static int wait_for_go(struct guard *g) {
         return -EIO;
     }
     return msg.value > 0 ? -EIO : msg.value;
+}
+
+int guard_send_share(struct guard *g, int fd) {
+    struct packet p;
+    int r;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_SHARE, .wait = 1};
+    r = send_packet(g, &p, "", &fd);
+    return r < 0 ? r : wait_for_go(g);
+}
+
+/* The supervisor looks, from the host's side: whether file leases can be had here is not ours to say. */
+bool guard_ask_open(struct guard *g, const char *rel, const struct stat *st) {
+    struct packet p;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_OPEN, .wait = 1, .mode = st->st_mode, .dev = st->st_dev, .ino = st->st_ino};
+    return send_packet(g, &p, rel, NULL) < 0 || wait_for_go(g) == -EBUSY;
 }
 
 int guard_touch_new(struct guard *g, const char *rel) {

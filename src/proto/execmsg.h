@@ -37,7 +37,8 @@ enum exec_end {
     EXEC_END_TIMEOUT = 2, /* its time was over */
     EXEC_END_STOP = 4,    /* the sandbox was stopped, or its PID 1 killed */
     EXEC_END_MEMORY = 8,  /* the limit on memory killed it */
-    EXEC_END_DISK = 16    /* the limit on disk space ended the sandbox */
+    EXEC_END_DISK = 16,   /* the limit on disk space ended the sandbox */
+    EXEC_END_LANDED = 32  /* a file that was open for writing inside was put into a protected place on the host */
 };
 
 /* No symbolic link is followed, in no part of the path. */

@@ -14,10 +14,14 @@ enum guard_msg_type {
     GUARD_MSG_TOUCH = 1, /* to the supervisor: `path` is about to change for the first time; a descriptor comes with it if it is a
                             regular file. Answered by GUARD_MSG_GO if wait is set */
     GUARD_MSG_REFUSED,   /* to the supervisor: an operation was refused; why: enum guard_why */
-    GUARD_MSG_GO         /* to the guard: go on; value 0, or a negative errno for the caller */
+    GUARD_MSG_GO,        /* to the guard: go on; value 0, or a negative errno for the caller */
+    GUARD_MSG_SHARE, /* to the supervisor, before the first change: a descriptor of the memory that both share (struct guard_share). Answered by
+                            GUARD_MSG_GO once what the supervisor knows is in it */
+    GUARD_MSG_OPEN /* to the supervisor: does a program of the host have `path`, with dev and ino, open for writing? Answered by
+                            GUARD_MSG_GO: 0 no, -EBUSY yes, else it cannot be known */
 };
 
-enum guard_why { GUARD_WHY_PROTECTED = 1, GUARD_WHY_HIDDEN, GUARD_WHY_BARE_REPO };
+enum guard_why { GUARD_WHY_PROTECTED = 1, GUARD_WHY_HIDDEN, GUARD_WHY_BARE_REPO, GUARD_WHY_SAVE, GUARD_WHY_BUSY };
 
 struct guard_msg {
     uint32_t type;
@@ -28,3 +32,39 @@ struct guard_msg {
     uint32_t path_len;  /* follows the header, relative to the workspace, without NUL */
     uint64_t size, mtime_ns, dev, ino;
 };
+
+/*
+ * Memory that the guard and its supervisor share, because what it is for cannot wait for a message: a file may be renamed into a protected
+ * place at any moment, and the supervisor must then know whether the inside ever had that file open for writing.
+ *
+ * written: a key (guardmsg_key()) for each file that was opened for writing inside, in the order in which they were; bit 0 (GUARD_KEY_HOSTS) is set if the
+ * host had made it while the sandbox ran. turn is odd while the guard is at work on a call: what it is about to open is not among them yet.
+ *
+ * links: the other way, what the supervisor found: links of the host in protected places. Pairs of strings, each with its NUL: a place, and the path that
+ * leads there. aliases counts up when a protected file got another name.
+ */
+enum {
+    GUARD_WRITTEN_MAX = 2 * 1024 * 1024, /* files; past it: full, and every file may be one of them */
+    GUARD_LINKS_BYTES = 64 * 1024
+};
+#define GUARD_KEY_HOSTS UINT64_C(1)
+
+struct guard_share {
+    _Atomic uint32_t turn, full, aliases, links_len;
+    _Atomic uint64_t n_written;
+    char links[GUARD_LINKS_BYTES];
+    uint64_t written[GUARD_WRITTEN_MAX];
+};
+
+/* Which file it is, not only which number it has: that one is used again for the next file. Without times of birth it is the number alone. Never 0,
+ * and bit 0 is free. */
+static inline uint64_t guardmsg_key(uint64_t dev, uint64_t ino, uint64_t birth_ns) {
+    uint64_t x = ino ^ (dev << 48 | dev >> 16);
+
+    for (int i = 0; i < 2; i++) {
+        x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+        x = (x ^ (x >> 31)) + (i == 0 ? birth_ns : 0);
+    }
+    return (x & ~GUARD_KEY_HOSTS) ? x & ~GUARD_KEY_HOSTS : 2;
+}

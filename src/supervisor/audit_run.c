@@ -10,6 +10,7 @@
 #include "config/paths.h"
 #include "config/settings.h"
 #include "jail/plan.h"
+#include "supervisor/landing.h"
 
 enum { MEMBERS_MAX = AUDIT_LINE_MAX };
 
@@ -163,6 +164,23 @@ void audit_run_limit(struct audit *a, enum run_limit which) {
         return;
     audit_add(&b, "limit", run_limit_names[which]);
     audit_later(a, AUDIT_LIMIT, buf_str(&b));
+}
+
+static void add_landed(struct audit *a, const char *path, const char *answer) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(MEMBERS_MAX);
+
+    audit_add(&b, "path", path);
+    audit_add(&b, "answer", answer);
+    audit_later(a, AUDIT_LANDED, buf_str(&b));
+}
+
+void audit_run_landed(struct audit *a, const struct landing *l) {
+    if (!a)
+        return;
+    if (l->stopped)
+        add_landed(a, l->stopped, "stopped");
+    for (size_t i = 0; i < l->told.len; i++)
+        add_landed(a, l->told.v[i], "told");
 }
 
 void audit_run_stop(struct audit *a, int status, uint64_t ms, size_t changes, const char *run) {

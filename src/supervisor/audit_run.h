@@ -9,6 +9,7 @@
 #include "audit/audit.h"
 #include "supervisor/run.h"
 
+struct landing;
 struct plan;
 struct settings;
 
@@ -26,5 +27,6 @@ int audit_run_begin(struct audit *a, const struct plan *plan, const struct setti
 /* status: the exit status, signal 0: it was not ended by one. exec_errno: it could not be executed; 0: it was. */
 void audit_run_exit(struct audit *a, int job, int status, int signal, int exec_errno, uint64_t ms);
 void audit_run_limit(struct audit *a, enum run_limit which);
+void audit_run_landed(struct audit *a, const struct landing *l);
 /* The sandbox is gone. run: the folder that keeps what was changed; "": none. Also what was kept back is written. */
 void audit_run_stop(struct audit *a, int status, uint64_t ms, size_t changes, const char *run);

@@ -2,14 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/safepath.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
+#include "workspace/place.h"
 
 enum { BATCH = 256 };
 
@@ -35,6 +38,8 @@ void guard_done(struct guard *g) {
     closep(&g->sock);
     journal_close(TAKE_PTR(g->journal));
     strv_done(&g->refused);
+    if (g->share)
+        munmap(g->share, g->share_size);
     *g = (struct guard)GUARD_INIT;
 }
 
@@ -98,8 +103,14 @@ static int errno_for_caller(int r) {
     return -EIO;
 }
 
+static void send_go(struct guard *g, int value) {
+    struct guard_msg go = {.type = GUARD_MSG_GO, .value = value};
+
+    if (sock_send(g->sock, &go, sizeof go, NULL, 0) == -EAGAIN)
+        hang_up(g, "the guard asks without reading the answers");
+}
+
 static void on_touch(struct guard *g, const struct incoming *in) {
-    struct guard_msg go = {.type = GUARD_MSG_GO};
     struct err err = {0};
     int r = journal_is_path(in->path, in->head.path_len) ? record(g, in, &err) : -EINVAL;
 
@@ -112,10 +123,7 @@ static void on_touch(struct guard *g, const struct incoming *in) {
             hang_up(g, "a change could not be recorded"); /* it has happened, and there will not be another */
         return;
     }
-    go.value = r < 0 ? errno_for_caller(r) : 0;
-    r = sock_send(g->sock, &go, sizeof go, NULL, 0);
-    if (r == -EAGAIN)
-        hang_up(g, "the guard asks without reading the answers");
+    send_go(g, r < 0 ? errno_for_caller(r) : 0);
 }
 
 static const char *why_text(int32_t why) {
@@ -126,6 +134,10 @@ static const char *why_text(int32_t why) {
         return "hidden by .sandboxignore";
     case GUARD_WHY_BARE_REPO:
         return "it would make the folder a git repository that the host's git obeys";
+    case GUARD_WHY_SAVE:
+        return "protected: programs on the host save a protected file by this name";
+    case GUARD_WHY_BUSY:
+        return "a program on the host is just writing it";
     }
     return NULL;
 }
@@ -141,6 +153,42 @@ static void on_refused(struct guard *g, const struct incoming *in) {
         return;
     if (!line || g->refused.len >= GUARD_REFUSED_MAX || strv_add_take(&g->refused, TAKE_PTR(line)) < 0)
         g->more_refused++;
+}
+
+/* The memory is the sandbox's, so that its limits count it; sealed, so that it cannot be taken away under us. */
+static void on_share(struct guard *g, const struct incoming *in) {
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+    struct stat st;
+    void *at;
+
+    if (g->share || in->fd < 0 || (fcntl(in->fd, F_GET_SEALS) & seals) != seals || fstat(in->fd, &st) < 0 ||
+        st.st_size <= (off_t)offsetof(struct guard_share, written) || st.st_size > (off_t)sizeof(struct guard_share)) {
+        hang_up(g, "bawn-init sent memory that cannot be shared");
+        return;
+    }
+    at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, in->fd, 0);
+    if (at == MAP_FAILED) {
+        hang_up(g, "memory cannot be shared with bawn-init");
+        return;
+    }
+    g->share = at;
+    g->share_size = (size_t)st.st_size;
+    if (g->shared)
+        g->shared(g->shared_arg);
+    send_go(g, 0);
+}
+
+/* Does a program of the host have the file open for writing? If another file stands there by now it does not matter any more. */
+static void on_open(struct guard *g, const struct incoming *in) {
+    CLEANUP(closep) int fd = -1;
+    int r = -EINVAL;
+    struct stat st;
+
+    if (journal_is_path(in->path, in->head.path_len))
+        fd = safepath_open(g->workspace, in->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == in->head.ino)
+        r = place_writers(fd);
+    send_go(g, r == 1 ? -EBUSY : r < 0 ? -EINVAL : 0);
 }
 
 /* Returns 1 and a message whose lengths are right, 0 if none is waiting, or -errno. */
@@ -183,6 +231,10 @@ static bool handle_one(struct guard *g) {
         on_touch(g, &in);
     else if (in.head.type == GUARD_MSG_REFUSED)
         on_refused(g, &in);
+    else if (in.head.type == GUARD_MSG_SHARE)
+        on_share(g, &in);
+    else if (in.head.type == GUARD_MSG_OPEN)
+        on_open(g, &in);
     else
         hang_up(g, "bawn-init sent a message of no known kind");
     return g->sock >= 0;
@@ -197,6 +249,10 @@ void guard_finish(struct guard *g) {
     while (g->sock >= 0 && handle_one(g))
         ;
     closep(&g->sock);
+}
+
+size_t guard_written_room(const struct guard *g) {
+    return g->share ? (g->share_size - offsetof(struct guard_share, written)) / sizeof g->share->written[0] : 0;
 }
 
 bool guard_saw_made(const struct guard *g, const char *path) {

@@ -20,11 +20,15 @@ struct guard {
     int workspace; /* the host's folder; not owned */
     guard_begin_fn *begin;
     void *arg;
-    struct journal *journal; /* NULL: nothing has changed yet */
-    int failed;              /* why nothing can be recorded any more; 0: all is well */
-    bool told;               /* the user knows about a failure */
-    struct strv refused;     /* lines for the user, distinct */
-    size_t more_refused;     /* not among them */
+    struct journal *journal;   /* NULL: nothing has changed yet */
+    int failed;                /* why nothing can be recorded any more; 0: all is well */
+    bool told;                 /* the user knows about a failure */
+    struct strv refused;       /* lines for the user, distinct */
+    size_t more_refused;       /* not among them */
+    struct guard_share *share; /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */
+    size_t share_size;
+    void (*shared)(void *arg); /* it is there: called before the guard goes on; NULL: nobody cares */
+    void *shared_arg;
 };
 #define GUARD_INIT \
     { .sock = -1, .workspace = -1 }
@@ -40,6 +44,7 @@ int guard_poll_fd(const struct guard *g);
 void guard_handle(struct guard *g);
 /* When nothing inside runs any more: handles the rest. */
 void guard_finish(struct guard *g);
+size_t guard_written_room(const struct guard *g); /* of share->written */
 /* The command made this path in this run: nothing was there before. */
 bool guard_saw_made(const struct guard *g, const char *path);
 /* One log line for each refusal, or the first of them, and one for files whose old content was too large to keep. */

@@ -251,8 +251,10 @@ static void turn(struct keeper *k, const struct waiting *w) {
     session_handle(&k->session, k->fds + w->session, w->control - w->session);
     if (keep_flush(k) < 0 || k->fds[POLL_INIT].revents)
         keep_receive(k);
-    if (!k->ended && session_settle(&k->session, k->fds + w->session, &err) < 0)
+    if (!k->ended && session_settle(&k->session, k->fds + w->session, &err) < 0) {
+        k->lost |= k->session.landing.stopped ? EXEC_END_LANDED : 0;
         keep_fail(k, err.code, err.msg);
+    }
     for (size_t i = 0; i < k->n_jobs; i++)
         job_io_handle(k, k->jobs[i]);
     if (k->fds[POLL_LISTENER].revents)

@@ -108,5 +108,6 @@ void keep_audit_limit(struct keeper *k, enum run_limit which) {
 }
 
 void keep_audit_stop(struct keeper *k) {
+    audit_run_landed(k->audit, &k->session.landing);
     audit_run_stop(k->audit, k->result.status, watch_now_ms() - k->begun_ms, k->result.changes, k->result.run);
 }

@@ -15,6 +15,7 @@
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "supervisor/guard.h"
+#include "supervisor/landing.h"
 #include "supervisor/watch.h"
 #include "workspace/ignore.h"
 
@@ -43,6 +44,8 @@ int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struc
                              .rules = o->rules,
                              .accepted = o->accepted,
                              .guard = o->guard,
+                             .landing = o->landing,
+                             .covers = o->covers,
                              .inside = o->plan->workspace,
                              .uid = o->plan->ids.inside_uid,
                              .gid = o->plan->ids.inside_gid,
@@ -117,8 +120,8 @@ static int add_watch(struct latecomers *l, int dir, const char *path) {
     return 0;
 }
 
-/* One name in a watched folder: hidden ones are to be covered, folders to be looked into. */
-static int judge(struct latecomers *l, const char *dir, const char *name, bool is_dir) {
+/* One name in a watched folder: hidden ones are to be covered, folders to be looked into. appeared: just now. */
+static int judge(struct latecomers *l, const char *dir, const char *name, bool is_dir, bool appeared) {
     CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, name) : strdup(name);
 
     if (!path)
@@ -126,6 +129,14 @@ static int judge(struct latecomers *l, const char *dir, const char *name, bool i
     if (l->masked.len && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes))
         return 0;
     if (guard_saw_made(l->guard, path)) /* a certificate that comes with a package, say */
+        return is_dir ? strv_add(&l->queue, path) : 0;
+    if (l->landing && !is_dir) {
+        int r = landing_see(l->landing, path, appeared);
+
+        if (r < 0)
+            return r;
+    }
+    if (!l->covers)
         return is_dir ? strv_add(&l->queue, path) : 0;
     if (ignore_match(l->rules, path, is_dir) == IGNORE_EXCLUDED ||
         (l->accepted && ignore_match(l->accepted, path, is_dir) == IGNORE_EXCLUDED))
@@ -157,7 +168,7 @@ static int look_into(struct latecomers *l, const char *path) {
     r = l->inotify < 0 ? 0 : add_watch(l, fd, path);
     while (r == 0 && (e = readdir(d)))
         if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            r = judge(l, path, e->d_name, is_folder(fd, e));
+            r = judge(l, path, e->d_name, is_folder(fd, e), false);
     closedir(d);
     return r;
 }
@@ -167,7 +178,7 @@ static int on_event(struct latecomers *l, const struct inotify_event *ev) {
         return strv_add(&l->queue, "");
     if (ev->wd < 0 || (size_t)ev->wd >= l->n_paths || !l->path_of[ev->wd] || ev->len == 0)
         return 0;
-    return judge(l, l->path_of[ev->wd], ev->name, (ev->mask & IN_ISDIR) != 0);
+    return judge(l, l->path_of[ev->wd], ev->name, (ev->mask & IN_ISDIR) != 0, true);
 }
 
 static int read_events(struct latecomers *l) {
@@ -182,6 +193,11 @@ static int read_events(struct latecomers *l) {
         i += (ssize_t)(sizeof *ev + ev->len);
     }
     return r;
+}
+
+void latecomers_last(struct latecomers *l) {
+    if (l->inotify >= 0 && l->landing)
+        read_events(l);
 }
 
 static int cover_found(struct latecomers *l, struct err *err) {
@@ -227,6 +243,12 @@ static void end_round(struct latecomers *l) {
         l->begin_ms = watch_now_ms() + LATECOMERS_AGAIN_MS;
 }
 
+static int fail(int r, struct err *err) {
+    if (r == -ENOMEM)
+        return err_oom(err);
+    return err_set(err, r, "more appeared in protected places on the host than can be looked at; the run ends");
+}
+
 int latecomers_handle(struct latecomers *l, struct err *err) {
     int r = begin(l, err);
 
@@ -234,7 +256,7 @@ int latecomers_handle(struct latecomers *l, struct err *err) {
         return r;
     r = l->inotify < 0 ? 0 : read_events(l);
     if (r < 0)
-        return err_oom(err);
+        return fail(r, err);
     r = cover_found(l, err);
     if (r < 0)
         return r;
@@ -248,7 +270,7 @@ int latecomers_handle(struct latecomers *l, struct err *err) {
         return err_set(err, r,
                        "a new folder cannot be watched for hidden files any more (fs.inotify.max_user_watches); the run ends");
     if (r < 0)
-        return err_oom(err);
+        return fail(r, err);
     if (l->queue.len == 0)
         end_round(l);
     return cover_found(l, err); /* most of these are covered since the start */

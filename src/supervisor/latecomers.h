@@ -20,6 +20,7 @@
 struct err;
 struct guard;
 struct ignore;
+struct landing;
 
 enum { LATECOMERS_DELAY_MS = 50, LATECOMERS_AGAIN_MS = 1000 };
 
@@ -29,6 +30,8 @@ struct latecomers {
     int workspace;                         /* the host's folder; borrowed */
     const struct ignore *rules, *accepted; /* borrowed; hidden is what either hides; accepted may be NULL */
     const struct guard *guard;             /* what it saw being made is the command's own; borrowed */
+    struct landing *landing;               /* sees every name in the workspace; NULL: nobody wants to; borrowed */
+    bool covers;                           /* names can be covered: there are mounts */
     struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
     const char *inside;                    /* the workspace's path inside */
     int pidfd, upper;                      /* as in jail/cover.h */
@@ -50,9 +53,13 @@ struct latecomers_opts {
     const struct ignore *rules, *accepted;
     const struct plan *plan;
     const struct guard *guard;
+    struct landing *landing;
+    bool covers;
 };
 int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err);
 void latecomers_done(struct latecomers *l);
+/* Nothing inside runs any more: what happened last is only seen (landing.h). */
+void latecomers_last(struct latecomers *l);
 
 /* For poll(): -1 if there is nothing to wait for; and milliseconds until there is work, -1: none. */
 int latecomers_fd(const struct latecomers *l);

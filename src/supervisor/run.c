@@ -133,6 +133,7 @@ static void tell_end(struct run *run, const struct err *err) {
     for (int i = 0; i < RUN_LIMIT_COUNT; i++)
         if (r->hit[i])
             audit_run_limit(run->audit, (enum run_limit)i);
+    audit_run_landed(run->audit, &run->session.landing);
     if (run->session.launched)
         audit_run_exit(run->audit, 0, r->status, r->signal, r->exec_errno, ms);
     audit_run_stop(run->audit, run->session.launched ? r->status : err_exit_status(err), ms, r->changes, r->run);

@@ -16,6 +16,7 @@
 #include <signal.h>
 
 #include "supervisor/guard.h"
+#include "supervisor/landing.h"
 #include "supervisor/latecomers.h"
 #include "supervisor/run.h"
 #include "supervisor/run_network.h"
@@ -44,6 +45,7 @@ struct session {
     sigset_t old_mask; /* for what runs inside */
     bool launched;     /* the sandbox was started, so something may have been changed */
     struct latecomers latecomers;
+    struct landing landing;
     struct watch watch;
     int grows, caches, home;  /* what the disk limit looks at; -1: none */
     session_plan_fn *planned; /* may be NULL */
@@ -52,7 +54,7 @@ struct session {
 #define SESSION_INIT                                                                                                        \
     {                                                                                                                       \
         .stage = STAGE_INIT, .guard = GUARD_INIT, .network = RUN_NETWORK_INIT, .guard_inside = -1, .sandbox = SANDBOX_INIT, \
-        .latecomers = LATECOMERS_INIT, .grows = -1, .caches = -1, .home = -1                                                \
+        .latecomers = LATECOMERS_INIT, .landing = LANDING_INIT, .grows = -1, .caches = -1, .home = -1                       \
     }
 
 enum { SESSION_POLL_MAX = 2 + GATE_POLL_MAX };
@@ -75,7 +77,7 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
 size_t session_poll(struct session *s, struct pollfd *out); /* at most SESSION_POLL_MAX */
 int session_timeout(const struct session *s);
 void session_handle(struct session *s, const struct pollfd *fds, size_t n);
-/* Covers hidden names that have appeared. Negative: one could not be, so the sandbox has to end. */
+/* Covers hidden names that have appeared, and decides about what landed in protected places. Negative: the sandbox has to end. */
 int session_settle(struct session *s, const struct pollfd *fds, struct err *err);
 int session_sooner(int a, int b); /* of two timeouts */
 /* Nothing runs inside any more: nobody has to watch over it; and before something does again. */

@@ -7,19 +7,26 @@
 #include "supervisor/session.h"
 #include "workspace/ignore.h"
 
-/* Only where the host's own folder is shown, and where something can be mounted over a file. */
+/* Only where the host's own folder is shown. Where nothing can be mounted over a file only what is protected matters. */
 static int watch_names(struct session *s, struct err *err) {
     enum workspace_mode mode = s->plan.mode;
+    bool guarded = s->protect != NULL, covers = s->plan.rung == RUNG_FULL && s->engine == &engine_native;
     const struct latecomers_opts opts = {.workspace = s->stage.workspace,
                                          .pidfd = s->sandbox.pidfd,
                                          .upper = mode == WORKSPACE_OVERLAY ? s->grows : -1,
                                          .rules = s->opt->rules,
                                          .accepted = s->opt->accepted,
                                          .plan = &s->plan,
-                                         .guard = &s->guard};
+                                         .guard = &s->guard,
+                                         .landing = guarded ? &s->landing : NULL,
+                                         .covers = covers};
 
-    if (s->plan.rung != RUNG_FULL || s->engine != &engine_native || mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE)
+    if ((!covers && !guarded) || mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE)
         return 0;
+    if (guarded)
+        landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->facts.workspace);
+    s->guard.shared = guarded ? landing_share : NULL;
+    s->guard.shared_arg = &s->landing;
     return latecomers_init(&s->latecomers, &opts, err);
 }
 
@@ -62,6 +69,7 @@ int session_sooner(int a, int b) {
 int session_timeout(const struct session *s) {
     int t = session_sooner(watch_timeout(&s->watch), latecomers_timeout(&s->latecomers));
 
+    t = session_sooner(t, landing_timeout(&s->landing));
     return s->network.gate ? session_sooner(t, gatekeeper_timeout(s->network.gate)) : t;
 }
 
@@ -73,10 +81,12 @@ void session_handle(struct session *s, const struct pollfd *fds, size_t n) {
 }
 
 int session_settle(struct session *s, const struct pollfd *fds, struct err *err) {
+    int r = 0;
+
     guard_handle(&s->guard); /* what the command made itself must be known before it is covered */
-    if (!fds[POLL_LATECOMERS].revents && latecomers_timeout(&s->latecomers) != 0)
-        return 0;
-    return latecomers_handle(&s->latecomers, err);
+    if (fds[POLL_LATECOMERS].revents || latecomers_timeout(&s->latecomers) == 0)
+        r = latecomers_handle(&s->latecomers, err);
+    return r < 0 ? r : landing_settle(&s->landing, err);
 }
 
 void session_rest(struct session *s) {
@@ -92,6 +102,8 @@ int session_wake(struct session *s, struct err *err) {
 void session_stop(struct session *s) {
     s->engine->stop(&s->sandbox);
     guard_finish(&s->guard);
+    latecomers_last(&s->latecomers);
+    landing_last(&s->landing);
     run_network_end(&s->network);
 }
 
@@ -133,9 +145,10 @@ static void end_stage(struct session *s, struct run_result *r) {
 
 void session_end(struct session *s, struct run_result *r) {
     guard_report(&s->guard);
+    landing_report(&s->landing);
     end_network(s, r);
-    guard_done(&s->guard);
     latecomers_done(&s->latecomers);
+    guard_done(&s->guard);
     closep(&s->guard_inside);
     if (s->launched) /* also if we failed to watch over it: what was changed is kept, and nothing if it never began */
         end_stage(s, r);
@@ -144,6 +157,7 @@ void session_end(struct session *s, struct run_result *r) {
 }
 
 void session_done(struct session *s) {
+    landing_done(&s->landing);
     ignore_freep(&s->protect);
     ignore_freep(&s->no_new);
     stage_done(&s->stage);

@@ -64,5 +64,6 @@ int place_open(int root, const char *path, int flags);
  * bytes later: only if this says false after an fstat() are all writes that belong to these times done.
  */
 bool place_is_written(int fd);
+int place_writers(int fd); /* the same: 1, 0, or -errno where no lease can be had */
 /* "cannot WHAT 'PATH': why", the path safe for a terminal; returns r. */
 int place_err(struct err *err, int r, const char *what, const char *path);

@@ -21,14 +21,18 @@ int place_move_new(int dir, const char *from, const char *to) {
     return unlinkat(dir, from, 0) < 0 ? -errno : 0;
 }
 
-bool place_is_written(int fd) {
+int place_writers(int fd) {
     /* Should somebody open it just now: the default SIGIO would end this process, SIGURG is ignored. */
     if (fcntl(fd, F_SETSIG, SIGURG) < 0)
-        return false;
+        return -errno;
     if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
-        return errno == EAGAIN;
+        return errno == EAGAIN ? 1 : -errno;
     fcntl(fd, F_SETLEASE, F_UNLCK);
-    return false;
+    return 0;
+}
+
+bool place_is_written(int fd) {
+    return place_writers(fd) == 1;
 }
 
 static int check_no_writer(int dir, const char *name) {

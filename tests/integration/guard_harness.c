@@ -186,12 +186,15 @@ static void serve_guard(struct harness *h) {
     long n = sock_recv(h->guard, &p, sizeof p - 1, &fd, &n_fds);
     struct guard_msg go = {.type = GUARD_MSG_GO, .value = (int32_t)-h->deny};
 
-    if (n <= 0 || (size_t)n != sizeof p.head + p.head.path_len || (h->leave > 0 && --h->leave == 0)) {
+    if (n <= 0 || (size_t)n != sizeof p.head + p.head.path_len || (p.head.type != GUARD_MSG_SHARE && h->leave > 0 && --h->leave == 0)) {
         closep(&h->guard);
         return;
     }
     p.path[p.head.path_len] = 0;
-    note(h, &p, fd >= 0);
+    if (p.head.type == GUARD_MSG_OPEN || p.head.type == GUARD_MSG_SHARE) /* no program of the host writes here */
+        go.value = 0;
+    else
+        note(h, &p, fd >= 0);
     closep(&fd);
     if (p.head.wait && sock_send(h->guard, &go, sizeof go, NULL, 0) < 0)
         closep(&h->guard);

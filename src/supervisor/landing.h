@@ -1,0 +1,56 @@
+/*
+ * What programs on the host put into protected places while a sandbox in direct mode runs. Most programs save a file by writing another one and renaming it. The
+ * guard keeps the inside away from what the host is just saving (init/guard_fresh.c), but anything may be renamed, linked or moved into such a place at any
+ * time, also a file that the inside has open for writing: what was an ordinary file then is one that the host obeys, and the inside still writes to it.
+ *
+ * Every name that appears in the workspace is told here (latecomers.h watches all folders). If it is protected and the inside ever had that file open for
+ * writing, it counts who can write to it now:
+ *   - somebody can, or it cannot be known: everything inside is ended. If that leaves a writer the file is replaced by a copy;
+ *   - the host made the file while the sandbox ran, so that it is a save which the inside has touched: the same;
+ *   - nobody can, and nobody will, as the place is protected: it is told when the run has ended.
+ * A link that appears makes what it leads to protected, another name of a protected file makes the guard look for such names again.
+ *
+ * The inside can write for as long as it takes us to notice, a millisecond or so: for what the host is just saving, the guard is the wall.
+ */
+#pragma once
+
+#include "base/strv.h"
+
+struct err;
+struct guard;
+struct ignore;
+
+enum { LANDING_TOLD_MAX = 20, LANDING_WAITING_MAX = 4096, LANDING_LINKS_MAX = 1024 };
+
+struct landing {
+    const struct guard *guard;    /* NULL: nothing is protected; borrowed */
+    const struct ignore *protect; /* borrowed */
+    int workspace;                /* borrowed */
+    const char *path;             /* of the workspace; borrowed */
+    uint64_t begun_ns;            /* as files are stamped */
+    struct strv waiting;          /* what landed while the guard was at work on a call */
+    uint32_t turn;                /* which one */
+    struct strv told;             /* paths for the user to look at */
+    struct strv links, aliases;   /* what was found already */
+    struct strv behind;           /* where links lead: pairs of a place and the path that leads there */
+    size_t n_shared;              /* of them the guard has these */
+    char *stopped;                /* why the sandbox had to end: this path; NULL: it had not */
+};
+#define LANDING_INIT \
+    { .workspace = -1 }
+
+void landing_init(struct landing *l, const struct guard *g, const struct ignore *protect, int workspace, const char *path);
+void landing_done(struct landing *l);
+
+/* A name that is in the workspace and no folder. appeared: just now; else it was found there. Negative: out of memory, or more than can be watched. */
+int landing_see(struct landing *l, const char *path, bool appeared);
+/* Hands the guard what was found before it had anywhere to put it; arg: the struct landing. */
+void landing_share(void *arg);
+/* Milliseconds until there is work, -1: none. */
+int landing_timeout(const struct landing *l);
+/* Decides about what was seen. Negative: the sandbox has to end; err says why. */
+int landing_settle(struct landing *l, struct err *err);
+/* Nothing inside runs any more: decides about what was seen last; what is still open for writing is replaced by a copy. */
+void landing_last(struct landing *l);
+/* A log line for each file that the user should look at. */
+void landing_report(const struct landing *l);
