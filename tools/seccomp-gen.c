@@ -215,6 +215,10 @@ static size_t test_size(const struct policy_test *t) {
     return t->mask == UINT32_MAX ? 2 : 3;
 }
 
+static uint32_t arg_offset(unsigned arg) {
+    return ARGS_OFFSET + ARG_SIZE * (arg & ~(unsigned)UPPER_HALF) + (arg & UPPER_HALF ? ARG_SIZE / 2 : 0);
+}
+
 /* A test that fails jumps behind the rule's return. */
 static void emit_rule(struct program *p, const struct policy_rule *rule) {
     size_t n = tests_in(rule), out = 1;
@@ -225,7 +229,7 @@ static void emit_rule(struct program *p, const struct policy_rule *rule) {
         const struct policy_test *t = &rule->when[i];
 
         out -= test_size(t);
-        emit_load(p, ARGS_OFFSET + ARG_SIZE * t->arg);
+        emit_load(p, arg_offset(t->arg));
         if (t->mask != UINT32_MAX)
             emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, t->mask));
         emit_jump(p, BPF_JEQ, t->value, t->op == OP_EQ ? 0 : out, t->op == OP_EQ ? out : 0);

@@ -200,6 +200,12 @@ static int serve(struct init *in) {
         p[POLL_HOLDERS] = (struct pollfd){.fd = in->held[0], .events = POLLIN};
         p[POLL_GUARD] = (struct pollfd){.fd = in->guard ? guard_socket(in->guard) : -1};
         n = ppoll(p, POLL_LISTENERS + listeners, time_to_sleep(in, &sleep_), &waiting);
+        if (n < 0 && errno != EINTR) { /* more listeners than our limit of descriptors: calls would wait for ever */
+            struct err err = {0};
+
+            err_sys(&err, -errno, "wait for what the command does");
+            fail(in, &err);
+        }
         if (p[POLL_GUARD].revents)
             guard_orphan(in->guard);
         if (in->guard)

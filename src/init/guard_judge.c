@@ -30,17 +30,20 @@ int judge_repository(struct guard *g, const struct place *p) {
     if (with == 0 || guard_rules_below_git(p->rel))
         return 0;
     for (unsigned i = 0; i < ARRAY_LEN(repository_names); i++)
-        if (fstatat(p->dir, repository_names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+        if (fstatat(p->dir, repository_names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 || !guard_is_absence(errno))
             names |= 1u << i;
     return judge_completes_repository(names, name, &with) ? guard_refuse(g, p->rel, GUARD_WHY_BARE_REPO, -EACCES) : 0;
 }
 
+/* What cannot be looked for counts as there: the folder may have been closed to us (chmod), or there is no memory. */
 static bool has(int root, const char *dir, size_t len, const char *name) {
     char path[PATH_MAX];
     struct stat st;
     int n = snprintf(path, sizeof path, "%.*s%s%s", (int)len, dir, len ? "/" : "", name);
 
-    return n > 0 && (size_t)n < sizeof path && fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (n < 0 || (size_t)n >= sizeof path)
+        return true;
+    return fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || !guard_is_absence(errno);
 }
 
 /* A bare repository in the tree, or the git directory that a .git file leads to: by what is in it, whatever its name is. */
@@ -91,7 +94,9 @@ static int note_alias(void *arg, const struct walk_entry *e) {
 
     if (e->kind != RULES_FILE || !judge_is_protected(g, e->suffix + 1, e->kind))
         return 0;
-    if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_nlink < 2)
+    if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return guard_is_absence(errno) ? 0 : -errno;
+    if (!S_ISREG(st.st_mode) || st.st_nlink < 2)
         return 0;
     if (a->n == a->cap) {
         size_t cap = a->cap ? 2 * a->cap : 16;

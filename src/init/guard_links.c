@@ -91,7 +91,7 @@ int guard_protect_targets(struct guard *g, const struct init_text *texts, size_t
             size_t len = end ? (size_t)(end - line) : texts[i].len - at;
 
             if (lead_of(&texts[i], line, len, &lead) && protect_follow(g->root, g->root_path, lead.path, add_place, &look) < 0)
-                return err_set(err, -ENAMETOOLONG, "a link in a protected place leads too far");
+                return err_set(err, -ENAMETOOLONG, "it cannot be found out where a link in a protected place leads");
             at += len + 1;
         }
     if (!buf_ok(&out))

@@ -58,19 +58,21 @@ static int unalias(const struct guard *g, struct place *p) {
     return 0;
 }
 
-/* Without a mount namespace the host may have renamed a folder above the workspace; what it is called now counts. */
-static const char *in_workspace(struct guard *g, const char *path) {
+/* Without a mount namespace the host may have renamed a folder above the workspace; what it is called now counts. *ret: NULL if it
+ * is outside. Where the workspace is must be known: nothing counts as outside of what could not be found. */
+static int in_workspace(struct guard *g, const char *path, const char **ret) {
     char now[PATH_MAX];
-    const char *rel = path_below(path, g->root_path);
     int len;
 
-    if (rel || path[0] != '/')
-        return rel;
+    *ret = path_below(path, g->root_path);
+    if (*ret || path[0] != '/')
+        return 0;
     len = place_path_of(g->root, now);
     if (len < 0 || str_eq(now, g->root_path))
-        return NULL;
+        return len < 0 ? len : 0;
     memcpy(g->root_path, now, (size_t)len + 1);
-    return path_below(path, g->root_path);
+    *ret = path_below(path, g->root_path);
+    return 0;
 }
 
 bool place_holds_root(const struct guard *g, const struct place *p) {
@@ -119,9 +121,9 @@ static int settle(const struct call *c, struct place *p) {
         return 0;
     }
     r = unalias(c->g, p);
+    r = r < 0 ? r : in_workspace(c->g, p->path, &p->rel);
     if (r < 0)
         return r;
-    p->rel = in_workspace(c->g, p->path);
     if (p->object >= 0 && !leads_back(c->g, p))
         p->trace = PLACE_ASTRAY;
     return p->rel && strlen(p->rel) >= GUARD_PATH_MAX ? -ENAMETOOLONG : 0;

@@ -1,6 +1,7 @@
 /* What the parts of the guard share; see guard.h. */
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/filter.h>
@@ -139,6 +140,11 @@ struct place {
 
 #define PLACE_INIT \
     { .dir = -1, .object = -1 }
+
+/* The kernel says that there is nothing, which is not the same as not being able to look: only this may lead to "allowed". */
+static inline bool guard_is_absence(int e) {
+    return e == ENOENT || e == ENOTDIR;
+}
 
 /* guard_filter.c: which calls come to the guard, and who does them */
 enum { FROM_CWD = 6, FROM_CONSTANT = 7 };

@@ -37,9 +37,12 @@ struct policy_list {
 
 enum policy_op { OP_NONE, OP_EQ, OP_NE };
 
+/* Added to the number of an argument: its upper half, for what is a pointer to the kernel. */
+enum { UPPER_HALF = 8 };
+
 struct policy_test { /* (argument & mask) == or != value */
     enum policy_op op;
-    unsigned arg;
+    unsigned arg; /* 0 to 5, the lower half; see UPPER_HALF */
     uint32_t mask, value;
 };
 
@@ -128,9 +131,6 @@ static const struct policy_list policy_lists[] = {
     {IN_YARD, ALLOW,
      "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl "
      "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr"},
-
-    /* Without a process namespace these would reach the user's other processes, which no Landlock hook guards. */
-    {IN_YARD, ALLOW, "prlimit64 setpriority ioprio_set sched_setaffinity sched_setattr sched_setparam sched_setscheduler"},
 
     /* Namespaces, mounts, roots: what the sandbox is made of */
     {IN_BOTH, REFUSE(EPERM),
@@ -250,7 +250,19 @@ static const struct policy_check policy_checks[] = {
       {{PART_IS(1, TYPE_OF_SOCKET, SEQPACKET)}, ALLOW},
       {{}, REFUSE(EACCES)}}},
 
-    /* Only oneself. PRIO_USER would be everything the user runs on the host. */
+    /* bawn-init has the ids of the command, so only these lines keep its limits, priority and CPUs from being changed: a limit of 0
+     * descriptors or of a second of CPU is the end of the guard. Other processes may be read, not set (Linux asks for equal ids only,
+     * whether they are dumpable or not). A thread's number is as good as 0 for the scheduler, so 1 alone is refused there; PRIO_USER and
+     * IOPRIO_WHO_USER mean PID 1 as well. */
+    {IN_YARD, "prlimit64",
+     {{{IS(0, 0)}, ALLOW}, {{IS(2, 0), IS(2 | UPPER_HALF, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_YARD, "sched_setaffinity sched_setattr sched_setparam sched_setscheduler", {{{IS(0, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_YARD, "setpriority",
+     {{{IS(0, 2 /* PRIO_USER */)}, REFUSE(EPERM)}, {{IS(1, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_YARD, "ioprio_set",
+     {{{IS(0, 3 /* IOPRIO_WHO_USER */)}, REFUSE(EPERM)}, {{IS(1, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+
+    /* Without a process namespace these would reach the user's other processes, which no Landlock hook guards: only oneself. */
     {IN_BARE, "prlimit64", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
     {IN_BARE, "sched_setaffinity", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
     {IN_BARE, "sched_setattr", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},

@@ -38,7 +38,7 @@ const struct protect_row *protect_row_for(const struct ignore *ig, const char *p
 /*
  * Where `path` leads from the workspace's top, which is root and called root_path: each link on the way (is_link) and at last the end, relative to the
  * workspace, as far as they are in it. Also if nothing is there: what is made there later is what the host would obey. Called for the path itself, too, if it
- * leads nowhere else. -ENAMETOOLONG.
+ * leads nowhere else. -ENAMETOOLONG, -ENOMEM, -EIO: where it leads cannot be found out.
  */
 typedef void protect_place_fn(void *arg, const char *place, bool is_link);
 int protect_follow(int root, const char *root_path, const char *path, protect_place_fn *each, void *arg);

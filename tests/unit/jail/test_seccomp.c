@@ -193,9 +193,21 @@ static const struct call {
     {"mq_open", {0}, ALLOW, NOSYS},
     {"prlimit64", {0, RLIMIT_CORE}, ALLOW, ALLOW},
     {"prlimit64", {1, RLIMIT_CORE}, ALLOW, PERM},
+    {"prlimit64", {1, RLIMIT_CORE, 4096}, PERM, PERM},
+    {"prlimit64", {1, RLIMIT_CORE, HIGH}, PERM, PERM}, /* no null pointer, though its lower half is 0 */
+    {"prlimit64", {4711, RLIMIT_CORE, 4096}, PERM, PERM},
+    {"prlimit64", {HIGH, RLIMIT_CORE, 4096}, ALLOW, ALLOW},
     {"setpriority", {PRIO_PROCESS, 0, 5}, ALLOW, ALLOW},
-    {"setpriority", {PRIO_USER, 0, 5}, ALLOW, PERM},
-    {"ioprio_set", {3, 0, 0}, ALLOW, PERM},
+    {"setpriority", {PRIO_PROCESS, 4711, 5}, ALLOW, PERM},
+    {"setpriority", {PRIO_PROCESS, 1, 5}, PERM, PERM},
+    {"setpriority", {PRIO_PGRP, HIGH | 1, 5}, PERM, PERM},
+    {"setpriority", {PRIO_USER, 0, 5}, PERM, PERM},
+    {"ioprio_set", {1, 4711, 0}, ALLOW, PERM},
+    {"ioprio_set", {1, 1, 0}, PERM, PERM},
+    {"ioprio_set", {3, 0, 0}, PERM, PERM},
+    {"sched_setaffinity", {4711}, ALLOW, PERM},
+    {"sched_setaffinity", {1}, PERM, PERM},
+    {"sched_setscheduler", {1}, PERM, PERM},
 };
 
 static void decides_as_written_on_every_architecture(void **state) {
@@ -218,8 +230,9 @@ static uint32_t expected(const struct policy_check *check, const uint64_t args[6
 
         for (size_t i = 0; i < POLICY_TESTS_MAX && check->rules[r].when[i].op != OP_NONE; i++) {
             const struct policy_test *t = &check->rules[r].when[i];
+            uint64_t arg = args[t->arg & ~(unsigned)UPPER_HALF];
 
-            holds = holds && (((uint32_t)args[t->arg] & t->mask) == t->value) == (t->op == OP_EQ);
+            holds = holds && (((uint32_t)(t->arg & UPPER_HALF ? arg >> 32 : arg) & t->mask) == t->value) == (t->op == OP_EQ);
         }
         if (holds)
             return check->rules[r].action;
