@@ -237,10 +237,38 @@ static void emit_rule(struct program *p, const struct policy_rule *rule) {
     emit_return(p, rule->action);
 }
 
+/* Neighbouring values are one range. What is in none of them goes on behind, where the rules will be. */
+static void emit_values(struct program *p, const struct policy_values *values) {
+    const uint32_t other = SECCOMP_RET_TRACE;
+    struct range ranges[RANGES_MAX] = {{0, other}};
+    size_t n = 1, answers;
+
+    for (size_t i = 0; i < values->n; i++) {
+        if ((i > 0 && values->v[i] <= values->v[i - 1]) || n + 2 > RANGES_MAX)
+            die("values not in ascending order, or too many", "");
+        if (ranges[n - 1].first == values->v[i] && ranges[n - 1].action == other)
+            n--;
+        if (n == 0 || ranges[n - 1].action == other)
+            ranges[n++] = (struct range){values->v[i], ALLOW};
+        ranges[n++] = (struct range){values->v[i] + 1, other};
+    }
+    emit_load(p, arg_offset(values->arg));
+    p->n_open = 0;
+    emit_tree(p, ranges, n);
+    answers = p->n;
+    emit_answers(p);
+    for (size_t i = answers; i < p->n; i++)
+        if (p->code[i].k == other)
+            p->code[i] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)(p->n - i - 1));
+}
+
 /* Appends the checks and returns where they begin. */
 static size_t emit_check(struct program *p, const struct policy_check *check) {
     size_t start = p->n;
 
+    for (size_t i = 0; i < ARRAY_LEN(policy_values); i++)
+        if (strcmp(policy_values[i].name, check->names) == 0)
+            emit_values(p, &policy_values[i]);
     for (size_t i = 0; i < POLICY_RULES_MAX; i++) {
         emit_rule(p, &check->rules[i]);
         if (tests_in(&check->rules[i]) == 0)

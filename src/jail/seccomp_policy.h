@@ -59,6 +59,14 @@ struct policy_check {
     struct policy_rule rules[POLICY_RULES_MAX]; /* the first that holds decides; the last has no tests */
 };
 
+/* Before the rules of a check with this one name: allowed if the argument is one of these, in ascending order. A binary search. */
+struct policy_values {
+    const char *name;
+    unsigned arg;
+    size_t n;
+    const uint32_t *v;
+};
+
 /* clang-format off */
 #define IS(arg, value) {OP_EQ, arg, UINT32_MAX, value}
 #define ISNT(arg, value) {OP_NE, arg, UINT32_MAX, value}
@@ -181,6 +189,49 @@ enum {
 };
 
 /* clang-format off */
+/*
+ * The requests of ioctl(2) that exist in here. By list, because a file system answers requests on a descriptor that was opened for
+ * reading, or on a folder: btrfs makes subvolumes and snapshots (protected names, past the guard) and shows the names and contents
+ * of hidden files (TREE_SEARCH, INO_LOOKUP), XFS opens by handle, ext4 exchanges extents, and all of them set flags. What is not here is
+ * ENOTTY, as from a kernel without it, and programs do without.
+ */
+static const uint32_t ioctls_allowed[] = {
+    0x00000002, /* FIGETBSZ */
+    0x00005401, 0x00005402, 0x00005403, 0x00005404, /* TCGETS, TCSETS, TCSETSW, TCSETSF */
+    0x00005405, 0x00005406, 0x00005407, 0x00005408, /* TCGETA, TCSETA, TCSETAW, TCSETAF */
+    0x00005409, 0x0000540a, 0x0000540b,             /* TCSBRK, TCXONC, TCFLSH */
+    0x0000540c, 0x0000540d, 0x0000540e,             /* TIOCEXCL, TIOCNXCL, TIOCSCTTY */
+    0x0000540f, 0x00005410, 0x00005411,             /* TIOCGPGRP, TIOCSPGRP, TIOCOUTQ (SIOCOUTQ) */
+    0x00005413, 0x00005414,                         /* TIOCGWINSZ, TIOCSWINSZ */
+    0x0000541b,                                     /* FIONREAD (SIOCINQ) */
+    0x00005420, 0x00005421, 0x00005422, 0x00005424, /* TIOCPKT, FIONBIO, TIOCNOTTY, TIOCGETD */
+    0x00005425, 0x00005429,                         /* TCSBRKP, TIOCGSID */
+    0x00005441,                                     /* TIOCGPTPEER */
+    0x00005450, 0x00005451, 0x00005452, 0x00005460, /* FIONCLEX, FIOCLEX, FIOASYNC, FIOQSIZE */
+    0x00008901, 0x00008902, 0x00008903, 0x00008904, /* FIOSETOWN, SIOCSPGRP, FIOGETOWN, SIOCGPGRP */
+    0x00008905, 0x00008906, 0x00008907,             /* SIOCATMARK, SIOCGSTAMP, SIOCGSTAMPNS */
+    0x00008910, 0x00008912, 0x00008913, 0x00008915, /* SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFADDR */
+    0x00008917, 0x00008919, 0x0000891b, 0x0000891d, /* SIOCGIFDSTADDR, SIOCGIFBRDADDR, SIOCGIFNETMASK, SIOCGIFMETRIC */
+    0x00008921, 0x00008927, 0x00008933,             /* SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFINDEX */
+    0x00008942, 0x0000894b, 0x00008970,             /* SIOCGIFTXQLEN, SIOCOUTQNSD, SIOCGIFMAP */
+    0x40045431, 0x40045436,                         /* TIOCSPTLCK, TIOCSIG */
+    0x40049409,                                     /* FICLONE: the destination is open for writing */
+    0x40082102, 0x40082104, 0x40182103,             /* SECCOMP_IOCTL_NOTIF_ID_VALID, _SET_FLAGS, _ADDFD: the guard is behind this filter, too */
+    0x4020940d,                                     /* FICLONERANGE */
+    0x402c542b, 0x402c542c, 0x402c542d,             /* TCSETS2, TCSETSW2, TCSETSF2 */
+    0x80045200,                                     /* RNDGETENTCNT */
+    0x80045430, 0x80045432, 0x80045438, 0x80045439, /* TIOCGPTN, TIOCGDEV, TIOCGPKT, TIOCGPTLCK */
+    0x80045440,                                     /* TIOCGEXCL */
+    0x80086601,                                     /* FS_IOC_GETFLAGS */
+    0x80108906, 0x80108907,                         /* SIOCGSTAMP_NEW, SIOCGSTAMPNS_NEW */
+    0x801c581f,                                     /* FS_IOC_FSGETXATTR */
+    0x802c542a,                                     /* TCGETS2 */
+    0xc0182101, 0xc0502100,                         /* SECCOMP_IOCTL_NOTIF_SEND, _RECV */
+};
+
+
+static const struct policy_values policy_values[] = {{"ioctl", 1, ARRAY_LEN(ioctls_allowed), ioctls_allowed}};
+
 static const struct policy_check policy_checks[] = {
     {IN_BOTH, "clone", {{{SOME_OF(0, NAMESPACE_FLAGS)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
@@ -212,7 +263,7 @@ static const struct policy_check policy_checks[] = {
      {{{IS(1, 0x5412)}, REFUSE(EPERM)},
       {{IS(1, 0x541c)}, REFUSE(EPERM)},
       {{IS(1, 0x5423)}, REFUSE(EPERM)},
-      {{}, ALLOW}}},
+      {{}, REFUSE(ENOTTY)}}},
 
     /* Query, reset, linux32, and ADDR_NO_RANDOMIZE for gdb. Not READ_IMPLIES_EXEC, MMAP_PAGE_ZERO or foreign systems. */
     {IN_BOTH, "personality",
