@@ -100,6 +100,20 @@ static void add_open_questions(const struct policy_verdict *v, struct buf *b) {
     }
 }
 
+/* What a deny by name cannot do where everything else is allowed. */
+static void add_limits(const struct policy_view *view, const struct policy_verdict *v, struct buf *b) {
+    enum rule_action unlisted;
+    enum net_mode mode = policy_mode(&view->policy, &unlisted);
+
+    if (v->action != RULE_DENY || !v->rule || v->code == POLICY_DENIED_ADDRESS || (mode != NET_FULL && mode != NET_LIMITED))
+        return;
+    buf_addf(
+        b,
+        "Under '%s' the same server stays reachable by another name, if it has one that no rule denies. Mode 'list' allows only "
+        "what rules name.\n",
+        net_mode_names[mode]);
+}
+
 static void add_text(const struct policy_view *view, const struct policy_answer *a, struct buf *b) {
     const struct policy_verdict *v = policy_answer_verdict(a);
 
@@ -113,6 +127,7 @@ static void add_text(const struct policy_view *view, const struct policy_answer 
     if (v->hint[0])
         buf_addf(b, "%s\n", v->hint);
     add_open_questions(v, b);
+    add_limits(view, v, b);
     if (v->action == RULE_ASK && view->settings.ask == ASK_AUTO)
         buf_adds(b, "Without a terminal and without askHook nobody can answer, and it is denied.\n");
 }

@@ -24,6 +24,15 @@ bool policy_view_take(struct policy_view_opts *o, int id, const char *value) {
     case OPT_VIEW_NETWORK:
         o->network = value;
         return true;
+    case OPT_VIEW_ALLOW:
+    case OPT_VIEW_DENY: {
+        size_t i = id == OPT_VIEW_ALLOW;
+
+        if (o->n[i] < POLICY_HOSTS_MAX)
+            o->words[i][o->n[i]] = value;
+        o->n[i]++; /* too many: policy_view_open() says so */
+        return true;
+    }
     }
     return false;
 }
@@ -44,10 +53,18 @@ static int add_agent(const char *name, struct policy_view *v, struct err *err) {
     return r <= 0 ? r : agent_add_hosts(&a, &v->settings, err);
 }
 
-static int load(const struct policy_view_opts *o, struct policy_view *v, struct err *err) {
-    const struct settings_flags flags = {.profile = o->profile, .network = o->network};
+static int add_hosts(const struct policy_view_opts *o, bool allow, struct strv *ret, struct err *err) {
+    if (o->n[allow] > POLICY_HOSTS_MAX)
+        return err_usage(err, "more than %d times %s", POLICY_HOSTS_MAX, allow ? "--allow" : "--deny");
+    for (size_t i = 0; i < o->n[allow]; i++)
+        if (strv_add(ret, o->words[allow][i]) < 0)
+            return err_oom(err);
+    return 0;
+}
+
+static int load(const struct policy_view_opts *o, const struct settings_flags *flags, struct policy_view *v, struct err *err) {
     const struct settings_sources src = {
-        .flags = &flags, .agent = o->agent, .workspace = v->workspace, .home = v->home, .environ_ = environ};
+        .flags = flags, .agent = o->agent, .workspace = v->workspace, .home = v->home, .environ_ = environ};
     int r = settings_load(&src, &v->settings, err);
     const struct policy_where where = {.settings = &v->settings,
                                        .workspace = v->workspace,
@@ -64,6 +81,7 @@ static int load(const struct policy_view_opts *o, struct policy_view *v, struct 
 }
 
 int policy_view_open(const struct policy_view_opts *o, struct policy_view *v, struct err *err) {
+    struct settings_flags flags = {.profile = o->profile, .network = o->network};
     int r;
 
     r = paths_home(environ, &v->home, err);
@@ -73,7 +91,12 @@ int policy_view_open(const struct policy_view_opts *o, struct policy_view *v, st
     v->workspace_fd = open(v->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (v->workspace_fd < 0)
         return err_sys(err, -errno, "open the workspace '%s'", v->workspace);
-    return load(o, v, err);
+    r = add_hosts(o, true, &flags.allow, err);
+    r = r < 0 ? r : add_hosts(o, false, &flags.deny, err);
+    r = r < 0 ? r : load(o, &flags, v, err);
+    strv_done(&flags.allow);
+    strv_done(&flags.deny);
+    return r;
 }
 
 int policy_read_words(const struct verb *self, int argc, char **argv, policy_take_fn *take, void *arg, size_t max,

@@ -7,20 +7,24 @@
 
 struct err;
 
-enum { POLICY_OUTPUT_MAX = 64 * 1024 * 1024, POLICY_WORDS_MAX = 8 };
+enum { POLICY_OUTPUT_MAX = 64 * 1024 * 1024, POLICY_WORDS_MAX = 8, POLICY_HOSTS_MAX = 32 };
 
 /* Rows for the option tables; policy_view_take() understands them. */
-enum { OPT_VIEW_DIR = 100, OPT_VIEW_PROFILE, OPT_VIEW_AGENT, OPT_VIEW_NETWORK };
+enum { OPT_VIEW_DIR = 100, OPT_VIEW_PROFILE, OPT_VIEW_AGENT, OPT_VIEW_NETWORK, OPT_VIEW_ALLOW, OPT_VIEW_DENY };
 #define POLICY_VIEW_DIR \
     { OPT_VIEW_DIR, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir" }
-#define POLICY_VIEW_OPTS                                                                                           \
-    POLICY_VIEW_DIR, {OPT_VIEW_PROFILE, 'p', "profile", "NAME", "as if this profile had been named", "@profile"},  \
-        {OPT_VIEW_AGENT, 'a', "agent", "NAME", "as if this agent were run", "@agent"}, {                           \
-        OPT_VIEW_NETWORK, 0, "network", "MODE", "as if this had been said to 'bawn run'", "none|list|limited|full" \
+#define POLICY_VIEW_OPTS                                                                                              \
+    POLICY_VIEW_DIR, {OPT_VIEW_PROFILE, 'p', "profile", "NAME", "as if this profile had been named", "@profile"},     \
+        {OPT_VIEW_AGENT, 'a', "agent", "NAME", "as if this agent were run", "@agent"},                                \
+        {OPT_VIEW_NETWORK, 0, "network", "MODE", "as if this had been said to 'bawn run'", "none|list|limited|full"}, \
+        {OPT_VIEW_ALLOW, 0, "allow", "HOST[:PORT]", "the same; can be repeated", "@group"}, {                         \
+        OPT_VIEW_DENY, 0, "deny", "HOST[:PORT]", "the same; can be repeated", "@group"                                \
     }
 
 struct policy_view_opts {
     const char *dir, *profile, *agent, *network;
+    const char *words[2][POLICY_HOSTS_MAX]; /* --deny, --allow */
+    size_t n[2];
 };
 
 struct policy_view {

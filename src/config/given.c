@@ -176,6 +176,7 @@ static int workspace_flag(const char *mode, struct layer *l, struct err *err) {
 int given_flags(const struct settings_flags *flags, const char *home, struct layer *l, struct err *err) {
     int r;
 
+    l->said = true;
     for (size_t i = 0; i < ARRAY_LEN(text_flags); i++) {
         const char *text = *(const char *const *)((const char *)flags + text_flags[i].offset);
 

@@ -45,11 +45,23 @@ static bool has_entries(const struct settings *s, enum setting id) {
     return json.len > strlen("[]");
 }
 
+/* Hosts that the user names for this sandbox are more than the same hosts in a file (policy/verdict.h, Layers). */
+static int keep_said(const struct layer *l, struct settings *s) {
+    const struct strv *words = &l->values.network_allow;
+
+    for (size_t i = 0; l->said && i < words->len; i++)
+        if (strv_add(&s->network_said, words->v[i]) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
 static int set_one(const struct layer *l, const struct field *f, struct settings *s) {
     const char *origin = l->origin_of[f->id] ? l->origin_of[f->id] : l->origin;
     bool joins = f->type->adds_up && has_entries(s, f->id);
     int r = f->type->merge(f, s, &l->values);
 
+    if (r == 0 && f->id == SETTING_NETWORK_ALLOW)
+        r = keep_said(l, s);
     if (r < 0)
         return r;
     return joins ? add_origin(s, f->id, origin) : settings_set_origin(s, f->id, origin);

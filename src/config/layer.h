@@ -17,6 +17,7 @@ struct layer {
     struct position at[SETTING_COUNT];
     bool project;     /* comes with the workspace */
     bool narrow_only; /* an untrusted project: may take away, not give */
+    bool said;        /* the command line */
     bool enable_only; /* "enabled": true: asks for a sandbox, not against mode require */
 };
 

@@ -25,6 +25,7 @@ void settings_done(struct settings *s) {
     env_done(s);
     substitutes_done(s);
     strv_done(&s->network_allow);
+    strv_done(&s->network_said);
     strv_done(&s->network_deny);
     strv_done(&s->publish);
     strv_done(&s->secrets.names);

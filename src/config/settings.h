@@ -118,6 +118,7 @@ struct settings {
     enum network network;
     enum network network_ceiling;            /* for NETWORK_LIST: the most that a mode in a file with network rules may grant */
     struct strv network_allow, network_deny; /* "HOST", "HOST:PORT", "@group"; checked by supervisor/policy_files.h */
+    struct strv network_said;                /* those of network_allow that came by --allow: only they overrule a deny */
     struct strv publish; /* "INSIDE", "INSIDE:OUTSIDE" or "ADDRESS:INSIDE:OUTSIDE": ports that answer on this machine */
     enum ask_mode ask;
     char *ask_hook;          /* absolute path of a program; NULL: none */

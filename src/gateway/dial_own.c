@@ -47,8 +47,19 @@ bool sockaddr_read(const struct sockaddr_storage *from, struct addr *ret, uint16
     return false;
 }
 
-/* A datagram socket that is connected to one of the machine's own addresses gets that address itself; nothing is sent by it.
- * Asking the kernel each time, not listing interfaces once: addresses come and go, and netlink is not in the jail. */
+/* There is no way to it: it cannot be dialled either. Everything else (no descriptor, no port left) says nothing about the address. */
+static bool has_no_route(int error) {
+    static const int errors[] = {ENETUNREACH, EHOSTUNREACH, ENETDOWN, EACCES, EPERM, EINVAL, EAFNOSUPPORT, EADDRNOTAVAIL};
+
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if (errors[i] == error)
+            return true;
+    return false;
+}
+
+/* A datagram socket that is connected to one of the machine's own addresses gets that address itself, or, by a route of kind
+ * "local", perhaps one of loopback; nothing is sent by it. Asking the kernel each time, not listing interfaces once: addresses come
+ * and go, and netlink is not in the jail. If it cannot be asked, the address is taken for our own. */
 static bool is_own(const struct addr *a) {
     CLEANUP(closep) int fd = socket(a->len == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_storage to, mine;
@@ -56,9 +67,13 @@ static bool is_own(const struct addr *a) {
     struct addr source;
     uint16_t port;
 
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, len) < 0 || getsockname(fd, (struct sockaddr *)&mine, &mine_len) < 0)
-        return false; /* no route: it cannot be dialled either */
-    return sockaddr_read(&mine, &source, &port) && addr_eq(&source, a);
+    if (fd < 0)
+        return errno != EAFNOSUPPORT;
+    if (connect(fd, (struct sockaddr *)&to, len) < 0)
+        return !has_no_route(errno);
+    if (getsockname(fd, (struct sockaddr *)&mine, &mine_len) < 0 || !sockaddr_read(&mine, &source, &port))
+        return true;
+    return addr_eq(&source, a) || addr_classify(&source, NULL, 0).class == ADDR_LOOPBACK;
 }
 
 /* Inspected connections ask for each request. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/err.h"
+#include "policy/http_path_priv.h"
 
 struct out {
     char *p;
@@ -19,8 +20,7 @@ static int hex_value(char c) {
     return -1;
 }
 
-/* The byte that "%XX" at p means, or -1. */
-static int encoded(const char *p, const char *end) {
+int http_path_encoded(const char *p, const char *end) {
     int high, low;
 
     if (end - p < 3 || *p != '%')
@@ -58,7 +58,7 @@ static bool is_overlong(int c, int next) {
 }
 
 static int take_encoded(const char *p, const char *end, struct out *o, struct err *err) {
-    int c = encoded(p, end);
+    int c = http_path_encoded(p, end);
     char plain = (char)c;
 
     if (c < 0)
@@ -67,7 +67,7 @@ static int take_encoded(const char *p, const char *end, struct out *o, struct er
         return err_set(err, -EINVAL, "the path has the encoded control byte %%%02X", c);
     if (c == '\\')
         return err_set(err, -EINVAL, "the path has an encoded backslash, which some servers take for a slash");
-    if (is_overlong(c, encoded(p + 3, end)))
+    if (is_overlong(c, http_path_encoded(p + 3, end)))
         return err_set(err, -EINVAL, "the path has encoded bytes that are not UTF-8");
     if (!(is_unreserved(c) ? put(o, &plain, 1) : put_encoded(o, c)))
         return err_set(err, -EINVAL, "the path is longer than %d characters", HTTP_PATH_MAX);
@@ -104,7 +104,7 @@ static int decode(const char *p, const char *end, struct out *o, struct err *err
 static int check_double(const char *text, struct err *err) {
     for (const char *p = text; (p = strstr(p, "%25")); p += 3) {
         char again[3] = {'%', p[3], p[3] ? p[4] : 0};
-        int c = encoded(again, again + sizeof again);
+        int c = http_path_encoded(again, again + sizeof again);
 
         if (c >= 0 && (c < 0x20 || c == '.' || c == '/' || c == '\\' || c == '%' || c == 0x7f))
             return err_set(err, -EINVAL, "the path has a character that is encoded twice");
@@ -231,22 +231,22 @@ int path_glob_parse(const char *data, size_t len, char out[static PATH_GLOB_MAX 
 }
 
 /* The last '*' and the last '**' are enough to come back to: what stood before them took as little as it could. */
-static bool match(const char *g, const char *end, const char *p) {
+bool http_path_match(const char *g, const char *end, const char *p, char any) {
     const char *star = NULL, *star_p = NULL, *all = NULL, *all_p = NULL;
 
     for (;;) {
         if (g < end && *g == '*') {
-            bool any = g + 1 < end && g[1] == '*';
+            bool deep = g + 1 < end && g[1] == '*';
 
             while (g < end && *g == '*')
                 g++;
-            star = any ? NULL : g;
+            star = deep ? NULL : g;
             star_p = p;
-            all = any ? g : all;
-            all_p = any ? p : all_p;
+            all = deep ? g : all;
+            all_p = deep ? p : all_p;
         } else if (*p == 0 && g == end) {
             return true;
-        } else if (*p && g < end && *g == *p) {
+        } else if (*p && g < end && (*g == *p || (any && *p == any && *g != '/'))) {
             g++;
             p++;
         } else if (star && *star_p && *star_p != '/') {
@@ -265,7 +265,7 @@ static bool match(const char *g, const char *end, const char *p) {
 bool path_glob_match(const char *glob, const char *path) {
     size_t n = strlen(glob);
 
-    if (match(glob, glob + n, path))
+    if (http_path_match(glob, glob + n, path, 0))
         return true;
-    return n > 3 && memcmp(glob + n - 3, "/**", 3) == 0 && match(glob, glob + n - 3, path);
+    return n > 3 && memcmp(glob + n - 3, "/**", 3) == 0 && http_path_match(glob, glob + n - 3, path, 0);
 }

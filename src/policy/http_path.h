@@ -33,3 +33,10 @@ int http_path_parse(const char *data, size_t len, struct http_path *ret, struct 
  * too. Case counts; the query is not compared. Writes the normal form, which is that of a path. */
 int path_glob_parse(const char *data, size_t len, char out[static PATH_GLOB_MAX + 1], struct err *err);
 bool path_glob_match(const char *glob, const char *path);
+
+/*
+ * For rules that deny or ask: also what a server may take for such a path, without regard to case, to how often a character is
+ * encoded, to parameters ("/admin;a=b"), dots and spaces at the end of a segment, empty segments and a slash at the end. A
+ * character that is not ASCII stands for any one: some servers make plain letters of them. Where servers differ it matches.
+ */
+bool path_glob_match_loose(const char *glob, const struct http_path *path);

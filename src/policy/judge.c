@@ -2,38 +2,7 @@
 #include <strings.h>
 
 #include "base/str.h"
-#include "policy/verdict_priv.h"
-
-/* What one line of layers (all that grant, or one that only takes away) says. */
-struct finding {
-    enum rule_action action;
-    enum policy_code code;
-    struct rule_hit by; /* .rule is NULL if the mode decided */
-    enum policy_layer_kind layer;
-    bool decided; /* by a rule that matches whatever is still unknown */
-    unsigned needs;
-    bool look;
-    uint64_t max_body;
-
-    /* Rules that match if something unknown turns out so. */
-    struct rule_hit maybe; /* the most permissive */
-    enum policy_layer_kind maybe_layer;
-    bool maybe_differs, maybe_any;
-    unsigned maybe_actions; /* a bit for each enum rule_action */
-    unsigned maybe_needs;
-
-    const struct rule *near; /* allows another port, method or path */
-    enum policy_code near_code;
-
-    struct rule_hit ask; /* a rule about the address that asks; .rule is NULL if there is none */
-    enum policy_layer_kind ask_layer;
-    bool ask_first;        /* it stands before the rule for the name */
-    bool named_by_ask;     /* it, or another one, names the address */
-    bool named;            /* an allowing rule names the address */
-    bool private_ok;       /* an allowing rule for the host has allow_private */
-    bool private_exact_ok; /* ... and has no wildcard */
-    bool addresses_done;   /* a rule denies the address behind this point: later ones do not name it any more */
-};
+#include "policy/judge_priv.h"
 
 enum match { MATCH_NO_PORT, MATCH_NO_METHOD, MATCH_NO_PATH, MATCH_MAYBE, MATCH_YES };
 
@@ -51,13 +20,18 @@ static bool any_glob(const struct rule *rule, const char *path) {
     return rule->paths.len == 0;
 }
 
+static bool any_loose_glob(const struct rule *rule, const struct http_path *path) {
+    for (size_t i = 0; i < rule->paths.len; i++)
+        if (path_glob_match_loose(rule->paths.v[i], path))
+            return true;
+    return false;
+}
+
 /* Two readings of a path: see http_path.h. */
 static bool path_matches(const struct rule *rule, const struct http_path *path) {
-    bool text = any_glob(rule, path->text);
-
-    if (!path->other[0])
-        return text;
-    return rule->action == RULE_ALLOW ? text && any_glob(rule, path->other) : text || any_glob(rule, path->other);
+    if (rule->action == RULE_ALLOW)
+        return any_glob(rule, path->text) && (!path->other[0] || any_glob(rule, path->other));
+    return any_glob(rule, path->text) || (path->other[0] && any_glob(rule, path->other)) || any_loose_glob(rule, path);
 }
 
 static enum match test(const struct rule *rule, const struct policy_request *req, unsigned *ret_needs) {
@@ -197,26 +171,45 @@ static void take_hit(struct finding *f, const struct policy_request *req, const 
     }
 }
 
+/* A human said, for this sandbox, that this host is allowed all the same: in one of the layers of humans above this one. */
+static bool is_overruled(const struct policy *p, const struct policy_request *req, const struct rule_hit *stricter,
+                         enum policy_layer_kind layer) {
+    struct rule_walk w;
+    struct rule_hit hit;
+    unsigned needs;
+
+    for (enum policy_layer_kind l = LAYER_SESSION; l <= LAYER_SANDBOX && l < layer; l++) {
+        if (!p->layers[l].present || p->layers[l].narrow_only)
+            continue;
+        rule_walk_init(&w, &p->layers[l].rules, req->host, req->address);
+        while (rule_walk_next(&w, &hit))
+            if (hit.rule->action != RULE_DENY && test(hit.rule, req, &needs) >= MATCH_MAYBE && rule_overrules(&hit, stricter))
+                return true;
+    }
+    return false;
+}
+
 /* Behind the rule that decides, only rules that name a special address have anything to add. */
-static bool is_final(const struct finding *f, const struct addr_verdict *class) {
+bool finding_is_final(const struct finding *f, const struct addr_verdict *class) {
     return f->decided && (f->action == RULE_DENY || f->addresses_done || class->class == ADDR_PUBLIC);
 }
 
-static void walk_layer(struct finding *f, const struct policy *p, enum policy_layer_kind layer, const struct policy_request *req,
-                       const struct addr_verdict *class) {
+void finding_walk(struct finding *f, const struct policy *p, enum policy_layer_kind layer, const struct policy_request *req,
+                  const struct addr_verdict *class) {
     struct rule_walk w;
     struct rule_hit hit;
 
     rule_walk_init(&w, &p->layers[layer].rules, req->host, req->address);
     while (rule_walk_next(&w, &hit)) {
+        if (f->is_check && hit.rule->action != RULE_ALLOW && is_overruled(p, req, &hit, layer))
+            continue;
         take_hit(f, req, &hit, layer, class);
-        if (is_final(f, class))
+        if (finding_is_final(f, class))
             return;
     }
 }
 
-/* No rule decided: the mode does. NET_UNSET is a layer that has nothing to say. */
-static void take_mode(struct finding *f, const struct policy_request *req, enum net_mode mode, enum rule_action unlisted) {
+void finding_take_mode(struct finding *f, const struct policy_request *req, enum net_mode mode, enum rule_action unlisted) {
     bool literal = req->host->kind != HOST_NAME;
 
     f->action = RULE_ALLOW;
@@ -248,8 +241,7 @@ static void take_mode(struct finding *f, const struct policy_request *req, enum 
     BUG("a mode that is none");
 }
 
-/* Rules that match perhaps stand before what decided: the best of all that counts until more is known. */
-static void settle_maybe(struct finding *f) {
+void finding_settle(struct finding *f) {
     if (!f->maybe_any)
         return;
     if (f->maybe_actions != 1u << f->action || f->maybe_differs)
@@ -267,17 +259,21 @@ static bool is_never_dialled(enum addr_class class) {
     return class == ADDR_UNSPECIFIED || class == ADDR_MULTICAST || class == ADDR_BROADCAST;
 }
 
+/* A wildcard, or a network, that allows private addresses means a private network: not this machine, and not what only speaks to
+ * neighbours on the same cable. In the zone of a wildcard any name may be made up to lead there. */
+static bool must_be_exact(enum addr_class class) {
+    return class == ADDR_METADATA || class == ADDR_OWN || class == ADDR_LOOPBACK || class == ADDR_LINK_LOCAL;
+}
+
 static bool address_ok(const struct finding *f, enum addr_class class) {
     if (class == ADDR_PUBLIC)
         return true;
     if (is_never_dialled(class))
         return false;
-    if (class == ADDR_METADATA || class == ADDR_OWN)
-        return f->named || f->private_exact_ok;
-    return f->named || f->private_ok;
+    return f->named || (must_be_exact(class) ? f->private_exact_ok : f->private_ok);
 }
 
-static void guard_address(struct finding *f, const struct addr_verdict *class) {
+void finding_guard_address(struct finding *f, const struct addr_verdict *class) {
     bool ok = address_ok(f, class->class), by_ask = f->named_by_ask && !is_never_dialled(class->class);
 
     if (f->action == RULE_ALLOW && f->ask.rule && (ok ? f->ask_first : by_ask)) {
@@ -292,108 +288,4 @@ static void guard_address(struct finding *f, const struct addr_verdict *class) {
     f->action = RULE_DENY;
     f->code = POLICY_DENIED_ADDRESS;
     f->by = (struct rule_hit){0};
-}
-
-/* The layers that grant, together. */
-static struct finding judge_grants(const struct policy *p, const struct policy_request *req, const struct addr_verdict *class) {
-    enum rule_action unlisted;
-    enum net_mode mode = policy_mode(p, &unlisted);
-    struct finding f = {0};
-
-    if (mode == NET_NONE) {
-        take_mode(&f, req, mode, unlisted);
-        return f;
-    }
-    for (size_t i = 0; i < LAYERS; i++)
-        if (p->layers[i].present && !p->layers[i].narrow_only && (i != LAYER_BUILTIN || mode == NET_UNSET) &&
-            !is_final(&f, class))
-            walk_layer(&f, p, i, req, class);
-    if (!f.decided)
-        take_mode(&f, req, mode == NET_UNSET ? NET_LIST : mode, p->can_ask ? unlisted : RULE_DENY);
-    settle_maybe(&f);
-    guard_address(&f, class);
-    return f;
-}
-
-static struct finding judge_filter(const struct policy *p, enum policy_layer_kind layer, const struct policy_request *req,
-                                   const struct addr_verdict *class) {
-    const struct rules *rules = &p->layers[layer].rules;
-    struct finding f = {.layer = layer};
-
-    if (rules->mode != NET_NONE)
-        walk_layer(&f, p, layer, req, class);
-    if (!f.decided)
-        take_mode(&f, req, rules->mode, p->can_ask ? rules->unlisted : RULE_DENY);
-    settle_maybe(&f);
-    return f;
-}
-
-/* The stricter one of two, with what both of them need. Of two that deny it is the organisation's: nobody here can change that, so
- * nobody is to be sent to change the other. Returns whether it is the other one. */
-static bool combine(struct finding *f, const struct finding *other) {
-    bool stricter = other->action < f->action || (other->action == RULE_DENY && other->layer == LAYER_ORGANISATION);
-    struct finding both = stricter ? *other : *f;
-
-    both.needs = f->needs | other->needs;
-    both.look = f->look | other->look;
-    both.max_body = f->max_body && other->max_body ? MIN_OF(f->max_body, other->max_body) : MAX_OF(f->max_body, other->max_body);
-    *f = both;
-    return stricter;
-}
-
-static enum policy_look how_to_look(const struct finding *f, const struct policy_request *req) {
-    if (!f->look && !(f->needs & NEEDS_HTTP))
-        return LOOK_NO;
-    return req->is_tls ? LOOK_TLS : LOOK_HTTP;
-}
-
-static void report(const struct policy *p, const struct policy_request *req, struct finding *f, const struct addr_verdict *class,
-                   bool by_filter, struct policy_verdict *ret) {
-    const struct verdict_cause cause = {
-        .near = f->near,
-        .pattern = f->by.pattern,
-        .class = class->class,
-        .organisation = by_filter && f->layer == LAYER_ORGANISATION,
-    };
-
-    if (f->action == RULE_ASK && !p->can_ask) {
-        f->action = RULE_DENY;
-        f->code = POLICY_DENIED_UNANSWERED;
-    }
-    if (f->action != RULE_DENY && req->host->kind == HOST_NAME && !req->address)
-        f->needs |= NEEDS_ADDRESS;
-    *ret = (struct policy_verdict){
-        .action = f->action,
-        .code = f->code,
-        .needs = f->action == RULE_DENY ? 0 : f->needs,
-        .look = f->action == RULE_DENY ? LOOK_NO : how_to_look(f, req),
-        .max_body = f->action == RULE_DENY ? 0 : f->max_body,
-        .rule = f->by.rule,
-        .layer = f->by.rule || by_filter            ? policy_layer_names[f->layer]
-                 : f->code == POLICY_DENIED_ADDRESS ? "address"
-                                                    : "mode",
-    };
-    verdict_explain(req, &cause, ret);
-}
-
-void policy_judge(const struct policy *p, const struct policy_request *given, struct policy_verdict *ret) {
-    struct policy_request req = *given;
-    struct addr_verdict class = {ADDR_PUBLIC, false, 0};
-    struct finding f;
-    bool by_filter = false;
-
-    if (req.host->kind != HOST_NAME)
-        req.address = NULL; /* the host is the address; nothing was looked up */
-    if (req.host->kind != HOST_NAME || req.address)
-        class = addr_classify(req.address ? req.address : &req.host->addr, p->own, p->n_own);
-    f = judge_grants(p, &req, &class);
-    for (size_t i = 0; i < LAYERS; i++) {
-        struct finding g;
-
-        if (!p->layers[i].present || !p->layers[i].narrow_only)
-            continue;
-        g = judge_filter(p, i, &req, &class);
-        by_filter |= combine(&f, &g);
-    }
-    report(p, &req, &f, &class, by_filter, ret);
 }

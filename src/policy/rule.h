@@ -87,6 +87,7 @@ struct rules {
     struct rule_entry *entries; /* sorted; NULL until compiled */
     size_t n_entries;
     uint64_t prefixes[2][3]; /* which prefix lengths rules have, IPv4 and IPv6 */
+    size_t n_strict;         /* rules that deny or ask about names */
     struct group *builtin;   /* the built-in groups that rules name */
     size_t n_builtin;
 };
@@ -134,7 +135,18 @@ struct rule_hit {
     bool exact;                    /* by a name or address without wildcard or prefix, in the rule or in a group */
     bool cidr;                     /* by the address */
     uint8_t bits;                  /* of the prefix that matched an address */
+    uint16_t rank;                 /* how closely the pattern is about this host: the larger, the closer. 0: "**" */
 };
+
+/*
+ * Does a rule that allows (or asks), of a stronger layer, overrule one that is stricter, of a weaker layer? Only if it is about the
+ * host at least as closely: "**.github.com" does not overrule a deny of gist.github.com. A group is less than a name that was
+ * written down, and a rule about everything is less than one about a port, a method or a path.
+ */
+bool rule_overrules(const struct rule_hit *allow, const struct rule_hit *stricter);
+
+/* A rule that denies or asks about a host by name, on this port; NULL: there is none. "**" is not meant: addresses are in it. */
+const struct rule *rules_strict_name(const struct rules *rules, uint16_t port);
 
 enum { RULE_WALK_LISTS = 2 + HOST_LABELS_MAX + 1 + 129 + 2 * 33 };
 

@@ -151,6 +151,24 @@ static int give_ids(struct rules *rules, struct err *err) {
     return 0;
 }
 
+static bool is_strict_name(const struct rule *rule, const struct pattern *p) {
+    return rule->action != RULE_ALLOW && p->kind != PATTERN_CIDR && p->kind != PATTERN_ANY;
+}
+
+static bool is_about_names(const struct rule *rule) {
+    for (size_t k = 0; k < rule->n_hosts; k++)
+        if (is_strict_name(rule, &rule->hosts[k]))
+            return true;
+    return false;
+}
+
+const struct rule *rules_strict_name(const struct rules *rules, uint16_t port) {
+    for (size_t i = 0; rules->n_strict && i < rules->len; i++)
+        if (is_about_names(&rules->v[i]) && (!port || rule_has_port(&rules->v[i], port)))
+            return &rules->v[i];
+    return NULL;
+}
+
 int rules_compile(struct rules *rules, struct err *err) {
     CLEANUP(freep) struct rule_entry *entries = NULL;
     size_t n = 0, filled = 0;
@@ -174,6 +192,9 @@ int rules_compile(struct rules *rules, struct err *err) {
     free(rules->entries);
     rules->entries = TAKE_PTR(entries);
     rules->n_entries = n;
+    rules->n_strict = 0;
+    for (size_t i = 0; i < rules->len; i++)
+        rules->n_strict += is_about_names(&rules->v[i]);
     return 0;
 }
 
@@ -238,6 +259,26 @@ static void add_name(struct rule_walk *w, const char *name, size_t len) {
         add_run(w, (struct rule_entry){dot + 1, PATTERN_DEEP, 0, (uint8_t)(end - dot - 1), 0, NULL}, false);
 }
 
+static bool is_grouped(const struct rule_hit *hit) {
+    return hit->pattern->kind == PATTERN_GROUP;
+}
+
+/* What the stricter rule is narrowed to, the other one has to be about, too. */
+static bool is_as_narrow(const struct rule *allow, const struct rule *stricter) {
+    return (allow->n_ports || !stricter->n_ports) && (allow->methods.len || !stricter->methods.len) &&
+           (allow->paths.len || !stricter->paths.len);
+}
+
+bool rule_overrules(const struct rule_hit *allow, const struct rule_hit *stricter) {
+    if (!is_as_narrow(allow->rule, stricter->rule))
+        return false;
+    if (stricter->cidr && !allow->cidr) /* where the name leads */
+        return allow->exact && !is_grouped(allow);
+    if (allow->rank == stricter->rank)
+        return !is_grouped(allow) || is_grouped(stricter);
+    return allow->rank > stricter->rank;
+}
+
 void rule_walk_init(struct rule_walk *w, const struct rules *rules, const struct host *host, const struct addr *address) {
     w->rules = rules;
     w->n = 0;
@@ -253,6 +294,23 @@ void rule_walk_init(struct rule_walk *w, const struct rules *rules, const struct
         add_all_addresses(w, address);
 }
 
+static uint16_t rank_of(const struct rule_entry *e) {
+    switch ((enum pattern_kind)e->kind) {
+    case PATTERN_EXACT:
+        return UINT16_MAX;
+    case PATTERN_ONE:
+        return (uint16_t)(2 * e->len + 1);
+    case PATTERN_DEEP:
+        return (uint16_t)(2 * e->len);
+    case PATTERN_CIDR:
+        return (uint16_t)(e->bits + 1);
+    case PATTERN_ANY:
+    case PATTERN_GROUP:
+        break;
+    }
+    return 0;
+}
+
 static struct rule_hit make_hit(const struct rule_walk *w, const struct rule_entry *e) {
     return (struct rule_hit){
         .rule = &w->rules->v[e->rule],
@@ -260,6 +318,7 @@ static struct rule_hit make_hit(const struct rule_walk *w, const struct rule_ent
         .exact = e->kind == PATTERN_EXACT || (e->kind == PATTERN_CIDR && e->bits == 8 * e->len),
         .cidr = e->kind == PATTERN_CIDR,
         .bits = e->bits,
+        .rank = rank_of(e),
     };
 }
 

@@ -8,7 +8,7 @@
 #include "policy/verdict_priv.h"
 
 const char *const policy_layer_names[LAYERS] = {
-    [LAYER_SESSION] = "session", [LAYER_SANDBOX] = "sandbox",  [LAYER_PROJECT] = "project",
+    [LAYER_SESSION] = "session", [LAYER_SANDBOX] = "sandbox",  [LAYER_SETTINGS] = "settings",         [LAYER_PROJECT] = "project",
     [LAYER_USER] = "user",       [LAYER_BUILTIN] = "built-in", [LAYER_ORGANISATION] = "organisation",
 };
 
@@ -128,6 +128,8 @@ enum net_mode policy_mode(const struct policy *p, enum rule_action *ret_unlisted
             break;
         }
     }
+    if (p->mode == NET_UNSET && p->layers[LAYER_USER].present && p->layers[LAYER_USER].rules.mode == NET_NONE)
+        mode = NET_NONE; /* a project does not overrule that */
     *ret_unlisted = mode == NET_UNSET ? RULE_ASK : unlisted;
     return mode;
 }
@@ -193,7 +195,8 @@ static void add_what(const struct policy_request *req, enum policy_code code, st
         line_addf(b, req->host->kind == HOST_IPV6 ? ", port %u" : ":%u", req->port);
 }
 
-static void add_rule_reason(const struct policy_request *req, const struct policy_verdict *v, struct line *b) {
+static void add_rule_reason(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v,
+                            struct line *b) {
     static const char *const does[RULE_ACTIONS] = {
         [RULE_DENY] = "denies", [RULE_ASK] = "asks the user about", [RULE_ALLOW] = "allows"};
 
@@ -206,6 +209,9 @@ static void add_rule_reason(const struct policy_request *req, const struct polic
         line_adds(b, "the address of ");
     add_what(req, v->code, b);
     line_adds(b, v->code == POLICY_DENIED_UNANSWERED ? ", and nobody is there to answer." : ".");
+    if (cause->over)
+        line_addf(b, " Rule '%s' (%s) is %s and does not overrule it.", cause->over->id, policy_layer_names[cause->over_layer],
+                  cause->over_layer > LAYER_SANDBOX ? "not said for this sandbox" : "wider");
 }
 
 /* Without a rule: the address itself, or what no rule had. */
@@ -245,9 +251,14 @@ static void add_other_reason(const struct policy_request *req, const struct verd
     case POLICY_ASK:
         line_addf(b, "No rule covers this request to %s; the user is asked.", req->host->text);
         return;
+    case POLICY_NOT_HANDED_OUT:
+        line_adds(b, policy_codes[v->code].help);
+        if (cause->by_name)
+            line_addf(b, " Rule '%s' (%s) is about a host by name, so an address needs a rule of its own.", cause->by_name->id,
+                      policy_layer_names[cause->by_name_layer]);
+        return;
     case POLICY_DENIED_OFF:
     case POLICY_DENIED_UNANSWERED:
-    case POLICY_NOT_HANDED_OUT:
     case POLICY_NAME_INVALID:
     case POLICY_PATH_INVALID:
     case POLICY_BODY_TOO_LARGE:
@@ -305,7 +316,7 @@ void verdict_explain(const struct policy_request *req, const struct verdict_caus
     if (req->terse && v->action == RULE_ALLOW)
         return;
     if (v->rule)
-        add_rule_reason(req, v, &reason);
+        add_rule_reason(req, cause, v, &reason);
     else
         add_other_reason(req, cause, v, &reason);
     add_hint(req, cause, v, &hint);

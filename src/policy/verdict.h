@@ -4,17 +4,21 @@
  *
  * Layers. Rules come from several places, the strongest first:
  *
- *     session (what the human answered) > sandbox > project > user > built-in
+ *     session (what the human answered) > sandbox (--allow, --deny) > settings (networkAllow) > project > user > built-in
  *
- * The first rule that matches, in the first layer that has one, decides; if there is none, the mode does (enum net_mode). Two kinds
+ * The first rule that matches, in the first layer that has one, decides; if there is none, the mode does (enum net_mode). But what a
+ * weaker layer (sandbox, project, user) denies or asks about, a stronger one allows only if a human said so for this sandbox (session,
+ * sandbox) and the rule is about the host as closely (rule_overrules()). Settings, profiles and projects never overrule. Two kinds
  * of layer can only take away: the organisation's, and a project's that the user does not trust. Each of them is asked on its own, and
  * the strictest answer counts. What is in no rule of such a layer passes, unless the layer has a mode.
  *
  * Addresses. After the lookup the address is judged too: one that is not public (addr.h) is denied unless a rule that allows names it
  * (a network no wider than the block that is special: 10.0.0.0/8 or 10.1.2.3, not 0.0.0.0/0), or the rule that allows the host has
- * allow_private. Metadata services and the machine's own addresses have to be named exactly, by address or by a host without wildcard.
+ * allow_private. Loopback, the machine's own addresses, link-local addresses and metadata services need a host without wildcard, or the
+ * address itself (for metadata and own ones, all of it).
  * 0.0.0.0, multicast and broadcast are never dialled. A rule about addresses never allows a name, but denies what a name leads to if it
  * stands before the rule for the name.
+ * Where a rule denies or asks about a host by name, no mode allows an address that a client names itself: it might be that host's.
  *
  * What is not known yet. A question may leave out the port (0), the method and path (NULL) and the address (NULL). The verdict then is
  * the most permissive that can still come, and `needs` says what decides:
@@ -65,7 +69,16 @@ struct policy_code_info {
 };
 extern const struct policy_code_info policy_codes[POLICY_CODES];
 
-enum policy_layer_kind { LAYER_SESSION, LAYER_SANDBOX, LAYER_PROJECT, LAYER_USER, LAYER_BUILTIN, LAYER_ORGANISATION, LAYERS };
+enum policy_layer_kind {
+    LAYER_SESSION,
+    LAYER_SANDBOX,
+    LAYER_SETTINGS,
+    LAYER_PROJECT,
+    LAYER_USER,
+    LAYER_BUILTIN,
+    LAYER_ORGANISATION,
+    LAYERS
+};
 extern const char *const policy_layer_names[LAYERS];
 
 struct policy_layer {

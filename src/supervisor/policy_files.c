@@ -181,13 +181,16 @@ static int add_project(const struct policy_where *where, struct policy_files *f,
     return add_layer(where, &l, n.len, f, err);
 }
 
-static int add_words(const struct settings *s, enum setting id, struct rules *rules, struct err *err) {
+/* said: of the hosts that are allowed those of the command line, or the others. */
+static int add_words(const struct settings *s, enum setting id, bool said, struct rules *rules, struct err *err) {
     const struct strv *words = id == SETTING_NETWORK_DENY ? &s->network_deny : &s->network_allow;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < words->len; i++) {
         CLEANUP(rule_done) struct rule rule = {0};
 
+        if (id == SETTING_NETWORK_ALLOW && strv_has(&s->network_said, words->v[i]) != said)
+            continue;
         r = rule_from_text(words->v[i], id == SETTING_NETWORK_DENY ? RULE_DENY : RULE_ALLOW, &rule, err);
         r = r < 0 ? r : rule_give_id(rules, &rule, err);
         r = r < 0 ? r : rules_add(rules, rules->len, &rule, err);
@@ -195,26 +198,30 @@ static int add_words(const struct settings *s, enum setting id, struct rules *ru
     return r == -EINVAL ? err_ctx(err, r, "%s (%s)", setting_names[id], s->origin[id]) : r;
 }
 
-/* What was said for this sandbox alone. Denials first: whoever says both means the exception. */
-static int add_sandbox(const struct policy_where *where, struct policy_files *f, struct err *err) {
-    CLEANUP(layer_text_done) struct gate_layer l = {.kind = LAYER_SANDBOX};
+static int add_made(const struct policy_where *where, enum policy_layer_kind kind, const char *name, const struct rules *rules,
+                    struct policy_files *f, struct err *err) {
+    CLEANUP(layer_text_done) struct gate_layer l = {.kind = kind};
     CLEANUP(buf_done) struct buf text = BUF_INIT(GATE_TEXT_MAX);
-    CLEANUP(rules_done) struct rules rules = {0};
-    const struct settings *s = where->settings;
     size_t len;
-    int r;
 
-    if (s->network_allow.len + s->network_deny.len == 0)
+    if (rules->len == 0)
         return 0;
-    r = add_words(s, SETTING_NETWORK_DENY, &rules, err);
-    r = r < 0 ? r : add_words(s, SETTING_NETWORK_ALLOW, &rules, err);
-    if (r < 0)
-        return r;
-    rules_write(&rules, &text);
+    rules_write(rules, &text);
     len = text.len;
-    l.name = strdup("settings (networkAllow, networkDeny)");
+    l.name = strdup(name);
     l.text = buf_take(&text);
     return l.name && l.text ? add_layer(where, &l, len, f, err) : err_oom(err);
+}
+
+/* What was said for this sandbox alone. Denials first: whoever says both means the exception. */
+static int add_sandbox(const struct policy_where *where, struct policy_files *f, struct err *err) {
+    CLEANUP(rules_done) struct rules rules = {0}, set = {0};
+    int r = add_words(where->settings, SETTING_NETWORK_DENY, false, &rules, err);
+
+    r = r < 0 ? r : add_words(where->settings, SETTING_NETWORK_ALLOW, true, &rules, err);
+    r = r < 0 ? r : add_made(where, LAYER_SANDBOX, "command line, and networkDeny in settings", &rules, f, err);
+    r = r < 0 ? r : add_words(where->settings, SETTING_NETWORK_ALLOW, false, &set, err);
+    return r < 0 ? r : add_made(where, LAYER_SETTINGS, "settings (networkAllow)", &set, f, err);
 }
 
 int policy_files_load(const struct policy_where *where, struct policy_files *ret, struct err *err) {

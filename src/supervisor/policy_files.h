@@ -4,7 +4,8 @@
  *     /etc/bawn/network.json                     organisation: only narrows; must belong to root
  *     $XDG_CONFIG_HOME/bawn/network.json         user
  *     WORKSPACE/.bawn/network.json               project: only narrows until the user trusts that exact content (`bawn trust`)
- *     --allow, --deny, networkAllow, networkDeny sandbox
+ *     networkAllow (also of profiles and agents) settings: does not overrule a deny
+ *     --allow, --deny, networkDeny               sandbox
  *
  * They are read and checked when a run starts, so that a mistake is told before anything runs; and again when they change while a
  * gate is running: then a mistake is told, and the old rules stay.
@@ -17,7 +18,7 @@
 struct err;
 struct settings;
 
-enum { POLICY_FILES_MAX = 4 };
+enum { POLICY_FILES_MAX = 5 };
 
 struct policy_files {
     struct gate_layer v[POLICY_FILES_MAX]; /* name and text are owned */

@@ -32,6 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (path.other[0])
         check_reading(path.other);
     if (line && path_glob_parse(line + 1, size - len - 1, glob, &err) == 0)
-        path_glob_match(glob, path.text);
+        path_glob_match_loose(glob, &path);
+    if (path_glob_parse(path.text, path.len, glob, &err) == 0 && !path_glob_match_loose(glob, &path))
+        BUG("a rule that denies a path and does not match it");
     return 0;
 }

@@ -19,7 +19,7 @@ LEAF, VALUE, SIGV4, TOKENS, SSH_KEYS, SSH_SIGN = range(1, 7)
 CONFIG, VAULT, AGENT, WANT_VALUE, WANT_STORE, WANT_AGENT, USED = range(1, 8)
 HEADER, BASIC, QUERY, AWS = range(4)
 MODES = {"unset": 0, "none": 1, "limited": 2, "full": 3, "list": 4}
-LAYERS = {"session": 0, "sandbox": 1, "project": 2, "user": 3, "built-in": 4, "organisation": 5}
+LAYERS = {"session": 0, "sandbox": 1, "settings": 2, "project": 3, "user": 4, "built-in": 5, "organisation": 6}
 
 REQUEST = struct.Struct("=IIIII256s36s")
 ANSWER = struct.Struct("=IiI")

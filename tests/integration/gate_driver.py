@@ -33,7 +33,7 @@ CODES = ["ALLOWED", "ASK", "DENIED_OFF", "DENIED_HOST", "DENIED_PORT", "DENIED_M
          "DENIED_UNANSWERED", "NOT_HANDED_OUT", "NAME_INVALID", "PATH_INVALID", "BODY_TOO_LARGE", "NAME_MISMATCH", "NOT_TLS",
          "NOT_HTTP", "NO_ADDRESS", "UNREACHABLE", "NOT_TRUSTED", "CANNOT_LOOK", "SECRET_MISPLACED",
          "SECRET_UNAVAILABLE"]
-LAYERS = {"session": 0, "sandbox": 1, "project": 2, "user": 3, "built-in": 4, "organisation": 5}
+LAYERS = {"session": 0, "sandbox": 1, "settings": 2, "project": 3, "user": 4, "built-in": 5, "organisation": 6}
 MSG = struct.Struct("=IIiIIIIIQQQQ256s48s68s16s264s36s512s68s4x")
 PLACES = ["header", "basic", "query", "sigv4"]
 WAIT = 60  # seconds: only so that a hang ends as a failure

@@ -283,12 +283,16 @@ def test_project_rules_are_not_written_through_links(user_runner, link):
     assert victim.read_text() == "{}" and sorted(p.name for p in target.iterdir()) == ["network.json"]
 
 
-def test_settings_are_the_sandbox_layer(user_runner):
-    write(user_runner, user_runner.home / CONFIG, {"sandbox": {"networkAllow": ["a.example:443", "@git", "b.example"], "networkDeny": ["b.example"]}})
+def test_settings_have_a_layer(user_runner):
+    write(user_runner, user_runner.home / CONFIG, {"sandbox": {"networkAllow": ["a.example:443", "@git", "b.example", "c.example"], "networkDeny": ["b.example"]}})
     write(user_runner, user_runner.home / USER, {"rules": [{"action": "deny", "host": "a.example"}]})
-    assert explain(user_runner, "a.example:443")["layer"] == "sandbox"
+    assert explain(user_runner, "c.example:443")["layer"] == "settings"
+    assert explain(user_runner, "a.example:443")["layer"] == "user", "settings do not overrule a deny"
+    assert explain(user_runner, "a.example:443", "--allow", "a.example:443")["layer"] == "sandbox"
+    assert explain(user_runner, "a.example:443", "--allow", "*.example")["layer"] == "user"
     assert explain(user_runner, "a.example:80")["layer"] == "user"
     assert explain(user_runner, "b.example:443")["rule"] == "deny-b.example"
+    assert explain(user_runner, "d.example:443", "--deny", "d.example")["layer"] == "sandbox"
     write(user_runner, user_runner.home / CONFIG, {"sandbox": {"networkAllow": ["127.1"]}})
     r = policy(user_runner, "ls")
     assert r.rc == 64 and b"networkAllow (user (" in r.err, r

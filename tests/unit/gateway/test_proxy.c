@@ -75,6 +75,9 @@ static void exceptions(void **state UNUSED) {
         {"10.2.3.5", "10.2.3.4", 1},
         {"fd00::/8", "fd00::1", 0},
         {"", "host.bawn.internal", 0},
+        {"", "localhost", 0},
+        {"", "a.localhost", 0},
+        {"", "notlocalhost", 1},
     };
     struct proxy p;
 

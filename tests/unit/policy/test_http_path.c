@@ -217,10 +217,53 @@ static void test_bad_globs(void **state) {
     assert_int_equal(path_glob_parse(longer, PATH_GLOB_MAX, glob, &err), -EINVAL);
 }
 
+/* For rules that deny: what a server may take for the path. */
+static void test_loose_globs(void **state) {
+    static const struct {
+        const char *glob, *yes, *no; /* separated by spaces */
+    } rows[] = {
+        {"/admin",
+         "/admin /Admin /ADMIN/ /%61dmin /%2561dmin /%25%36%31dmin //admin /x/../admin /admin;a=b /admin%3Ba /admin. /admin%20 /admin.%20. /admin%2F "
+         "/%2Fadmin /admi%EF%BD%8E /%EF%BD%81dmin /;a/admin /admin;a/ /.../admin",
+         "/ /administrator /admin/users /x/admin /adm%C3%ADn%C3%A9s /admin%C3%A9 /admin%2Fusers /;admin"},
+        {"/admin/", "/admin /admin/ /Admin/.", "/admin/x"},
+        {"/admin/**", "/admin /ADMIN/x/y /admin;a/x /admin%2Fx /%61dmin%2fx /admin//x", "/administrator /x/admin"},
+        {"/a/*/c", "/A/b/C /a/b%2Fb/c /a/b;x/c", "/a/b/b/c /a/c"},
+        {"/a;b", "/a;b /A;B /a%3bb", "/a /a;c"},
+        {"/a%2fb", "/a/b /a%2Fb /A%2FB", "/ab"},
+        {"/", "/ // /.", "/a"},
+    };
+    static struct http_path path;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char glob[PATH_GLOB_MAX + 1], words[400];
+        struct err err = {0};
+
+        if (path_glob_parse(rows[i].glob, strlen(rows[i].glob), glob, &err) < 0)
+            fail_msg("'%s': %s", rows[i].glob, err.msg);
+        for (int yes = 0; yes < 2; yes++) {
+            char *at = words, *word;
+
+            snprintf(words, sizeof words, "%s", yes ? rows[i].yes : rows[i].no);
+            while ((word = strsep(&at, " "))) {
+                if (http_path_parse(word, strlen(word), &path, &err) < 0)
+                    fail_msg("'%s': %s", word, err.msg);
+                if (path_glob_match_loose(glob, &path) != yes)
+                    fail_msg("'%s' %s '%s'", glob, yes ? "does not match" : "matches", word);
+            }
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readings), cmocka_unit_test(test_refused),   cmocka_unit_test(test_length),
-        cmocka_unit_test(test_globs),    cmocka_unit_test(test_bad_globs), cmocka_unit_test(test_glob_that_backtracks),
+        cmocka_unit_test(test_readings),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_globs),
+        cmocka_unit_test(test_loose_globs),
+        cmocka_unit_test(test_bad_globs),
+        cmocka_unit_test(test_glob_that_backtracks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

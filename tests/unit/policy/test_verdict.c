@@ -91,7 +91,7 @@ static void test_modes(void **state) {
         {"a.com:22", NULL, NULL, PUBLIC, POLICY_DENIED_PORT}, /* ATTACKS 48 */
         {"a.com:25", NULL, NULL, PUBLIC, POLICY_DENIED_PORT},
         {"yes.com:22", NULL, NULL, PUBLIC, POLICY_ALLOWED, "yes"},
-        {"8.8.8.8:443", NULL, NULL, NULL, POLICY_ALLOWED},
+        {"8.8.8.8:443", NULL, NULL, NULL, POLICY_NOT_HANDED_OUT}, /* it may be that of "no" */
         {"8.8.8.8:53", NULL, NULL, NULL, POLICY_DENIED_PORT},
         {"127.0.0.1:80", NULL, NULL, NULL, POLICY_DENIED_ADDRESS},
         {"a.com:80", NULL, NULL, "10.0.0.1", POLICY_DENIED_ADDRESS},
@@ -99,7 +99,7 @@ static void test_modes(void **state) {
     static const struct question full[] = {
         {"a.com", NULL, NULL, NULL, POLICY_ALLOWED, NULL, NEEDS_ADDRESS},
         {"a.com:22", NULL, NULL, PUBLIC, POLICY_ALLOWED},
-        {"8.8.8.8:53", NULL, NULL, NULL, POLICY_ALLOWED},
+        {"8.8.8.8:53", NULL, NULL, NULL, POLICY_NOT_HANDED_OUT},
         {"no.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_HOST, "no"},
         {"no.com", NULL, NULL, NULL, POLICY_DENIED_HOST, "no"},
         {"a.com:443", NULL, NULL, "169.254.169.254", POLICY_DENIED_ADDRESS},
@@ -257,7 +257,16 @@ static void test_addresses(void **state) {
         {"x.corp.lan:80", NULL, NULL, "172.16.0.1", POLICY_ALLOWED, "corp"},
         {"x.corp.lan:80", NULL, NULL, "169.254.169.254", POLICY_DENIED_ADDRESS}, /* a wildcard does not mean that */
         {"x.corp.lan:80", NULL, NULL, "198.41.0.4", POLICY_DENIED_ADDRESS},
-        {"unknown.com:443", NULL, NULL, "10.1.2.3", POLICY_DENIED_HOST}, /* an address rule allows no name */
+        {"x.corp.lan:80", NULL, NULL, "127.0.0.1", POLICY_DENIED_ADDRESS},
+        {"x.corp.lan:80", NULL, NULL, "127.9.9.9", POLICY_DENIED_ADDRESS},
+        {"x.corp.lan:80", NULL, NULL, "::1", POLICY_DENIED_ADDRESS},
+        {"x.corp.lan:80", NULL, NULL, "::ffff:127.0.0.1", POLICY_DENIED_ADDRESS},
+        {"x.corp.lan:80", NULL, NULL, "64:ff9b::127.0.0.1", POLICY_DENIED_ADDRESS},
+        {"x.corp.lan:80", NULL, NULL, "2002:7f00:1::1", POLICY_DENIED_ADDRESS},
+        {"x.corp.lan:80", NULL, NULL, "::", POLICY_DENIED_ADDRESS},
+        {"x.corp.lan:80", NULL, NULL, "fe80::1", POLICY_DENIED_ADDRESS},
+        {"x.corp.lan:80", NULL, NULL, "169.254.9.9", POLICY_ALLOWED, "corp"}, /* named by "link" */
+        {"unknown.com:443", NULL, NULL, "10.1.2.3", POLICY_DENIED_HOST},      /* an address rule allows no name */
         {"10.1.2.3:443", NULL, NULL, NULL, POLICY_ALLOWED, "ten"},
         {"[::ffff:10.1.2.3]:443", NULL, NULL, NULL, POLICY_ALLOWED, "ten"},
         {"10.66.0.1:443", NULL, NULL, NULL, POLICY_DENIED_ADDRESS, "no66"},
@@ -380,6 +389,98 @@ static void test_layers(void **state) {
     check(&p, &(struct question){"a.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_OFF}, 1);
 }
 
+/* An address that a client names itself: allowed by the modes until some rule is about a host by name, on that port. */
+static void test_addresses_beside_names(void **state) {
+    static const struct question free_rows[] = {{"8.8.8.8:443", NULL, NULL, NULL, POLICY_ALLOWED},
+                                                {"[2606:4700::1111]:80", NULL, NULL, NULL, POLICY_ALLOWED}};
+    static const struct question bound[] = {
+        {"8.8.8.8:443", NULL, NULL, NULL, POLICY_NOT_HANDED_OUT},
+        {"[2606:4700::1111]:443", NULL, NULL, NULL, POLICY_NOT_HANDED_OUT},
+        {"8.8.8.8:80", NULL, NULL, NULL, POLICY_ALLOWED},
+        {"9.9.9.9:443", NULL, NULL, NULL, POLICY_ALLOWED, "nine"},
+        {"a.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED},
+    };
+    static const enum policy_layer_kind layers[] = {LAYER_SANDBOX, LAYER_PROJECT, LAYER_USER, LAYER_ORGANISATION};
+
+    for (size_t i = 0; i < 2 * ARRAY_LEN(layers); i++) {
+        CLEANUP(policy_done) struct policy p = {0};
+
+        init(&p, i % 2 ? NET_FULL : NET_LIMITED, NULL);
+        set(&p, layers[i / 2],
+            "{\"rules\":[{\"action\":\"deny\",\"host\":\"7.7.7.0/24\"},{\"action\":\"allow\",\"host\":\"b.com\"}]}", false);
+        CHECK(&p, free_rows);
+        set(&p, LAYER_SESSION, "{\"rules\":[{\"id\":\"nine\",\"action\":\"allow\",\"host\":\"9.9.9.9\"}]}", false);
+        set(&p, layers[i / 2], "{\"rules\":[{\"action\":\"deny\",\"host\":[\"7.7.7.0/24\",\"*.no.com\"],\"ports\":443}]}",
+            layers[i / 2] == LAYER_PROJECT);
+        CHECK(&p, bound);
+    }
+}
+
+/* What a weaker layer denies, and a stronger one allows. */
+static void test_overruling(void **state) {
+    static const struct question rows[] = {
+        {"gist.hub.com", NULL, NULL, NULL, POLICY_DENIED_HOST, "gist"}, /* not by "**.hub.com" */
+        {"gist.hub.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_HOST, "gist"},
+        {"api.hub.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-hub"},
+        {"said.hub.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-said"}, /* as closely as the deny */
+        {"a.deep.net:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-deep"},   /* more closely than "**.net" */
+        {"b.net:443", NULL, NULL, PUBLIC, POLICY_DENIED_HOST, "net"},
+        {"put.hub.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-hub", NEEDS_HTTP, LOOK_HTTP},
+        {"put.hub.com:443", "GET", "/", PUBLIC, POLICY_ALLOWED, "s-hub"},
+        {"put.hub.com:443", "PUT", "/", PUBLIC, POLICY_DENIED_METHOD, "put"},
+        {"exact.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-exact", NEEDS_HTTP, LOOK_HTTP}, /* a deny of methods is closer */
+        {"exact.com:443", "PUT", "/", PUBLIC, POLICY_DENIED_METHOD, "put"},
+        {"port.com:22", NULL, NULL, PUBLIC, POLICY_DENIED_PORT, "ssh"},
+        {"port.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-port"},
+        {"port22.com:22", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-port22"},
+        {"ask.hub.com:443", NULL, NULL, PUBLIC, POLICY_ASK, "ask"},
+        {"api.hub.com:443", NULL, NULL, "7.7.7.9", POLICY_DENIED_ADDRESS, "seven"}, /* where a name leads */
+        {"said.hub.com:443", NULL, NULL, "7.7.7.9", POLICY_ALLOWED, "s-said"},
+        {"7.7.7.7:443", NULL, NULL, NULL, POLICY_ALLOWED, "s-addr"},
+        {"7.7.7.8:443", NULL, NULL, NULL, POLICY_DENIED_ADDRESS, "seven"},  /* not by 7.7.0.0/16 */
+        {"first.hub.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-hub"}, /* the user's own exception stands first */
+        {"set.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_HOST, "set"},     /* networkAllow, a profile, a project: never */
+        {"project.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_HOST, "project"},
+        {"other.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "p-other"},
+        {"github.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_HOST, "git"}, /* a group is less than its name */
+        {"gitlab.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "s-git"},
+    };
+    CLEANUP(policy_done) struct policy p = {0};
+    struct policy_verdict v;
+
+    init(
+        &p, NET_LIST,
+        "{\"rules\":[{\"id\":\"first\",\"action\":\"allow\",\"host\":\"first.hub.com\"},"
+        "{\"id\":\"gist\",\"action\":\"deny\",\"host\":[\"gist.hub.com\",\"first.hub.com\",\"said.hub.com\"]},"
+        "{\"id\":\"put\",\"action\":\"deny\",\"host\":[\"put.hub.com\",\"exact.com\"],\"methods\":\"PUT\"},"
+        "{\"id\":\"ssh\",\"action\":\"deny\",\"host\":[\"port.com\",\"port22.com\"],\"ports\":22},"
+        "{\"id\":\"ask\",\"action\":\"ask\",\"host\":\"ask.hub.com\"},{\"id\":\"net\",\"action\":\"deny\",\"host\":\"**.net\"},"
+        "{\"id\":\"seven\",\"action\":\"deny\",\"host\":\"7.7.7.0/24\"},{\"id\":\"set\",\"action\":\"deny\",\"host\":\"set.com\"},"
+        "{\"id\":\"project\",\"action\":\"deny\",\"host\":\"project.com\"},{\"id\":\"git\",\"action\":\"deny\",\"host\":\"github.com\"}]}");
+    set(&p, LAYER_SANDBOX,
+        "{\"rules\":[{\"id\":\"s-said\",\"action\":\"allow\",\"host\":\"said.hub.com\"},{\"id\":\"s-hub\",\"action\":\"allow\",\"host\":\"**.hub.com\"},"
+        "{\"id\":\"s-deep\",\"action\":\"allow\",\"host\":\"**.deep.net\"},{\"id\":\"s-exact\",\"action\":\"allow\",\"host\":\"exact.com\"},"
+        "{\"id\":\"s-port\",\"action\":\"allow\",\"host\":\"port.com\"},{\"id\":\"s-port22\",\"action\":\"allow\",\"host\":\"port22.com\",\"ports\":22},"
+        "{\"id\":\"s-addr\",\"action\":\"allow\",\"host\":\"7.7.7.7\"},{\"id\":\"s-net\",\"action\":\"allow\",\"host\":\"7.7.0.0/16\"},"
+        "{\"id\":\"s-git\",\"action\":\"allow\",\"host\":\"@git\"}]}",
+        false);
+    set(&p, LAYER_SETTINGS, "{\"rules\":[{\"id\":\"w-set\",\"action\":\"allow\",\"host\":\"set.com\"}]}", false);
+    set(&p, LAYER_PROJECT, "{\"rules\":[{\"id\":\"p-other\",\"action\":\"allow\",\"host\":[\"project.com\",\"other.com\"]}]}",
+        false);
+    CHECK(&p, rows);
+    ask(&p, &rows[1], &v);
+    assert_string_equal(v.layer, "user");
+    assert_non_null(strstr(v.reason, "'s-hub' (sandbox) is wider"));
+}
+
+static void test_project_does_not_switch_on_what_the_user_switched_off(void **state) {
+    CLEANUP(policy_done) struct policy p = {0};
+
+    init(&p, NET_UNSET, "{\"mode\":\"none\"}");
+    set(&p, LAYER_PROJECT, "{\"mode\":\"full\"}", false);
+    check(&p, &(struct question){"a.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_OFF}, 1);
+}
+
 static void test_words(void **state) {
     CLEANUP(policy_done) struct policy p = {0};
     CLEANUP(buf_done) struct buf b = BUF_INIT(10000);
@@ -436,10 +537,17 @@ static void test_codes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modes),     cmocka_unit_test(test_nothing_named),
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_order_and_conditions),
-        cmocka_unit_test(test_layers),    cmocka_unit_test(test_every_name_and_addresses),
-        cmocka_unit_test(test_words),     cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_nothing_named),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_order_and_conditions),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_every_name_and_addresses),
+        cmocka_unit_test(test_addresses_beside_names),
+        cmocka_unit_test(test_overruling),
+        cmocka_unit_test(test_project_does_not_switch_on_what_the_user_switched_off),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_codes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
