@@ -145,6 +145,10 @@ static void add_line(const json_t *v, struct buf *b) {
         add_part(b, "' (", text_of(v, "layer"));
         buf_addc(b, ')');
     }
+    if (number_of(v, "count") > 1) {
+        buf_addf(b, " %lld times since ", number_of(v, "count"));
+        buf_add_printable(b, text_of(v, "first"));
+    }
     buf_addc(b, '\n');
 }
 

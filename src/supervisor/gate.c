@@ -261,6 +261,7 @@ static int until(uint64_t at_ms) {
 int gatekeeper_timeout(const struct gatekeeper *g) {
     int t = sooner(until(g->expire_ms), brokerkeeper_timeout(g->brokers));
 
+    t = sooner(t, netlog_timeout(g->log));
     if (g->pid < 0)
         return sooner(t, until(g->retry_ms));
     t = sooner(t, gate_rules_timeout(&g->rules));
@@ -373,7 +374,7 @@ void gatekeeper_finish(struct gatekeeper *g) {
         last_events(g);
     gate_lost(g, NULL);
     control_server_free(TAKE_PTR(g->control));
-    netlog_flush(g->log);
+    netlog_finish(g->log);
 }
 
 void gatekeeper_report(const struct gatekeeper *g) {

@@ -21,6 +21,7 @@ void netcount_done(struct netcount *c) {
 }
 
 static struct netcount_host *find(struct netcount *c, const struct gate_msg *m) {
+    bool refused = m->kind != GATE_EVENT_END && m->action == RULE_DENY;
     struct netcount_host *h;
 
     for (size_t i = 0; i < c->n; i++)
@@ -28,16 +29,17 @@ static struct netcount_host *find(struct netcount *c, const struct gate_msg *m) 
             return &c->v[i];
     if (!c->v)
         c->v = calloc(NETCOUNT_HOSTS, sizeof *c->v);
-    if (!c->v || c->n == NETCOUNT_HOSTS)
+    if (!c->v || c->n == NETCOUNT_HOSTS || (refused && c->n_refused == NETCOUNT_HOSTS / 2))
         return &c->others;
     h = &c->v[c->n++];
+    c->n_refused += refused;
     h->port = m->port;
     static_assert(sizeof h->host == sizeof m->host, "a host fits");
     memcpy(h->host, m->host, sizeof h->host);
     return h;
 }
 
-static struct netcount_secret *find_secret(struct netcount *c, const char *name, const char *host) {
+static struct netcount_secret *find_secret(struct netcount *c, const char *name, const char *host, bool blocked) {
     struct netcount_secret *s;
 
     for (size_t i = 0; i < c->n_secrets; i++)
@@ -45,32 +47,34 @@ static struct netcount_secret *find_secret(struct netcount *c, const char *name,
             return &c->secrets[i];
     if (!c->secrets)
         c->secrets = calloc(NETCOUNT_SECRETS, sizeof *c->secrets);
-    if (!c->secrets || c->n_secrets == NETCOUNT_SECRETS) {
+    if (!c->secrets || c->n_secrets == NETCOUNT_SECRETS || (blocked && c->n_blocked == NETCOUNT_SECRETS / 2)) {
         c->secrets_left_out++;
         return NULL;
     }
     s = &c->secrets[c->n_secrets++];
+    c->n_blocked += blocked;
     snprintf(s->name, sizeof s->name, "%s", name);
     snprintf(s->host, sizeof s->host, "%s", host);
     return s;
 }
 
 void netcount_used(struct netcount *c, const char *name, const char *host, uint64_t n) {
-    struct netcount_secret *s = find_secret(c, name, host);
+    struct netcount_secret *s = find_secret(c, name, host, false);
 
     if (s)
         s->used += n;
 }
 
 void netcount_not_signed(struct netcount *c, const char *host) {
-    struct netcount_secret *s = find_secret(c, not_signed, host);
+    struct netcount_secret *s = find_secret(c, not_signed, host, true);
 
     if (s)
         s->blocked++;
 }
 
 static void count_blocked(struct netcount *c, const struct gate_msg *m) {
-    struct netcount_secret *s = m->code == POLICY_SECRET_MISPLACED && m->secret[0] ? find_secret(c, m->secret, m->host) : NULL;
+    struct netcount_secret *s =
+        m->code == POLICY_SECRET_MISPLACED && m->secret[0] ? find_secret(c, m->secret, m->host, true) : NULL;
 
     if (s)
         s->blocked++;

@@ -1,4 +1,5 @@
-/* Who was reached and who was refused, counted for the end of a run. Bounded: past NETCOUNT_HOSTS the rest is counted together. */
+/* Who was reached and who was refused, counted for the end of a run. Bounded: past NETCOUNT_HOSTS the rest is counted together. Those that
+ * were refused first, and placeholders that were blocked first, get half of the places: names are cheap to make up. */
 #pragma once
 
 #include "base/macros.h"
@@ -23,10 +24,10 @@ struct netcount_secret {
 
 struct netcount {
     struct netcount_host *v;
-    size_t n;
+    size_t n, n_refused; /* n_refused: of them by a refusal first */
     struct netcount_host others;
     struct netcount_secret *secrets;
-    size_t n_secrets;
+    size_t n_secrets, n_blocked;
     uint64_t secrets_left_out; /* uses and blocks past NETCOUNT_SECRETS */
 };
 

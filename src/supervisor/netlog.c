@@ -15,10 +15,18 @@
 #include "config/paths.h"
 #include "os/fd.h"
 #include "policy/verdict.h"
-#include "proto/gatemsg.h"
+#include "supervisor/netmerge.h"
 #include "supervisor/watch.h"
 
+enum { NETLOG_FIRSTS = 256 };
+
 static const char file_name[] = "network.jsonl", old_name[] = "network.jsonl.1";
+
+/* Which credentials were seen so far, and how: the first time is written whatever was written before. */
+struct firsts {
+    uint32_t v[NETLOG_FIRSTS];
+    size_t n;
+};
 
 struct netlog {
     char *folder;
@@ -26,10 +34,21 @@ struct netlog {
     int dir, fd; /* -1 until the first line */
     bool failed; /* was told */
     struct buf out;
-    struct audit *audit; /* NULL: none */
-    unsigned budget;     /* events that it still takes */
-    uint64_t budget_ms;  /* when that was counted */
-    uint64_t left_out;
+    uint64_t used[NET_CLASSES]; /* bytes of this sandbox in the file */
+    struct netmerge merged;     /* what is past its share */
+    struct firsts firsts;
+
+    struct audit *audit;          /* NULL: none */
+    unsigned budget[NET_CLASSES]; /* events that it still takes */
+    uint64_t budget_ms;           /* when that was counted */
+    struct netmerge audit_merged;
+    struct firsts audit_firsts;
+};
+
+/* Of the shared file, until it is rotated. Together well below its size: one sandbox alone never rotates it. */
+static const uint64_t shares[NET_CLASSES] = {
+    [NET_ALLOWED] = NETLOG_SIZE_MAX / 4, [NET_LOOKUP] = NETLOG_SIZE_MAX / 32, [NET_DENIED] = NETLOG_SIZE_MAX / 32,
+    [NET_ANSWER] = NETLOG_SIZE_MAX / 32, [NET_SECRET] = NETLOG_SIZE_MAX / 32, [NET_BLOCKED] = NETLOG_SIZE_MAX / 32,
 };
 
 int netlog_new(const char *state, const char *sandbox, struct netlog **ret, struct err *err) {
@@ -37,12 +56,10 @@ int netlog_new(const char *state, const char *sandbox, struct netlog **ret, stru
 
     if (!l)
         return err_oom(err);
-    *l = (struct netlog){.folder = str_dupf("%s/log", state),
-                         .sandbox = sandbox,
-                         .dir = -1,
-                         .fd = -1,
-                         .out = BUF_INIT(2 * NETLOG_BATCH),
-                         .budget = NETLOG_AUDIT_BURST};
+    *l = (struct netlog){
+        .folder = str_dupf("%s/log", state), .sandbox = sandbox, .dir = -1, .fd = -1, .out = BUF_INIT(2 * NETLOG_BATCH)};
+    for (size_t i = 0; i < NET_CLASSES; i++)
+        l->budget[i] = NETLOG_AUDIT_BURST;
     if (!l->folder) {
         netlog_free(l);
         return err_oom(err);
@@ -54,23 +71,23 @@ int netlog_new(const char *state, const char *sandbox, struct netlog **ret, stru
 void netlog_free(struct netlog *l) {
     if (!l)
         return;
-    netlog_flush(l);
+    netlog_finish(l);
     closep(&l->fd);
     closep(&l->dir);
     buf_done(&l->out);
+    netmerge_done(&l->merged);
+    netmerge_done(&l->audit_merged);
     free(l->folder);
     free(l);
 }
 
-static void add_time(struct buf *b) {
-    struct timespec now;
+static void format_time(const struct timespec *t, char out[static 32]) {
     struct tm tm;
-    char text[32];
+    size_t n;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    buf_addf(b, "{\"time\":\"%s.%03ldZ\"", text, now.tv_nsec / 1000000);
+    gmtime_r(&t->tv_sec, &tm);
+    n = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out + n, 32 - n, ".%03ldZ", t->tv_nsec / 1000000);
 }
 
 static void add_text(struct buf *b, const char *key, const char *value) {
@@ -80,14 +97,21 @@ static void add_text(struct buf *b, const char *key, const char *value) {
     buf_add_json(b, value);
 }
 
-void netlog_add(struct netlog *l, const char *kind, const struct gate_msg *m) {
+static void write_out(struct netlog *l);
+
+static void add_line(struct netlog *l, const struct netmerge_event *e) {
+    const struct gate_msg *m = &e->m;
     struct buf *b = &l->out;
+    char time[32], first[32];
+    size_t before;
 
     if (b->len >= NETLOG_BATCH)
-        netlog_flush(l);
-    add_time(b);
+        write_out(l);
+    before = b->len;
+    format_time(&e->last, time);
+    buf_addf(b, "{\"time\":\"%s\"", time);
     add_text(b, "sandbox", l->sandbox);
-    add_text(b, "kind", kind);
+    add_text(b, "kind", e->kind);
     add_text(b, "action", rule_action_names[m->action]);
     add_text(b, "code", policy_codes[m->code].name);
     add_text(b, "host", m->host);
@@ -98,8 +122,48 @@ void netlog_add(struct netlog *l, const char *kind, const struct gate_msg *m) {
     add_text(b, "method", m->method);
     add_text(b, "path", m->path);
     add_text(b, "secret", m->secret);
-    buf_addf(b, ",\"status\":%" PRIu32 ",\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"ms\":%" PRIu64 ".%03" PRIu64 "}\n",
-             m->status, m->sent, m->received, m->micros / 1000, m->micros % 1000);
+    buf_addf(b, ",\"status\":%" PRIu32 ",\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"ms\":%" PRIu64 ".%03" PRIu64, m->status,
+             m->sent, m->received, m->micros / 1000, m->micros % 1000);
+    if (e->count > 1) {
+        format_time(&e->first, first);
+        buf_addf(b, ",\"count\":%" PRIu64 ",\"first\":\"%s\"", e->count, first);
+    }
+    buf_adds(b, "}\n");
+    l->used[net_class_of(e->type, m)] += b->len - before;
+}
+
+/* A credential that was used or misplaced for the first time. What the ssh-agent refuses need not be a key that there is. */
+static bool is_first(struct firsts *f, enum net_class class, const struct gate_msg *m) {
+    const char *name = class == NET_BLOCKED && str_starts(m->secret, "ssh ") ? "ssh" : m->secret;
+    uint32_t h = m->code + 31u * m->action;
+
+    if (class != NET_SECRET && class != NET_BLOCKED)
+        return false;
+    for (const char *at = name; *at; at++)
+        h = (h ^ (uint8_t)*at) * 16777619u;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->v[i] == h)
+            return false;
+    if (f->n == NETLOG_FIRSTS)
+        return false;
+    f->v[f->n++] = h;
+    return true;
+}
+
+void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m) {
+    enum net_class class = net_class_of(type, m);
+    struct netmerge_event e = {.type = type, .kind = kind, .m = *m, .count = 1};
+
+    if (!is_first(&l->firsts, class, m) && l->used[class] >= shares[class]) {
+        netmerge_add(&l->merged, type, kind, m, watch_now_ms());
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &e.last);
+    add_line(l, &e);
+}
+
+static void add_merged(void *arg, const struct netmerge_event *e) {
+    add_line(arg, e);
 }
 
 /* -- the audit log ------------------------------------------------------------------------------------------------------- */
@@ -109,16 +173,15 @@ void netlog_also(struct netlog *l, struct audit *audit) {
     l->budget_ms = watch_now_ms();
 }
 
-static bool has_budget(struct netlog *l) {
+static bool has_budget(struct netlog *l, enum net_class class) {
     uint64_t now = watch_now_ms(), more = (now - l->budget_ms) / NETLOG_AUDIT_EVERY_MS;
 
-    l->budget = (unsigned)MIN_OF(l->budget + more, (uint64_t)NETLOG_AUDIT_BURST);
+    for (size_t i = 0; more && i < NET_CLASSES; i++)
+        l->budget[i] = (unsigned)MIN_OF(l->budget[i] + more, (uint64_t)NETLOG_AUDIT_BURST);
     l->budget_ms += more * NETLOG_AUDIT_EVERY_MS;
-    if (l->budget == 0) {
-        l->left_out++;
+    if (l->budget[class] == 0)
         return false;
-    }
-    l->budget--;
+    l->budget[class]--;
     return true;
 }
 
@@ -127,12 +190,13 @@ static void add_if(struct buf *b, const char *key, const char *value) {
     audit_add(b, key, value[0] ? value : NULL);
 }
 
-void netlog_audit(struct netlog *l, enum audit_type type, const char *answer, const struct gate_msg *m) {
+static void audit_event(void *arg, const struct netmerge_event *e) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
+    const struct gate_msg *m = &e->m;
+    struct netlog *l = arg;
+    char first[32];
 
-    if (!l->audit || !has_budget(l))
-        return;
-    audit_add(&b, "answer", answer);
+    audit_add(&b, "answer", e->type == AUDIT_ASK ? e->kind : NULL);
     audit_add(&b, "action", rule_action_names[m->action]);
     audit_add(&b, "code", policy_codes[m->code].name);
     audit_add(&b, "host", m->host);
@@ -143,10 +207,23 @@ void netlog_audit(struct netlog *l, enum audit_type type, const char *answer, co
     add_if(&b, "method", m->method);
     add_if(&b, "path", m->path);
     add_if(&b, "secret", m->secret);
-    if (l->left_out)
-        audit_add_number(&b, "left_out", (int64_t)l->left_out);
-    l->left_out = 0;
-    audit_later(l->audit, type, buf_str(&b));
+    if (e->count > 1) {
+        format_time(&e->first, first);
+        audit_add_number(&b, "count", (int64_t)e->count);
+        audit_add(&b, "first", first);
+    }
+    audit_later(l->audit, e->type, buf_str(&b));
+}
+
+void netlog_audit(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m) {
+    enum net_class class = net_class_of(type, m);
+
+    if (!l->audit)
+        return;
+    if (is_first(&l->audit_firsts, class, m) || has_budget(l, class))
+        audit_event(l, &(struct netmerge_event){.type = type, .kind = kind, .m = *m, .count = 1});
+    else
+        netmerge_add(&l->audit_merged, type, kind, m, watch_now_ms());
 }
 
 /* -- the file ------------------------------------------------------------------------------------------------------------ */
@@ -182,15 +259,13 @@ static int rotate(struct netlog *l) {
         log_line("the network log cannot be rotated: %s", strerror(errno));
     flock(l->dir, LOCK_UN);
     closep(&l->fd);
+    memset(l->used, 0, sizeof l->used);
     return open_file(l);
 }
 
-void netlog_flush(struct netlog *l) {
+static void write_out(struct netlog *l) {
     int r;
 
-    if (!l)
-        return;
-    audit_flush(l->audit);
     if (l->out.len == 0)
         return;
     r = l->fd < 0 ? open_log(l) : rotate(l);
@@ -200,4 +275,36 @@ void netlog_flush(struct netlog *l) {
         log_line("the network log in '%s' cannot be written: %s", l->folder, strerror(-r));
     }
     buf_clear(&l->out);
+}
+
+static uint64_t due_ms(const struct netlog *l) {
+    uint64_t a = l->merged.due_ms, b = l->audit_merged.due_ms;
+
+    return !a ? b : !b ? a : MIN_OF(a, b);
+}
+
+int netlog_timeout(const struct netlog *l) {
+    uint64_t due = l ? due_ms(l) : 0, now = watch_now_ms();
+
+    return !due ? -1 : due <= now ? 0 : (int)(due - now);
+}
+
+void netlog_flush(struct netlog *l) {
+    if (!l)
+        return;
+    if (l->merged.due_ms && l->merged.due_ms <= watch_now_ms())
+        netmerge_take(&l->merged, add_merged, l);
+    if (l->audit_merged.due_ms && l->audit_merged.due_ms <= watch_now_ms())
+        netmerge_take(&l->audit_merged, audit_event, l);
+    audit_flush(l->audit);
+    write_out(l);
+}
+
+void netlog_finish(struct netlog *l) {
+    if (!l)
+        return;
+    netmerge_take(&l->merged, add_merged, l);
+    if (l->audit)
+        netmerge_take(&l->audit_merged, audit_event, l);
+    netlog_flush(l);
 }

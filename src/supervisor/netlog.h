@@ -13,18 +13,24 @@ struct gate_msg;
 struct netlog;
 
 enum { NETLOG_SIZE_MAX = 16 * 1024 * 1024, NETLOG_BATCH = 64 * 1024 };
-/* Of one sandbox in the audit log: so many at once, then one a second. Else whoever is inside could push everything else out of
- * it; what is left out is counted there, and in the network log all the same. */
-enum { NETLOG_AUDIT_BURST = 1000, NETLOG_AUDIT_EVERY_MS = 1000 };
+/*
+ * Else whoever is inside could push out what it did before, and what others did. In the network log a sandbox has a share of the file
+ * for each class of event (netmerge.h); in the audit log so many lines of a class at once, then one a minute. What comes past that
+ * is merged: repeats become one line with a count, written after a pause that grows, and at the end. The first use and the first
+ * block of each credential are always written at once.
+ */
+enum { NETLOG_AUDIT_BURST = 1000, NETLOG_AUDIT_EVERY_MS = 60 * 1000 };
 
 /* state: $XDG_STATE_HOME/bawn; sandbox: borrowed, a kept one may be renamed. Folder and file are made when the first line is written. */
 int netlog_new(const char *state, const char *sandbox, struct netlog **ret, struct err *err);
-void netlog_free(struct netlog *l); /* flushes */
-/* kind: the name of the event; m has passed gatemsg_sane(). */
-void netlog_add(struct netlog *l, const char *kind, const struct gate_msg *m);
+void netlog_free(struct netlog *l); /* finishes */
+/* type: AUDIT_NETWORK, AUDIT_ASK or AUDIT_SECRET; kind: the name of the event or answer, static; m has passed gatemsg_sane(). */
+void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m);
 /* Events of the audit log, too, from now on; audit is borrowed, may be NULL, and is flushed with this one. */
 void netlog_also(struct netlog *l, struct audit *audit);
-/* type: AUDIT_NETWORK, AUDIT_ASK or AUDIT_SECRET; answer: of AUDIT_ASK, else NULL. */
-void netlog_audit(struct netlog *l, enum audit_type type, const char *answer, const struct gate_msg *m);
+void netlog_audit(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m);
 /* Writes what was added. A log that cannot be written is told once and does not hurt the run. */
 void netlog_flush(struct netlog *l);
+/* Milliseconds until netlog_flush() has merged lines to write; -1: there are none. */
+int netlog_timeout(const struct netlog *l);
+void netlog_finish(struct netlog *l); /* the same, and all that was merged */

@@ -159,9 +159,9 @@ class Load:
             if entry["kind"] == "trouble" and entry["host"] == "away.example.com":
                 continue  # who walks away may do so in a handshake
             if entry["kind"] == "end":
-                self.ends[f"{entry['host']} {entry['port']}"] += 1
+                self.ends[f"{entry['host']} {entry['port']}"] += entry.get("count", 1)
             else:
-                self.seen[verdict(entry)] += 1
+                self.seen[verdict(entry)] += entry.get("count", 1)
         return n
 
     def wait_for(self, condition):
