@@ -45,7 +45,8 @@ static int enter(struct route *w, const char *name, size_t len, const char *rest
     int n = snprintf(next, sizeof next, "%s/%.*s", w->at, (int)len, name);
     ssize_t r = n >= (int)sizeof next ? -ENAMETOOLONG : w->ends ? -ENOENT : read_link(w, next, target);
 
-    if (r < 0 && r != -EINVAL && r != -ENOENT && r != -ENOTDIR && r != -EACCES) /* too long, or no memory: not known to be no link */
+    if (r < 0 && r != -EINVAL && r != -ENOENT && r != -ENOTDIR &&
+        r != -EACCES) /* too long, or no memory: not known to be no link */
         return (int)r;
     if (r <= 0) {
         w->ends |= r == -ENOENT || r == -ENOTDIR;
