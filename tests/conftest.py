@@ -214,7 +214,7 @@ SPREAD = {"test_hiding_modes.py", "test_protect.py", "test_review_risks.py", "te
           "test_guard.py", "test_realwork.py"}
 
 
-ONE_USER = {"test_vault.py", "test_secret_cli.py", "test_broker.py", "test_ca.py", "test_ssh_agent.py", "test_exec.py", "test_exec_parity.py",
+ONE_USER = {"test_git_state.py", "test_vault.py", "test_secret_cli.py", "test_broker.py", "test_ca.py", "test_ssh_agent.py", "test_exec.py", "test_exec_parity.py",
             "test_exec_jobs.py", "test_keep.py", "test_kept_kill9.py", "test_files.py", "test_batch.py", "test_verb_errors.py", "test_registry.py",
             "test_audit_meddling.py", "test_pool.py", "test_cp.py", "test_kept_home.py", "test_kept_limits.py", "test_kept_walls.py", "test_top.py"}
 

@@ -17,18 +17,17 @@
 #include "review/lock.h"
 #include "review/report.h"
 #include "review/rules.h"
-#include "workspace/ignore.h"
 
 enum { FD_RUN = 3, FD_WORKSPACE = 4, FD_RULES = 5, FD_BASE = 3, FD_OURS = 4, FD_THEIRS = 5, FIRST_CLOSED = 6 };
 enum { EXIT_RISKY = 1, EXIT_CONFLICT = 1 };
 
-static int read_rules(struct ignore **now, struct ignore **accepted, struct err *err) {
+static int read_rules(struct review_rules *ret, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(RULES_MAX);
     int r = diff_load(FD_RULES, &b);
 
     if (r < 0)
         return err_sys(err, r, "read the ignore rules");
-    return review_rules_read(buf_str(&b), b.len, now, accepted, err);
+    return review_rules_read(buf_str(&b), b.len, ret, err);
 }
 
 static bool risky(const struct judgement *j, enum risk_level fail_on) {
@@ -39,13 +38,12 @@ static bool risky(const struct judgement *j, enum risk_level fail_on) {
 }
 
 static int report(const struct request *q, struct err *err) {
-    CLEANUP(ignore_freep) struct ignore *now = NULL;
-    CLEANUP(ignore_freep) struct ignore *accepted = NULL;
+    CLEANUP(review_rules_done) struct review_rules rules = {0};
     CLEANUP(judgement_done) struct judgement j = JUDGEMENT_INIT;
     CLEANUP(report_done) struct report rep = REPORT_INIT(q, &j, STDOUT_FILENO);
-    int r = read_rules(&now, &accepted, err);
+    int r = read_rules(&rules, err);
 
-    r = r < 0 ? r : judge_run(q, FD_RUN, FD_WORKSPACE, now, accepted, &j, err);
+    r = r < 0 ? r : judge_run(q, FD_RUN, FD_WORKSPACE, &rules, &j, err);
     if (r == 0 && q->must_match && j.n == 0 && j.left_out > 0)
         return err_set(err, -ENOENT, "no change of run '%s' has such a path; 'bawn diff --name-only %s' lists them", q->run,
                        q->run);

@@ -1,11 +1,12 @@
 #include "cli/apply_risk.h"
+#include "cli/run_pick.h"
 
 #include <errno.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/review_spawn.h"
+#include "supervisor/review_spawn.h"
 
 enum { PATHS_MAX = 1024 * 1024 * 1024 };
 
@@ -71,7 +72,7 @@ static int collect(const struct buf *report, const struct apply_result *r, struc
 }
 
 int apply_risks(const struct run_pick *p, const struct apply_result *r, struct strv *ret_risky, struct err *err) {
-    CLEANUP(review_job_done) struct review_job job = {.task = "review", .run = p};
+    CLEANUP(review_job_done) struct review_job job = {.task = "review", RUN_PICK_JOB(*p)};
     CLEANUP(buf_done) struct buf report = BUF_INIT(PATHS_MAX);
     CLEANUP(strv_done) struct strv risky = {0};
     int e;

@@ -7,11 +7,11 @@
 #include "base/str.h"
 #include "cli/apply_risk.h"
 #include "cli/audit_verb.h"
-#include "cli/review_spawn.h"
 #include "cli/run_pick.h"
 #include "cli/run_print.h"
 #include "cli/verb.h"
 #include "review/escape.h"
+#include "supervisor/review_spawn.h"
 #include "workspace/apply.h"
 
 enum {

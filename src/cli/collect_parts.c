@@ -8,9 +8,10 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/collect.h"
-#include "cli/review_spawn.h"
+#include "cli/run_pick.h"
 #include "config/paths.h"
 #include "os/fd.h"
+#include "supervisor/review_spawn.h"
 #include "workspace/change.h"
 #include "workspace/transfer.h"
 
@@ -178,7 +179,7 @@ static int add_changed(const struct run_pick *run, struct buf *b, struct err *er
 
 int collect_changes(const struct sandbox_pick *p, struct collected *ret, struct err *err) {
     CLEANUP(run_pick_done) struct run_pick run = RUN_PICK_INIT;
-    CLEANUP(review_job_done) struct review_job job = {.task = "diff", .run = &run};
+    CLEANUP(review_job_done) struct review_job job = {.task = "diff"};
     struct err none = {0};
     int r = str_eq(p->box.state.mode, "ro") ? -ENOENT : pick_run(p, &run, &none);
 
@@ -190,6 +191,9 @@ int collect_changes(const struct sandbox_pick *p, struct collected *ret, struct 
         *err = none;
         return r;
     }
+    job.rd = &run.rd;
+    job.workspace = run.workspace;
+    job.rules = (struct review_rules){.now = run.rules, .accepted = run.accepted};
     r = add_changed(&run, &ret->changed, err);
     if (r == 0 && (strv_add(&job.words, "--format=patch") < 0 || strv_add(&job.words, "--diff") < 0))
         r = err_oom(err);

@@ -1,4 +1,5 @@
 #include "cli/review_ask.h"
+#include "cli/run_pick.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -9,8 +10,8 @@
 #include "base/str.h"
 #include "cli/audit_verb.h"
 #include "cli/pager.h"
-#include "cli/review_spawn.h"
 #include "review/escape.h"
+#include "supervisor/review_spawn.h"
 #include "workspace/apply.h"
 
 enum { PATHS_MAX = 1024 * 1024 * 1024 };
@@ -63,7 +64,7 @@ static int job_words(const struct session *s, struct strv *ret, struct err *err)
 }
 
 static int prepare(struct session *s, struct err *err) {
-    CLEANUP(review_job_done) struct review_job job = {.task = "review", .run = s->p};
+    CLEANUP(review_job_done) struct review_job job = {.task = "review", RUN_PICK_JOB(*s->p)};
     int r = run_pick_changes(s->p, &s->set, err);
 
     r = r < 0 ? r : job_words(s, &job.words, err);
@@ -77,7 +78,7 @@ static int prepare(struct session *s, struct err *err) {
 }
 
 static int show(const struct session *s, const char *path, bool pager, struct err *err) {
-    CLEANUP(review_job_done) struct review_job job = {.task = "review", .run = s->p};
+    CLEANUP(review_job_done) struct review_job job = {.task = "review", RUN_PICK_JOB(*s->p)};
     struct pager out;
     int written, r = job_words(s, &job.words, err);
 

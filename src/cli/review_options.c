@@ -1,10 +1,11 @@
 #include "cli/review_options.h"
+#include "cli/run_pick.h"
 
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/manual.h"
 #include "cli/pager.h"
-#include "cli/review_spawn.h"
+#include "supervisor/review_spawn.h"
 
 void review_args_done(struct review_args *a) {
     strv_done(&a->only);
@@ -124,7 +125,7 @@ static bool for_people(const char *format) {
 }
 
 int review_show(const struct review_args *a, const char *task, const struct run_pick *p, struct strv *words, struct err *err) {
-    CLEANUP(review_job_done) struct review_job job = {.task = task, .run = p, .words = *words};
+    CLEANUP(review_job_done) struct review_job job = {.task = task, RUN_PICK_JOB(*p), .words = *words};
     bool people = for_people(a->format);
     struct pager out;
     int r, written;

@@ -33,6 +33,9 @@ struct run_pick {
 #define RUN_PICK_INIT \
     { .workspace = -1, .rd = RUNDIR_INIT }
 
+/* Fields of a struct review_job (supervisor/review_spawn.h) about p. */
+#define RUN_PICK_JOB(p) .rd = &(p).rd, .workspace = (p).workspace, .rules = {.now = (p).rules, .accepted = (p).accepted}
+
 /* -ENOENT with a message that says what is missing. */
 int run_pick(const struct run_pick_opts *o, struct run_pick *ret, struct err *err);
 void run_pick_done(struct run_pick *p);

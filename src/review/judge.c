@@ -2,6 +2,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "review/risk_rule.h"
+#include "review/rules.h"
 #include "workspace/apply_filter.h"
 #include "workspace/ignore.h"
 
@@ -9,6 +11,7 @@ void judgement_done(struct judgement *j) {
     for (size_t i = 0; i < j->n; i++)
         risk_list_done(&j->v[i].risks);
     free(j->v);
+    gitnew_done(&j->git);
     change_set_done(&j->set);
     *j = (struct judgement)JUDGEMENT_INIT;
 }
@@ -38,22 +41,59 @@ static int judge_one(const struct risk_context *ctx, const struct change *c, str
     r = risk_judge(ctx, c, &v->risks, err);
     if (r < 0)
         return err_ctx(err, r, "judge a change");
-    for (size_t i = 0; i < v->risks.n; i++)
-        v->level = MAX_OF(v->level, v->risks.v[i].level);
-    j->count[v->level]++;
     j->n++;
     return 0;
 }
 
-static int judge_set(const struct request *q, int workspace, struct judgement *j, struct err *err) {
+/* Moves the risks of what a change carries to those of the change itself. */
+static int merge_item(struct verdict *v, struct gitnew_item *it, struct err *err) {
+    for (size_t i = 0; i < it->risks.n; i++) {
+        struct risk r = it->risks.v[i];
+
+        it->risks.v[i] = (struct risk){.level = r.level};
+        if (risk_append(&v->risks, r) < 0)
+            return err_oom(err);
+    }
+    risk_sort(&v->risks);
+    return 0;
+}
+
+static struct verdict *verdict_for(struct judgement *j, const struct change *c) {
+    for (size_t i = 0; i < j->n; i++)
+        if (j->v[i].change == c)
+            return &j->v[i];
+    return NULL;
+}
+
+/* Commits and the index. The branch of worktree mode is in no change set: it comes last. */
+static int judge_git(const struct request *q, const struct apply_filter *f, const struct risk_context *ctx, int run,
+                     struct judgement *j, struct err *err) {
+    const struct gitnew_args a = {.ctx = ctx, .mode = q->mode, .run = run, .name = q->run, .base = q->base};
+    int r = gitnew_judge(&a, &j->git, err);
+
+    for (size_t i = 0; r == 0 && i < j->git.n; i++) {
+        struct gitnew_item *it = &j->git.v[i];
+        struct verdict *v = verdict_for(j, it->carrier);
+
+        if (it->carrier == j->git.branch && it->risks.n && wanted(q, f, it->carrier)) {
+            v = &j->v[j->n++];
+            *v = (struct verdict){.change = it->carrier};
+        }
+        r = v ? merge_item(v, it, err) : 0;
+    }
+    return r;
+}
+
+static int judge_set(const struct request *q, int run, int workspace, const struct ignore *protect, struct judgement *j,
+                     struct err *err) {
     CLEANUP(apply_filter_done) struct apply_filter f = {0};
     CLEANUP(risk_context_done) struct risk_context ctx = {0};
     int r = apply_filter_init(&f, &q->only, NULL, err);
 
-    r = r < 0 ? r : risk_context_init(&ctx, &j->set, workspace, err);
+    r = r < 0 ? r : risk_context_init(&ctx, &j->set, workspace, protect, err);
     if (r < 0)
         return r;
-    j->v = calloc(j->set.n + 1, sizeof *j->v);
+    j->v = calloc(j->set.n + 2, sizeof *j->v);
     if (!j->v)
         return err_oom(err);
     for (size_t i = 0; i < j->set.n; i++) {
@@ -68,11 +108,18 @@ static int judge_set(const struct request *q, int workspace, struct judgement *j
         if (r < 0)
             return r;
     }
-    return 0;
+    if (q->format != REQUEST_PATCH && q->format != REQUEST_STAT && q->format != REQUEST_NAMES) /* these show no risks */
+        r = judge_git(q, &f, &ctx, run, j, err);
+    for (size_t i = 0; i < j->n; i++) {
+        for (size_t k = 0; k < j->v[i].risks.n; k++)
+            j->v[i].level = MAX_OF(j->v[i].level, j->v[i].risks.v[k].level);
+        j->count[j->v[i].level]++;
+    }
+    return r;
 }
 
-int judge_run(const struct request *q, int run, int workspace, const struct ignore *now, const struct ignore *accepted,
-              struct judgement *ret, struct err *err) {
+int judge_run(const struct request *q, int run, int workspace, const struct review_rules *rules, struct judgement *ret,
+              struct err *err) {
     const struct rundir rd = {
         .name = q->run,
         .path = q->run,
@@ -81,12 +128,12 @@ int judge_run(const struct request *q, int run, int workspace, const struct igno
         .info = {.mode = q->mode, .workspace = q->workspace, .begun_ns = q->begun_ns, .ended_ns = q->ended_ns},
     };
     struct judgement j = JUDGEMENT_INIT;
-    int r = change_set_make(&rd, workspace, now, &j.set, err);
+    int r = change_set_make(&rd, workspace, rules->now, &j.set, err);
 
     if (r < 0)
         return r;
-    hide_more(&j.set, accepted);
-    r = judge_set(q, workspace, &j, err);
+    hide_more(&j.set, rules->accepted);
+    r = judge_set(q, run, workspace, rules->protect, &j, err);
     if (r < 0) {
         judgement_done(&j);
         return r;

@@ -1,10 +1,11 @@
 /* The change set of a run with the risks of every change: what all reports are made from. */
 #pragma once
 
+#include "review/gitnew.h"
 #include "review/request.h"
 #include "review/risk.h"
 
-struct ignore;
+struct review_rules;
 
 struct verdict {
     const struct change *change;
@@ -17,14 +18,15 @@ struct judgement {
     struct verdict *v; /* what was asked for, in the order of the set */
     size_t n;
     size_t count[RISK_LEVELS];
-    size_t left_out; /* changes that --only does not name */
+    struct gitnew git; /* what commits and the index bring; its risks are in v, too */
+    size_t left_out;   /* changes that --only does not name */
 };
 #define JUDGEMENT_INIT \
     { .set = CHANGE_SET_INIT }
 
-/* run: descriptor of its folder. now, accepted: see rules.h. */
-int judge_run(const struct request *q, int run, int workspace, const struct ignore *now, const struct ignore *accepted,
-              struct judgement *ret, struct err *err);
+/* run: descriptor of its folder. now, accepted, protect: see rules.h. */
+int judge_run(const struct request *q, int run, int workspace, const struct review_rules *rules, struct judgement *ret,
+              struct err *err);
 void judgement_done(struct judgement *j);
 
 /* Sorted by level, the highest first, then by path; malloc'ed array of j->n. NULL: no memory. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "os/fd.h"
 #include "review/escape.h"
 
@@ -57,6 +58,32 @@ int report_paths(struct report *r, struct err *err) {
     return 0;
 }
 
+static void add_pair(struct buf *b, const char *key, const char *value) {
+    buf_add(b, key, strlen(key) + 1);
+    buf_add(b, value, strlen(value) + 1);
+}
+
+int report_git(struct report *r, struct err *err) {
+    for (size_t i = 0; i < r->j->git.hold.len; i++)
+        add_pair(&r->b, "hold", r->j->git.hold.v[i]);
+    for (size_t i = 0; i < r->j->n; i++)
+        for (size_t k = 0; k < r->j->v[i].risks.n; k++) {
+            const struct risk *risk = &r->j->v[i].risks.v[k];
+            const char *path = r->j->v[i].change->path;
+            CLEANUP(buf_done) struct buf line = BUF_INIT(REPORT_HELD_MAX);
+
+            if (risk->level < RISK_HIGH || !(str_starts(path, ".git/") || strstr(path, "/.git/")))
+                continue;
+            if (!risk->path) {
+                escape_text(&line, path);
+                buf_adds(&line, ": ");
+            }
+            escape_text(&line, risk->reason);
+            add_pair(&r->b, "high", buf_str(&line));
+        }
+    return 0;
+}
+
 int report_names(struct report *r, struct err *err) {
     for (size_t i = 0; i < r->j->n; i++) {
         int e;
@@ -74,7 +101,7 @@ int report_write(struct report *r, struct err *err) {
     static int (*const writers[])(struct report * r, struct err * err) = {
         [REQUEST_TEXT] = report_text,   [REQUEST_JSON] = report_json, [REQUEST_SARIF] = report_sarif,
         [REQUEST_PATCH] = report_patch, [REQUEST_STAT] = report_stat, [REQUEST_NAMES] = report_names,
-        [REQUEST_PATHS] = report_paths,
+        [REQUEST_PATHS] = report_paths, [REQUEST_GIT] = report_git,
     };
     static_assert(ARRAY_LEN(writers) == REQUEST_FORMATS, "one writer per format");
     int e = writers[r->q->format](r, err);

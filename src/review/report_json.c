@@ -66,6 +66,13 @@ static void add_risks(struct buf *b, const struct risk_list *l) {
                  risk_level_names[k->level]);
         if (k->line)
             buf_addf(b, ", \"line\": %u", k->line);
+        if (k->path) {
+            buf_addf(b, ", \"where\": {\"kind\": \"%s\"", k->id ? "commit" : "index");
+            if (k->id)
+                add_string(b, "id", k->id);
+            add_path(b, "path", k->path);
+            buf_addc(b, '}');
+        }
         add_string(b, "reason", k->reason);
         buf_addc(b, '}');
     }

@@ -27,15 +27,29 @@ static void add_uri(struct buf *b, const char *lead, const char *path, const cha
     buf_adds(b, tail);
 }
 
+/* "0123...:path", as git itself names it; ":path" is the index. */
+static void add_where(struct buf *b, const struct risk *k) {
+    CLEANUP(buf_done) struct buf name = BUF_INIT(64 * 1024);
+
+    buf_addf(&name, "%s:%s", k->id ? k->id : "", k->path);
+    escape_json(b, buf_str(&name), name.len);
+}
+
 static void add_result(struct buf *b, const struct change *c, const struct risk *k) {
     buf_addf(b, "{\"ruleId\": \"%s\", \"ruleIndex\": %d, \"level\": \"%s\"", risk_classes[k->class].name, (int)k->class,
              levels[k->level]);
     add_text(b, "message", k->reason);
     add_uri(b, ", \"locations\": [{\"physicalLocation\": {\"artifactLocation\": {\"uri\": \"", c->path,
             "\", \"uriBaseId\": \"WORKSPACE\"}");
-    if (k->line)
+    if (k->line && !k->path)
         buf_addf(b, ", \"region\": {\"startLine\": %u}", k->line);
-    buf_addf(b, "}}], \"properties\": {\"kind\": \"%s\", \"risk\": \"%s\"}}", change_kind_names[c->kind],
+    buf_addc(b, '}');
+    if (k->path) { /* the file of git's that brings it is the place; where it is in there has no line of its own */
+        buf_adds(b, ", \"logicalLocations\": [{\"fullyQualifiedName\": ");
+        add_where(b, k);
+        buf_adds(b, "}]");
+    }
+    buf_addf(b, "}], \"properties\": {\"kind\": \"%s\", \"risk\": \"%s\"}}", change_kind_names[c->kind],
              risk_level_names[k->level]);
 }
 

@@ -19,7 +19,8 @@ enum {
     Q_BEGUN,
     Q_ENDED,
     Q_ONLY,
-    Q_PATH
+    Q_PATH,
+    Q_BASE
 };
 
 static const struct opt opts[] = {
@@ -37,9 +38,10 @@ static const struct opt opts[] = {
     {Q_ENDED, 0, "ended", "NS", "when it ended", NULL},
     {Q_ONLY, 0, "only", "GLOB", "only these paths", NULL},
     {Q_PATH, 0, "path", "PATH", "only this path", NULL},
+    {Q_BASE, 0, "base", "ID", "the commit that the branch of the run began at", NULL},
 };
 
-const char *const request_format_names[REQUEST_FORMATS] = {"text", "json", "sarif", "patch", "stat", "names", "paths"};
+const char *const request_format_names[REQUEST_FORMATS] = {"text", "json", "sarif", "patch", "stat", "names", "paths", "git"};
 
 static int word_find(const char *word, const char *const *words, size_t n, const char *what, struct err *err) {
     for (size_t i = 0; i < n; i++)
@@ -111,6 +113,9 @@ static int take(struct request *q, const struct opt_iter *it, struct err *err) {
     case Q_PATH:
         r = strv_add(&q->paths, it->value) < 0 ? err_oom(err) : 0;
         break;
+    case Q_BASE:
+        r = take_string(&q->base, it->value, err);
+        break;
     }
     return r;
 }
@@ -138,6 +143,7 @@ int request_parse(int argc, char **argv, struct request *ret, struct err *err) {
 void request_done(struct request *q) {
     free(q->run);
     free(q->workspace);
+    free(q->base);
     strv_done(&q->only);
     strv_done(&q->paths);
     *q = (struct request){0};

@@ -15,6 +15,8 @@ enum request_format {
     REQUEST_STAT,
     REQUEST_NAMES,
     REQUEST_PATHS, /* for bawn itself: "<level>" NUL "<path>" NUL, the riskiest first, nothing escaped */
+    REQUEST_GIT,   /* for bawn itself, what commits and the index bring: "hold" NUL "<path>" NUL, and "high" NUL "<line>" NUL,
+                      of which the line is escaped */
     REQUEST_FORMATS
 };
 extern const char *const request_format_names[REQUEST_FORMATS];
@@ -27,6 +29,7 @@ struct request {
     bool must_match; /* patterns that name no change are an error */
     enum risk_level fail_on;
     char *run, *workspace; /* as names to print */
+    char *base;            /* worktree mode: the commit that the branch began at; else NULL */
     enum workspace_mode mode;
     uint64_t begun_ns, ended_ns;
     struct strv only;  /* patterns */

@@ -60,13 +60,17 @@ void risk_unread(struct risk_case *c, unsigned line, const char *why) {
 }
 
 int risk_text_read(int fd, struct risk_text *ret) {
+    return risk_text_read_some(fd, RISK_FILE_MAX, ret);
+}
+
+int risk_text_read_some(int fd, size_t max, struct risk_text *ret) {
     CLEANUP(closep) int owned = fd;
-    CLEANUP(buf_done) struct buf b = BUF_INIT(RISK_FILE_MAX);
+    CLEANUP(buf_done) struct buf b = BUF_INIT(max);
     CLEANUP(freep) char *chunk = malloc(64 * 1024);
     ssize_t n = fd < 0 ? -EIO : 0;
 
-    while (chunk && fd >= 0 && (n = fd_read_some(owned, chunk, 64 * 1024)) > 0 && b.len < RISK_FILE_MAX)
-        buf_add(&b, chunk, MIN_OF((size_t)n, RISK_FILE_MAX - b.len));
+    while (chunk && fd >= 0 && (n = fd_read_some(owned, chunk, 64 * 1024)) > 0 && b.len < max)
+        buf_add(&b, chunk, MIN_OF((size_t)n, max - b.len));
     if (!chunk || !buf_ok(&b))
         return -ENOMEM;
     *ret = (struct risk_text){.len = b.len, .there = true, .whole = n == 0};
@@ -200,31 +204,39 @@ static void judge_special(struct risk_case *c) {
                  S_ISFIFO(mode) ? "FIFO" : "socket");
 }
 
-int risk_judge(const struct risk_context *ctx, const struct change *change, struct risk_list *ret, struct err *err) {
-    CLEANUP(risk_text_done) struct risk_text before = {0}, now = {0};
+int risk_judge_versions(const struct risk_context *ctx, const struct change *change, const struct risk_text *before,
+                        const struct risk_text *now, struct risk_list *ret, struct err *err) {
     CLEANUP(risk_list_done) struct risk_list list = {0};
-    struct risk_case c = {.ctx = ctx, .change = change, .path = change->path, .out = &list};
+    struct risk_case c = {.ctx = ctx, .change = change, .path = change->path, .out = &list, .new_ = *now};
 
-    if (!change->hidden) {
-        if (load(ctx, change, &before, &now) < 0)
-            return err_oom(err);
-        c.new_ = now;
-        /* What was renamed did nothing here before: all of it is new at this place. */
-        c.old_ = change->kind == CHANGE_RENAMED ? (struct risk_text){.data = (char[1]){0}} : before;
-        judge_rules(&c);
-        risk_judge_git(&c);
-        risk_judge_exec(&c);
-        risk_judge_link(&c);
-        judge_special(&c);
-        risk_judge_name(&c);
-        risk_judge_text(&c, &before);
+    /* What was renamed did nothing here before: all of it is new at this place. */
+    c.old_ = change->kind == CHANGE_RENAMED ? (struct risk_text){.data = (char[1]){0}} : *before;
+    judge_rules(&c);
+    risk_judge_git(&c);
+    risk_judge_exec(&c);
+    risk_judge_link(&c);
+    judge_special(&c);
+    risk_judge_name(&c);
+    risk_judge_text(&c, before);
+    if (!ctx->look) /* git tracks what is in a commit or in the index, ignored or not */
         risk_judge_ignored(&c);
-        risk_add_rest(&c);
-        risk_sort(&list);
-    }
+    risk_add_rest(&c);
+    risk_sort(&list);
     if (c.failed)
         return err_oom(err);
     *ret = list;
     list = (struct risk_list){0};
     return 0;
+}
+
+int risk_judge(const struct risk_context *ctx, const struct change *change, struct risk_list *ret, struct err *err) {
+    CLEANUP(risk_text_done) struct risk_text before = {0}, now = {0};
+
+    if (change->hidden) {
+        *ret = (struct risk_list){0};
+        return 0;
+    }
+    if (load(ctx, change, &before, &now) < 0)
+        return err_oom(err);
+    return risk_judge_versions(ctx, change, &before, &now, ret, err);
 }

@@ -42,6 +42,8 @@ struct risk {
     enum risk_class class;
     enum risk_level level;
     unsigned line; /* in the new version; 0: the whole file */
+    char *id;      /* not in a file: the commit that has it, as hexadecimal digits; NULL: a file, or the index */
+    char *path;    /* in that commit, or in the index, the path that is judged; NULL: the change's own */
     char *reason;  /* "core.fsmonitor runs 'evil.sh' at every git "
                       "status"; may hold bytes of the agent's: escape when printing */
 };
@@ -54,15 +56,21 @@ void risk_list_done(struct risk_list *l);
 
 struct risk_context {
     const struct change_set *set;
-    int workspace;          /* the host's folder, to look at what surrounds a change (core.hooksPath, .gitignore) */
-    struct ignore *protect; /* what direct mode does not let be written, and sync mode holds back (workspace/protect.h) */
-    struct ignore *ignored; /* git's ignore rules as the changes leave them; NULL: not a repository */
+    int workspace;                /* the host's folder, to look at what surrounds a change (core.hooksPath, .gitignore) */
+    const struct ignore *protect; /* what direct mode does not let be written, and sync mode holds back (workspace/protect.h) */
+    struct ignore *built_in;      /* the same if nobody gave one */
+    struct ignore *ignored;       /* git's ignore rules as the changes leave them; NULL: not a repository */
+    /* Set while a commit or the index is judged: what is at a path in there. Returns 1 with its mode and, of a link, its
+     * target (malloc'ed); 0: nothing; -ENOMEM. */
+    int (*look)(void *arg, const char *path, mode_t *ret_mode, char **ret_link);
+    void *look_arg;
     /* Both before and after the changes, for the user may apply one without the other: */
     struct strv hooks;    /* core.hooksPath, relative to the workspace, or as it is written if absolute */
     struct strv includes; /* files of the workspace that git's configuration includes */
 };
-/* Gathers what the rules need of the workspace, without running git. */
-int risk_context_init(struct risk_context *c, const struct change_set *set, int workspace, struct err *err);
+/* Gathers what the rules need of the workspace, without running git. protect NULL: the built-in list. */
+int risk_context_init(struct risk_context *c, const struct change_set *set, int workspace, const struct ignore *protect,
+                      struct err *err);
 void risk_context_done(struct risk_context *c);
 
 /* git diff and git status are silent about it. */

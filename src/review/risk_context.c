@@ -156,9 +156,12 @@ static int add_folders(struct risk_context *ctx, struct err *err) {
     return r;
 }
 
-int risk_context_init(struct risk_context *c, const struct change_set *set, int workspace, struct err *err) {
-    struct risk_context ctx = {.set = set, .workspace = workspace};
-    int r = protect_rules(NULL, NULL, &ctx.protect, err);
+int risk_context_init(struct risk_context *c, const struct change_set *set, int workspace, const struct ignore *protect,
+                      struct err *err) {
+    struct risk_context ctx = {.set = set, .workspace = workspace, .protect = protect};
+    int r = protect ? 0 : protect_rules(NULL, NULL, &ctx.built_in, err);
+
+    ctx.protect = protect ? protect : ctx.built_in;
 
     if (r == 0 && risk_after_exists(&ctx, ".git")) {
         ctx.ignored = ignore_new();
@@ -177,7 +180,7 @@ int risk_context_init(struct risk_context *c, const struct change_set *set, int 
 }
 
 void risk_context_done(struct risk_context *c) {
-    ignore_free(c->protect);
+    ignore_free(c->built_in);
     ignore_free(c->ignored);
     strv_done(&c->hooks);
     strv_done(&c->includes);

@@ -4,9 +4,15 @@
 #include "base/str.h"
 #include "review/risk_rule.h"
 
+static void risk_done(struct risk *r) {
+    free(r->reason);
+    free(r->path);
+    free(r->id);
+}
+
 void risk_list_done(struct risk_list *l) {
     for (size_t i = 0; i < l->n; i++)
-        free(l->v[i].reason);
+        risk_done(&l->v[i]);
     free(l->v);
     *l = (struct risk_list){0};
 }
@@ -35,6 +41,13 @@ static int append(struct risk_list *l, struct risk r) {
     }
     l->v[l->n++] = r;
     return 0;
+}
+
+int risk_append(struct risk_list *l, struct risk r) {
+    if (append(l, r) == 0)
+        return 0;
+    risk_done(&r);
+    return -ENOMEM;
 }
 
 void risk_add(struct risk_case *c, enum risk_class class, enum risk_level level, unsigned line, const char *fmt, ...) {

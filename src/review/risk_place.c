@@ -50,7 +50,11 @@ static bool moved_away(const struct change_set *set, const char *path) {
 bool risk_after_exists(const struct risk_context *ctx, const char *path) {
     const struct change *ch = change_find(ctx->set, path);
     CLEANUP(closep) int fd = -1;
+    CLEANUP(freep) char *link = NULL;
+    mode_t mode;
 
+    if (ctx->look && ctx->look(ctx->look_arg, path, &mode, &link) != 0)
+        return true;
     if (ch && !ch->hidden)
         return ch->new_.mode != 0;
     if (holds_something_new(ctx->set, path))
@@ -63,8 +67,14 @@ bool risk_after_exists(const struct risk_context *ctx, const char *path) {
 static char *link_at(const struct risk_context *ctx, const char *path, bool *failed) {
     const struct change *ch = change_find(ctx->set, path);
     CLEANUP(closep) int fd = -1;
-    char target[LINK_MAX + 1], *copy;
+    char target[LINK_MAX + 1], *copy = NULL;
+    mode_t mode;
     ssize_t n;
+    int r = ctx->look ? ctx->look(ctx->look_arg, path, &mode, &copy) : 0;
+
+    *failed = r < 0;
+    if (r != 0)
+        return copy;
 
     if (ch && !ch->new_.link)
         return NULL;

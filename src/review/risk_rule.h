@@ -103,6 +103,12 @@ int risk_new_lines(const struct risk_text *old_, const struct risk_text *new_, s
 /* What the rule says about this change, whether its pattern matches or not. */
 void risk_judge_by(struct risk_case *c, const struct risk_rule *rule);
 
+/* Of two versions, wherever they come from. */
+int risk_judge_versions(const struct risk_context *ctx, const struct change *change, const struct risk_text *before,
+                        const struct risk_text *now, struct risk_list *ret, struct err *err);
+/* Takes the strings of r, also on failure. -ENOMEM. */
+int risk_append(struct risk_list *l, struct risk r);
+
 /* Inspectors. */
 risk_inspect_fn risk_inspect_keys;       /* by rule->format */
 risk_inspect_fn risk_inspect_hook;       /* samples are not run */
@@ -130,6 +136,7 @@ char *risk_folder(const char *path);
 
 /* Reads at most RISK_FILE_MAX bytes of fd, which is closed; a negative fd is a file that is there but not readable. -ENOMEM. */
 int risk_text_read(int fd, struct risk_text *ret);
+int risk_text_read_some(int fd, size_t max, struct risk_text *ret); /* the same with another ceiling */
 /* The file of the rule is not understood: one level more than the rule has. line 0: the whole file. */
 void risk_unread(struct risk_case *c, unsigned line, const char *why);
 

@@ -21,8 +21,10 @@ const struct risk_rule risk_rules[] = {
      RISK_GIT_HOOK, RISK_HIGH, "its commands run as git hooks"},
     {".pre-commit-config.yaml|.pre-commit-config.yml|.pre-commit-hooks.yaml", RISK_GIT_HOOK, RISK_HIGH,
      "pre-commit runs it at every commit", risk_inspect_keys, &risk_pre_commit},
-    {".git/rebase-merge/**|.git/rebase-apply/**|.git/sequencer/**", RISK_GIT_HOOK, RISK_MEDIUM,
-     "git obeys it, 'exec' lines included, when a rebase goes on"},
+    {".git/rebase-merge/**|.git/rebase-apply/**|.git/sequencer/**|.git/worktrees/*/rebase-merge/**|"
+     ".git/worktrees/*/rebase-apply/**|.git/worktrees/*/sequencer/**|.git/modules/**/rebase-merge/**|"
+     ".git/modules/**/rebase-apply/**|.git/modules/**/sequencer/**",
+     RISK_GIT_HOOK, RISK_HIGH, "git obeys it, 'exec' lines included, when a rebase goes on"},
 
     /* Git: configuration. */
     {".git/config|.git/config.worktree|.git/modules/**/config|.git/modules/**/config.worktree|"
@@ -35,8 +37,18 @@ const struct risk_rule risk_rules[] = {
     {".git/info/attributes|.gitattributes", RISK_GIT_ATTRIBUTES, RISK_MEDIUM, "git takes filters and drivers from it",
      risk_inspect_attributes},
     {".git/objects/info/alternates|.git/objects/info/http-alternates|.git/modules/**/objects/info/alternates|"
-     ".git/info/grafts|.git/refs/replace/**|.git/shallow",
-     RISK_GIT_DIR, RISK_MEDIUM, "it makes git take objects from elsewhere, or others in their place"},
+     ".git/info/grafts|.git/refs/replace/**|.git/modules/**/refs/replace/**|.git/modules/**/info/grafts",
+     RISK_GIT_DIR, RISK_HIGH, "it makes git take objects from elsewhere, or others in their place"},
+    {".git/objects/info/commit-graph|.git/objects/info/commit-graphs/**|.git/objects/pack/multi-pack-index*|"
+     ".git/modules/**/objects/info/commit-graph|.git/modules/**/objects/info/commit-graphs/**|"
+     ".git/modules/**/objects/pack/multi-pack-index*",
+     RISK_GIT_DIR, RISK_HIGH,
+     "git believes what this cache says about commits and objects, and it is not examined; delete it, git makes it anew"},
+    {".git/reftable/**|.git/modules/**/reftable/**|.git/worktrees/*/reftable/**", RISK_GIT_DIR, RISK_HIGH,
+     "branches are kept in it, and it cannot be examined"},
+    {".git/shallow", RISK_GIT_DIR, RISK_MEDIUM, "it cuts the history that git sees"},
+    {".git/rr-cache/**|.git/modules/**/rr-cache/**", RISK_GIT_DIR, RISK_MEDIUM,
+     "git puts this text into files when the same conflict comes again"},
     {".git/commondir|.git/gitdir|.git/worktrees/*/commondir|.git/worktrees/*/gitdir|.git/modules/**/commondir|"
      ".git/modules/**/gitdir",
      RISK_GIT_DIR, RISK_HIGH, "it leads git to another directory", risk_inspect_git_file},

@@ -6,14 +6,26 @@
 #include "base/str.h"
 #include "workspace/ignore.h"
 
+enum { SET_NOW, SET_ACCEPTED, SET_PROTECT, SETS };
+
 struct record {
-    uint32_t set; /* 0: now, 1: accepted */
+    uint32_t set;
     uint32_t dir_len, origin_len, data_len;
 };
 
+void review_rules_done(struct review_rules *r) {
+    ignore_free(r->now);
+    ignore_free(r->accepted);
+    ignore_free(r->protect);
+    *r = (struct review_rules){0};
+}
+
 static void write_set(const struct ignore *ig, uint32_t set, struct buf *b) {
+    const struct record none = {.set = set};
     const struct ignore_source *s;
 
+    if (ig && set != SET_NOW)
+        buf_add(b, &none, sizeof none); /* so that an empty set is still a set */
     for (size_t i = 0; ig && (s = ignore_source(ig, i)); i++) {
         struct record rec = {set, (uint32_t)strlen(s->dir), (uint32_t)strlen(s->origin), (uint32_t)s->len};
 
@@ -24,16 +36,13 @@ static void write_set(const struct ignore *ig, uint32_t set, struct buf *b) {
     }
 }
 
-void review_rules_write(const struct ignore *now, const struct ignore *accepted, struct buf *b) {
-    const struct record none = {.set = 1};
-
-    write_set(now, 0, b);
-    if (accepted)
-        buf_add(b, &none, sizeof none); /* so that an empty set is still a set */
-    write_set(accepted, 1, b);
+void review_rules_write(const struct review_rules *r, struct buf *b) {
+    write_set(r->now, SET_NOW, b);
+    write_set(r->accepted, SET_ACCEPTED, b);
+    write_set(r->protect, SET_PROTECT, b);
 }
 
-static int add_record(struct ignore *sets[2], const struct record *rec, const char *bytes, struct err *err) {
+static int add_record(struct ignore *sets[SETS], const struct record *rec, const char *bytes, struct err *err) {
     CLEANUP(freep) char *dir = strndup(bytes, rec->dir_len);
     CLEANUP(freep) char *origin = strndup(bytes + rec->dir_len, rec->origin_len);
 
@@ -46,7 +55,7 @@ static int add_record(struct ignore *sets[2], const struct record *rec, const ch
     return ignore_add_file(sets[rec->set], dir, origin, bytes + rec->dir_len + rec->origin_len, rec->data_len, err);
 }
 
-static int read_all(struct ignore *sets[2], const char *data, size_t len, struct err *err) {
+static int read_all(struct ignore *sets[SETS], const char *data, size_t len, struct err *err) {
     while (len > 0) {
         struct record rec;
         uint64_t need;
@@ -56,7 +65,7 @@ static int read_all(struct ignore *sets[2], const char *data, size_t len, struct
             return err_set(err, -EBADMSG, "the ignore rules are cut off");
         memcpy(&rec, data, sizeof rec);
         need = sizeof rec + (uint64_t)rec.dir_len + rec.origin_len + rec.data_len;
-        if (rec.set > 1 || need > len)
+        if (rec.set >= SETS || need > len)
             return err_set(err, -EBADMSG, "the ignore rules are not what bawn sends");
         r = add_record(sets, &rec, data + sizeof rec, err);
         if (r < 0)
@@ -67,16 +76,15 @@ static int read_all(struct ignore *sets[2], const char *data, size_t len, struct
     return 0;
 }
 
-int review_rules_read(const char *data, size_t len, struct ignore **ret_now, struct ignore **ret_accepted, struct err *err) {
-    struct ignore *sets[2] = {ignore_new(), NULL};
-    int r = sets[0] ? read_all(sets, data, len, err) : err_oom(err);
+int review_rules_read(const char *data, size_t len, struct review_rules *ret, struct err *err) {
+    struct ignore *sets[SETS] = {ignore_new()};
+    int r = sets[SET_NOW] ? read_all(sets, data, len, err) : err_oom(err);
 
     if (r < 0) {
-        ignore_free(sets[0]);
-        ignore_free(sets[1]);
+        for (size_t i = 0; i < SETS; i++)
+            ignore_free(sets[i]);
         return r;
     }
-    *ret_now = sets[0];
-    *ret_accepted = sets[1];
+    *ret = (struct review_rules){sets[SET_NOW], sets[SET_ACCEPTED], sets[SET_PROTECT]};
     return 0;
 }

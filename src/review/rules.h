@@ -6,9 +6,15 @@
 struct err;
 struct ignore;
 
-enum { RULES_MAX = 16 * 1024 * 1024 }; /* IGNORE_BYTES_MAX for each of two sets, and their names */
+enum { RULES_MAX = 16 * 1024 * 1024 }; /* IGNORE_BYTES_MAX for each of three sets, and their names */
 
-/* The sets one after the other: what .sandboxignore says now, and what the user accepted if that differs (else NULL). */
-void review_rules_write(const struct ignore *now, const struct ignore *accepted, struct buf *b);
-/* *ret_accepted is NULL if there was none. */
-int review_rules_read(const char *data, size_t len, struct ignore **ret_now, struct ignore **ret_accepted, struct err *err);
+struct review_rules {
+    struct ignore *now;      /* what .sandboxignore says; never NULL once read */
+    struct ignore *accepted; /* what the user accepted if that differs, else NULL */
+    struct ignore *protect;  /* what is protected in this workspace; NULL: the built-in list */
+};
+void review_rules_done(struct review_rules *r);
+
+/* The sets one after the other. */
+void review_rules_write(const struct review_rules *r, struct buf *b);
+int review_rules_read(const char *data, size_t len, struct review_rules *ret, struct err *err);

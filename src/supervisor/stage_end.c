@@ -13,6 +13,7 @@
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
+#include "supervisor/git_report.h"
 #include "supervisor/stage.h"
 #include "workspace/apply_same.h"
 #include "workspace/change.h"
@@ -80,8 +81,8 @@ static int forget(struct stage *st, struct err *err) {
     return r;
 }
 
-/* How many changes wait in the run; those under hidden names are no business of the user's. */
-static int count(struct stage *st, bool keep_base, size_t *ret, struct err *err) {
+/* How many changes wait in the run; those under hidden names are no business of the user's. *ret_git: some are git's own. */
+static int count(struct stage *st, bool keep_base, size_t *ret, bool *ret_git, struct err *err) {
     CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
     int r = change_set_make(&st->rd, st->workspace, st->opt->rules, &set, err);
     size_t n = 0;
@@ -93,6 +94,8 @@ static int count(struct stage *st, bool keep_base, size_t *ret, struct err *err)
     if (keep_base)
         r = change_keep_base(&st->rd, &set, st->workspace, err);
     *ret = n;
+    if (ret_git)
+        *ret_git = git_report_needed(&set);
     return r;
 }
 
@@ -101,7 +104,7 @@ static const char *files(size_t n) {
 }
 
 static int end_overlay(struct stage *st, struct err *err) {
-    int r = count(st, true, &st->changes, err);
+    int r = count(st, true, &st->changes, NULL, err);
 
     if (r < 0)
         return r;
@@ -117,6 +120,7 @@ static int end_overlay(struct stage *st, struct err *err) {
 struct carrying {
     struct stage *st;
     struct ignore *protect;
+    struct git_report git;
     struct rundir rd;
     struct journal *journal;
 };
@@ -132,7 +136,7 @@ static bool makes_repository(const char *path) {
 static bool is_sensitive(const struct change *c, void *arg) {
     const struct carrying *w = arg;
 
-    return ignore_match(w->protect, c->path, S_ISDIR(c->new_.mode)) == IGNORE_EXCLUDED ||
+    return git_report_holds(&w->git, c->path) || ignore_match(w->protect, c->path, S_ISDIR(c->new_.mode)) == IGNORE_EXCLUDED ||
            (c->new_.link && apply_link_leads_out(c->path, c->new_.link)) || (c->new_.mode && makes_repository(c->path));
 }
 
@@ -222,6 +226,26 @@ int stage_protect(const struct stage *st, struct ignore **ret, struct err *err) 
     return r < 0 ? r : protect_rules(&lines, hooks, ret, err);
 }
 
+/* What direct mode could not hold back, and worktree mode put on a branch. */
+static int tell_git(const struct stage *st, const struct ignore *protect, struct err *err) {
+    CLEANUP(git_report_done) struct git_report git = {0};
+    int r = git_report_make(&st->rd, st->workspace, st->opt->rules, protect, &git, err);
+
+    if (r == 0)
+        git_report_log(&git, st->rd.name);
+    return r;
+}
+
+/* Before anything is carried. */
+static int ask_git(struct carrying *w, struct err *err) {
+    CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
+    int r = change_set_make(&w->st->rd, w->st->workspace, w->st->opt->rules, &set, err);
+
+    if (r < 0 || !git_report_needed(&set))
+        return r;
+    return git_report_make(&w->st->rd, w->st->workspace, w->st->opt->rules, w->protect, &w->git, err);
+}
+
 static int end_sync(struct stage *st, struct err *err) {
     CLEANUP(ignore_freep) struct ignore *protect = NULL;
     struct sync_result result = {0};
@@ -230,13 +254,17 @@ static int end_sync(struct stage *st, struct err *err) {
     int r = stage_protect(st, &protect, err), r2;
 
     w.protect = protect;
+    r = r < 0 ? r : ask_git(&w, err);
     r = r < 0 ? r : sync_both(&st->rd, st->workspace, st->opt->rules, &hooks, &result, err);
     r2 = end_record(&w, err);
     r = r < 0 ? r : r2;
     if (r < 0) {
+        git_report_done(&w.git);
         sync_result_done(&result);
         return r;
     }
+    git_report_log(&w.git, st->rd.name);
+    git_report_done(&w.git);
     tell_sync(st, &result);
     st->changes = result.out + result.held.len;
     if (result.held.len == 0 && result.left == 0 && !st->rd.info.named)
@@ -246,8 +274,9 @@ static int end_sync(struct stage *st, struct err *err) {
 }
 
 static int end_worktree(struct stage *st, struct err *err) {
+    CLEANUP(ignore_freep) struct ignore *protect = NULL;
     int commits = worktree_carry(&st->rd, st->workspace, err);
-    int r = commits < 0 ? commits : count(st, true, &st->changes, err);
+    int r = commits < 0 ? commits : count(st, true, &st->changes, NULL, err);
 
     if (r < 0)
         return r;
@@ -255,17 +284,26 @@ static int end_worktree(struct stage *st, struct err *err) {
         return forget(st, err);
     log_line("branch %s: %d new %s, %zu %s differ from its beginning: bawn review, git merge or bawn apply, or bawn discard",
              st->rd.info.branch, commits, commits == 1 ? "commit" : "commits", st->changes, files(st->changes));
-    return 0;
+    if (commits == 0)
+        return 0;
+    r = stage_protect(st, &protect, err);
+    return r < 0 ? r : tell_git(st, protect, err);
 }
 
 static int end_direct(struct stage *st, struct err *err) {
+    CLEANUP(ignore_freep) struct ignore *protect = NULL;
+    bool git = false;
     int r;
 
     if (!st->have)
         return 0;
-    r = count(st, false, &st->changes, err);
+    r = count(st, false, &st->changes, &git, err);
     if (r >= 0 && st->changes == 0)
         return forget(st, err);
+    if (r >= 0 && git) {
+        r = stage_protect(st, &protect, err);
+        r = r < 0 ? r : tell_git(st, protect, err);
+    }
     return r < 0 ? r : rundir_prune(st->runs, st->rd.info.workspace, STAGE_DIRECT_KEPT, err);
 }
 

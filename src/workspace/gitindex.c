@@ -136,7 +136,7 @@ static bool is_sound(const unsigned char *data, size_t len, size_t hash) {
     return skip_extensions(&s);
 }
 
-int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err) {
+static int parse(const unsigned char *data, size_t len, bool all, gitindex_fn *each, void *arg, struct err *err) {
     size_t hash = is_sound(data, len, NAME_SHA1) ? NAME_SHA1 : NAME_SHA256;
     struct reader s;
     uint32_t mode;
@@ -149,7 +149,7 @@ int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, voi
 
         if (!read_entry(&s, &mode))
             BUG("an index that was sound");
-        if ((mode & TYPE_MASK) != TYPE_FILE && (mode & TYPE_MASK) != TYPE_LINK)
+        if (!all && (mode & TYPE_MASK) != TYPE_FILE && (mode & TYPE_MASK) != TYPE_LINK)
             continue;
         r = each(&(struct gitindex_entry){.path = s.path,
                                           .id = s.id,
@@ -163,6 +163,14 @@ int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, voi
             return r;
     }
     return 0;
+}
+
+int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err) {
+    return parse(data, len, false, each, arg, err);
+}
+
+int gitindex_parse_all(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err) {
+    return parse(data, len, true, each, arg, err);
 }
 
 /* A worktree's .git is a file: "gitdir: /path/of/its/folder\n". Returns the folder, or -ENOENT. */

@@ -23,6 +23,8 @@ typedef int gitindex_fn(const struct gitindex_entry *e, void *arg, struct err *e
 
 /* -EBADMSG: no index, or one that this reader does not understand (such as a split one); err says which. */
 int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err);
+/* The same with submodules (mode 0160000) and folders of a sparse index (0040000). */
+int gitindex_parse_all(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err);
 
 /* The index of the repository whose top is the folder open as fd; also if .git is a file, as in a worktree. Returns 1, or 0 if
  * there is no repository or nothing was ever added to it. */

@@ -128,7 +128,7 @@ static inline struct risk_list scene_judge(struct scene *s, const char *path) {
     struct risk_list l = {0};
     struct err err = {0};
 
-    assert_int_equal(risk_context_init(&ctx, &s->set, s->old_root, &err), 0);
+    assert_int_equal(risk_context_init(&ctx, &s->set, s->old_root, NULL, &err), 0);
     assert_int_equal(risk_judge(&ctx, scene_change(s, path), &l, &err), 0);
     risk_context_done(&ctx);
     for (size_t i = 1; i < l.n; i++)

@@ -5,12 +5,15 @@
 #pragma once
 
 #include "base/strv.h"
-#include "cli/run_pick.h"
+#include "review/rules.h"
+#include "workspace/rundir.h"
 
 struct review_job {
     const char *task; /* "review" or "diff" */
-    const struct run_pick *run;
-    struct strv words; /* options of review/request.h, such as "--format=json" */
+    const struct rundir *rd;
+    int workspace;
+    struct review_rules rules; /* the caller's */
+    struct strv words;         /* options of review/request.h, such as "--format=json" */
 };
 void review_job_done(struct review_job *j);
 

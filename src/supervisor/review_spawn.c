@@ -1,4 +1,4 @@
-#include "cli/review_spawn.h"
+#include "supervisor/review_spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,6 @@
 #include "engine/engine.h"
 #include "os/fd.h"
 #include "review/escape.h"
-#include "review/rules.h"
 #include "workspace/apply.h"
 
 enum { N_FDS = 6, ABOVE = 16, MESSAGE_MAX = 900, FD_IN = 0, FD_OUT = 1, FD_ERR = 2, FD_FIRST = 3 };
@@ -102,10 +101,12 @@ static int start(int exe, char *const argv[], const int given[3], struct child *
 }
 
 static int launch(char *const argv[], const int given[3], struct child *ret, struct err *err) {
+    CLEANUP(closep) int found = -1;
     CLEANUP(closep) int exe = -1;
     char path[PATH_MAX];
 
-    exe = engine_helper("bawn-review", path, sizeof path);
+    found = engine_helper("bawn-review", path, sizeof path);
+    exe = found < 0 ? found : lift(found); /* a low number would be overwritten before it is executed */
     if (exe < 0)
         return err_sys(err, exe, "find bawn-review, which belongs beside bawn or in ../libexec/bawn");
     return start(exe, argv, given, ret, err);
@@ -169,15 +170,17 @@ static int memory_file(const struct buf *content, int *ret) {
 }
 
 static int words_of(const struct review_job *job, struct strv *ret) {
-    const struct run_info *i = &job->run->rd.info;
+    const struct run_info *i = &job->rd->info;
     int r = strv_add(ret, "bawn-review");
 
     r = r < 0 ? r : strv_add(ret, job->task);
-    r = r < 0 ? r : strv_addf(ret, "--run=%s", job->run->rd.name);
+    r = r < 0 ? r : strv_addf(ret, "--run=%s", job->rd->name);
     r = r < 0 ? r : strv_addf(ret, "--workspace=%s", i->workspace);
     r = r < 0 ? r : strv_addf(ret, "--mode=%s", workspace_mode_names[i->mode]);
     r = r < 0 ? r : strv_addf(ret, "--begun=%llu", (unsigned long long)i->begun_ns);
     r = r < 0 ? r : strv_addf(ret, "--ended=%llu", (unsigned long long)i->ended_ns);
+    if (r == 0 && i->base_commit && *i->base_commit)
+        r = strv_addf(ret, "--base=%s", i->base_commit);
     for (size_t k = 0; r == 0 && k < job->words.len; k++)
         r = strv_add(ret, job->words.v[k]);
     return r;
@@ -190,13 +193,13 @@ int review_spawn(const struct review_job *job, review_sink_fn *sink, void *arg, 
     CLEANUP(closep) int rules_fd = -1;
     int r;
 
-    review_rules_write(job->run->rules, job->run->accepted, &rules);
+    review_rules_write(&job->rules, &rules);
     if (!buf_ok(&rules) || words_of(job, &argv) < 0)
         return err_oom(err);
     r = memory_file(&rules, &rules_fd);
     if (r < 0)
         return err_sys(err, r, "hand over the ignore rules");
-    r = launch(argv.v, (const int[]){job->run->rd.fd, job->run->workspace, rules_fd}, &c, err);
+    r = launch(argv.v, (const int[]){job->rd->fd, job->workspace, rules_fd}, &c, err);
     if (r < 0)
         return r;
     r = drain(c.out, sink, arg);

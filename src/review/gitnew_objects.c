@@ -1,0 +1,96 @@
+/*
+ * New files of an object store: git looks objects up by name and believes that they are what the name says. A file of its own for
+ * the tree of HEAD would change what `git checkout .` writes, and neither a ref nor the index would differ.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/safepath.h"
+#include "review/gitnew_priv.h"
+
+static int report(struct repo *g, const struct change *ch, int r, const char *what) {
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    if (gitnew_item(g->out, ch, &g->item) < 0 || strv_add(&g->out->hold, ch->path) < 0)
+        return -ENOMEM;
+    if (r == -EFBIG)
+        return gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL, "%s is too large to be examined, or too much was before it", what);
+    return gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL,
+                      "%s is damaged or not what its name says: git would use it in the place of the real one", what);
+}
+
+/* "ab/cdef..." */
+static bool loose_id(const struct repo *g, const char *name, struct id *ret) {
+    char hex[ID_HEX_SIZE];
+
+    if (strlen(name) != 2 * g->id_len + 1 || name[2] != '/')
+        return false;
+    snprintf(hex, sizeof hex, "%.2s%s", name, name + 3);
+    return id_read(hex, g->id_len, ret);
+}
+
+static int check_loose(struct repo *g, const struct change *ch, const struct id *id) {
+    CLEANUP(closep) int fd = change_open_new(g->ctx.set, ch);
+
+    return report(g, ch, fd < 0 ? -EBADMSG : objects_check_loose(g->objects, fd, id->b), "this object");
+}
+
+static int open_here(const struct repo *g, const char *path) {
+    int roots[] = {g->ctx.set->new_root, g->ctx.set->host_root};
+    int fd = -ENOENT;
+
+    for (size_t i = 0; i < ARRAY_LEN(roots) && fd < 0; i++)
+        if (roots[i] >= 0)
+            fd = safepath_open(roots[i], path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    return fd;
+}
+
+/* Half of a pack is none, to git too. */
+static int check_pack(struct repo *g, const struct change *ch, const char *stem, size_t len) {
+    CLEANUP(freep) char *idx = str_dupf("%.*s.idx", (int)len, stem), *pack = str_dupf("%.*s.pack", (int)len, stem);
+    CLEANUP(closep) int idx_fd = idx ? open_here(g, idx) : -1;
+    CLEANUP(closep) int pack_fd = pack ? open_here(g, pack) : -1;
+
+    if (!idx || !pack)
+        return -ENOMEM;
+    return idx_fd < 0 || pack_fd < 0 ? 0 : report(g, ch, objects_check_pack(g->objects, idx_fd, pack_fd), "this pack");
+}
+
+/* Its .idx is in the change set, too, and is where the pack is judged. */
+static bool has_index(const struct repo *g, const char *path, size_t len) {
+    CLEANUP(freep) char *idx = str_dupf("%.*s.idx", (int)len, path);
+    const struct change *ch = idx ? change_find(g->ctx.set, idx) : NULL;
+
+    return ch && ch->new_.mode && !ch->hidden;
+}
+
+static int judge_file(struct repo *g, const struct change *ch, const char *name) {
+    size_t len = strlen(ch->path);
+    struct id id;
+
+    if (loose_id(g, name, &id))
+        return check_loose(g, ch, &id);
+    if (str_starts(name, "pack/") && str_ends(name, ".idx"))
+        return check_pack(g, ch, ch->path, len - strlen(".idx"));
+    if (str_starts(name, "pack/") && str_ends(name, ".pack") && !has_index(g, ch->path, len - strlen(".pack")))
+        return check_pack(g, ch, ch->path, len - strlen(".pack"));
+    return 0;
+}
+
+int objects_judge(struct repo *g) {
+    CLEANUP(freep) char *prefix = str_dupf("%s/objects/", g->dir);
+    int r = prefix ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r == 0 && i < g->ctx.set->n; i++) {
+        const struct change *ch = &g->ctx.set->v[i];
+
+        if (!ch->hidden && S_ISREG(ch->new_.mode) && (ch->kind != CHANGE_MODIFIED || ch->what & ~(unsigned)CHANGE_MODE) &&
+            str_starts(ch->path, prefix))
+            r = judge_file(g, ch, ch->path + strlen(prefix));
+    }
+    return r;
+}

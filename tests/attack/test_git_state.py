@@ -1,0 +1,239 @@
+"""Issue 13, number 2: what a run commits, stages, stashes or plants in .git is judged like files are, in every mode. The user's next
+`git checkout`, `reset --hard`, `switch`, `merge` or `stash pop` would bring it out, and no file of the workspace shows it.
+
+Each attack is shown to work first: the same script in an ordinary clone, and the host's git brings the file out.
+"""
+
+import json
+import os
+import shutil
+
+import pytest
+
+IDENTITY = {f"GIT_{who}_{what}": f"t{at}" for who in ("AUTHOR", "COMMITTER") for what, at in (("NAME", ""), ("EMAIL", "@example.com"))}
+GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", **IDENTITY}
+MODES = ["direct", "overlay", "sync", "worktree"]
+
+TASKS = '{"tasks": [{"label": "x", "type": "shell", "command": "evil", "runOptions": {"runOn": "folderOpen"}}]}'
+HELPERS = r"""
+set -e
+export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@example.com GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@example.com GIT_CONFIG_NOSYSTEM=1
+blob() { printf '%s' "$1" | git hash-object -w --stdin; }
+put() { git update-index --add --cacheinfo "$1,$(blob "$2"),$3"; }
+commit_on() { git update-ref "$1" "$(git commit-tree -p HEAD -m x "$(git write-tree)")"; }
+"""
+
+# name: (script, what the host does to bring it out, path, class)
+ATTACKS = {
+    "committed": ("put 100644 '%s' .vscode/tasks.json; git commit -qm x" % TASKS, "git checkout -q -- .", ".vscode/tasks.json", "ide"),
+    "envrc": ("put 100644 'evil' sub/.envrc; git commit -qm x", "git reset -q --hard", "sub/.envrc", "environment"),
+    "hgrc": ("put 100644 '[hooks]' .hg/hgrc; git commit -qm x", "git reset -q --hard", ".hg/hgrc", "environment"),
+    "staged": ("put 100644 '%s' .vscode/tasks.json" % TASKS, "git checkout -q -- .", ".vscode/tasks.json", "ide"),
+    "branch": ("put 100644 '%s' .vscode/tasks.json; commit_on refs/heads/evil; git reset -q" % TASKS, "git switch -q evil", ".vscode/tasks.json", "ide"),
+    "packed branch": ("put 100644 '%s' .vscode/tasks.json; commit_on refs/heads/evil; git reset -q; git pack-refs --all" % TASKS, "git switch -q evil", ".vscode/tasks.json", "ide"),
+    "packed objects": ("put 100644 '%s' .vscode/tasks.json; commit_on refs/heads/evil; git reset -q; git repack -adq" % TASKS, "git switch -q evil", ".vscode/tasks.json", "ide"),
+    "tag": ("put 100644 '%s' .vscode/tasks.json; commit_on refs/x; git reset -q; git tag -a -m t v1 refs/x; git update-ref -d refs/x" % TASKS, "git checkout -q v1", ".vscode/tasks.json", "ide"),
+    "stash": ("put 100644 '%s' .vscode/tasks.json; git stash -q" % TASKS, "git stash pop -q; git checkout -q -- .", ".vscode/tasks.json", "ide"),
+    "reflog": ("put 100644 '%s' .vscode/tasks.json; git commit -qm x; git reset -q --hard HEAD~1" % TASKS, "git reset -q --hard 'HEAD@{1}'", ".vscode/tasks.json", "ide"),
+    "removed again": ("put 100644 '%s' .vscode/tasks.json; git commit -qm x; git rm -q --cached .vscode/tasks.json; git commit -qm y" % TASKS, "git checkout -q HEAD~1", ".vscode/tasks.json", "ide"),
+    "ORIG_HEAD": ("put 100644 '%s' .vscode/tasks.json; commit_on refs/x; git reset -q; git rev-parse refs/x > .git/ORIG_HEAD; git update-ref -d refs/x" % TASKS, "git reset -q --hard ORIG_HEAD",
+                  ".vscode/tasks.json", "ide"),
+    "link out": ("put 120000 /etc/passwd notes; git commit -qm x", "git reset -q --hard", "notes", "symlink-out"),
+    "bare repository": ("put 100644 'ref: refs/heads/main' b/HEAD; put 100644 '[core] fsmonitor = evil' b/config; put 100644 x b/refs/x; put 100644 x b/objects/x; git commit -qm x",
+                        "git reset -q --hard", "b/HEAD", "git-dir"),
+    "below a merge": ("git checkout -q -b side; put 100644 '%s' .vscode/tasks.json; git commit -qm x; git rm -q --cached .vscode/tasks.json; git commit -qm y; git checkout -q -f main; "
+                      "git merge -q --no-ff -m m side" % TASKS, "git checkout -q HEAD^2~1", ".vscode/tasks.json", "ide"),
+}
+IN_WORKTREE = {"committed", "envrc", "hgrc", "removed again", "link out", "bare repository"}  # the branch is what comes back
+
+
+def git(runner, *args, cwd=None, ok=True):
+    r = runner.run("git", *args, env=GIT, cwd=cwd)
+    assert r.rc == 0 or not ok, r
+    return r
+
+
+@pytest.fixture
+def repo(runner):
+    runner.write("src/main.c", "int main(void) { return 0; }\n")
+    runner.write("README", "a\n")
+    runner.write(".sandboxignore", ".secret\n")
+    git(runner, "init", "-q", "-b", "main")
+    git(runner, "config", "gc.auto", "0")
+    git(runner, "add", ".")
+    git(runner, "commit", "-qm", "first")
+    return runner
+
+
+def control(runner, script, bring_out, path, there=False):
+    """The same in a copy without a sandbox: the host's git brings the file out."""
+    copy = runner.mkdir(runner.top / "control")
+    assert runner.run("cp", "-a", f"{runner.workspace}/.", copy).rc == 0
+    r = runner.run("sh", "-c", HELPERS + script, env=GIT, cwd=copy)
+    assert r.rc == 0 and os.path.lexists(copy / path) == there, r
+    r = runner.run("sh", "-ec", bring_out, env=GIT, cwd=copy)
+    assert r.rc == 0 and os.path.lexists(copy / path), r
+    shutil.rmtree(copy)
+
+
+def run_in(runner, mode, script, *, rc=0):
+    r = runner.bawn("run", "--workspace", mode, "--name", "r", "--", "sh", "-c", HELPERS + script) if mode != "direct" else runner.bawn("run", "--workspace", mode, "--", "sh", "-c", HELPERS + script)
+    assert r.rc == rc, r
+    return r
+
+
+def review(runner, mode, *args):
+    r = runner.bawn("review", "--json", *args, *([] if mode == "direct" else ["r"]))
+    assert r.rc in (0, 1), r
+    return r.json()
+
+
+def found(report, path, class_=None):
+    """All risks about a path in a commit or in the index."""
+    return [(c["path"], k) for c in report["changes"] for k in c["risks"] if k.get("where", {}).get("path") == path and class_ in (None, k["class"])]
+
+
+def high(report):
+    return [(c["path"], k) for c in report["changes"] for k in c["risks"] if k["level"] == "high"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ATTACKS)
+def test_what_git_would_bring_out_is_named(repo, mode, name):
+    """Claim: everything new in refs, reflogs, stash and index is judged by the rules for files, and shown with its place."""
+    script, bring_out, path, class_ = ATTACKS[name]
+    if mode == "worktree" and name not in IN_WORKTREE:
+        return
+    control(repo, script, bring_out, path)
+    r = run_in(repo, mode, script)
+    assert not os.path.lexists(repo.workspace / path)
+    report = review(repo, mode)
+    risks = found(report, path, class_)
+    assert any(k["level"] == "high" for _, k in risks), report
+    kinds = {k["where"]["kind"] for _, k in risks}
+    assert kinds == {"index"} if name == "staged" else "commit" in kinds, risks
+    for _, k in risks:
+        where = k["where"]
+        assert ("id" in where) == (where["kind"] == "commit") and (f"in commit {where['id'][:12]}" if "id" in where else "in the index") in k["reason"], k
+    assert report["summary"]["high"] > 0
+    text = repo.bawn("review", *([] if mode == "direct" else ["r"])).out.decode()
+    assert f"'{path}' in " in text, text
+    if mode in ("direct", "sync", "worktree"):
+        assert f"'{path}' in ".encode() in r.err, r
+    if mode == "sync":
+        assert repo.run("sh", "-ec", bring_out, env=GIT, cwd=repo.workspace).rc != 0 or not os.path.lexists(repo.workspace / path), "held back"
+    if mode == "overlay":
+        refused = repo.bawn("apply", "r")
+        assert not os.path.lexists(repo.workspace / path) and refused.rc != 0, refused
+        assert repo.run("sh", "-ec", bring_out, env=GIT, cwd=repo.workspace).rc != 0 or not os.path.lexists(repo.workspace / path), refused
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ordinary_commits_have_no_risk(repo, mode):
+    """The harmless twin: work, commit, branch, stash, merge, gc. Nothing high, and it gets to the host."""
+    script = ("echo b >> README; git add README; git commit -qm b; git checkout -q -b f; echo c > c.txt; git add c.txt; git commit -qm c; git checkout -q -; git merge -q --no-ff -m m f; "
+              "echo d >> README; git stash -q; git stash pop -q; git tag -a -m t v1")
+    r = run_in(repo, mode, script)
+    assert b"high risk" not in r.err, r
+    report = review(repo, mode, "--fail-on", "none") if mode != "sync" else {"changes": []}
+    assert not high(report), high(report)
+    assert not [k for c in report["changes"] for k in c["risks"] if "where" in k], report
+    if mode in ("direct", "sync"):
+        assert b"m\n" in git(repo, "log", "--format=%s").out
+        assert b"held back" not in r.err, r
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay", "sync"])
+@pytest.mark.parametrize("way", ["loose", "pack"])
+def test_an_object_that_is_not_what_its_name_says(repo, mode, way):
+    """Claim: git believes the names of blobs; one that stands in for another changes what checkout writes, with no ref moved."""
+    bring_out = "rm README; git checkout -q -- README; grep -q evil README"
+    fake = r'''
+import hashlib, os, struct, subprocess, sys, zlib
+run = lambda *a, **k: subprocess.run(a, check=True, capture_output=True, **k).stdout
+name = run("git", "rev-parse", "HEAD:README").decode().strip()
+data = b"evil"
+if sys.argv[1] == "loose":
+    path = f".git/objects/{name[:2]}/{name[2:]}"
+    os.unlink(path)
+    with open(path, "wb") as f:
+        f.write(zlib.compress(b"blob %d\0" % len(data) + data))
+else:
+    size, head = len(data), []
+    byte = 3 << 4 | size & 15
+    size >>= 4
+    while size:
+        head.append(byte | 128)
+        byte, size = size & 127, size >> 7
+    head.append(byte)
+    packed = bytes(head) + zlib.compress(data)
+    pack = b"PACK" + struct.pack(">II", 2, 1) + packed
+    sha = hashlib.sha1(pack).digest()
+    pack += sha
+    stem = f".git/objects/pack/pack-{sha.hex()}"
+    os.makedirs(".git/objects/pack", exist_ok=True)
+    raw = bytes.fromhex(name)
+    idx = b"\377tOc" + struct.pack(">I", 2) + b"".join(struct.pack(">I", int(i >= raw[0])) for i in range(256)) + raw + struct.pack(">I", zlib.crc32(packed)) + struct.pack(">I", 12) + sha
+    idx += hashlib.sha1(idx).digest()
+    open(stem + ".pack", "wb").write(pack)
+    open(stem + ".idx", "wb").write(idx)
+'''
+    script = f"python3 -c '{fake}' {way}".replace("python3", "/usr/bin/python3")
+    control(repo, script, bring_out, "README", there=True)
+    r = run_in(repo, mode, script)
+    report = review(repo, mode)
+    bad = [path for path, k in high(report) if "its name says" in k["reason"] and path.startswith(".git/objects/")]
+    assert len(bad) == 1, report
+    if mode == "direct":
+        assert b"its name says" in r.err, r
+    if mode == "sync":
+        assert repo.run("sh", "-ec", bring_out, env=GIT, cwd=repo.workspace).rc != 0 and (repo.workspace / "README").read_text() == "a\n"
+
+
+UNEXAMINED = {
+    "missing": ("echo 0123456789012345678901234567890123456789 > .git/refs/heads/x", ".git/refs/heads/x"),
+    "replace in packed-refs": ("h=$(git rev-parse HEAD); t=$(git rev-parse HEAD:README); printf '# pack-refs with: peeled fully-peeled sorted \\n%s refs/heads/main\\n%s refs/replace/%s\\n' $h $t $t > p; cat p > .git/packed-refs; rm p",
+     ".git/packed-refs"),
+    "todo list": ("mkdir -p .git/rebase-merge; echo 'exec evil' > .git/rebase-merge/git-rebase-todo", ".git/rebase-merge/git-rebase-todo"),
+    "commit-graph": ("git commit-graph write --reachable", ".git/objects/info/commit-graph"),
+    "split index": ("echo x > x; git add x; git update-index --split-index", ".git/index"),
+}
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay", "sync"])
+@pytest.mark.parametrize("name", UNEXAMINED)
+def test_what_cannot_be_examined_is_a_high_risk(repo, mode, name):
+    script, path = UNEXAMINED[name]
+    run_in(repo, mode, script)
+    report = review(repo, mode)
+    assert [p for p, _ in high(report) if p == path or p.startswith(path)], report
+
+
+def test_a_file_and_its_commit_are_told_once(repo):
+    """A Makefile that was changed and committed is a medium risk as a file; the commit does not repeat it. A high one is repeated."""
+    run_in(repo, "overlay", "echo 'all:' > Makefile; git add Makefile; git commit -qm m")
+    report = review(repo, "overlay")
+    assert not found(report, "Makefile") and [c for c in report["changes"] if c["path"] == "Makefile" and c["risks"]], report
+    repo.bawn("discard", "--yes", "r")
+    run_in(repo, "overlay", "echo x > .envrc2; mkdir -p .hg; echo x > .hg/hgrc; git add -f .hg; git commit -qm m")
+    assert found(review(repo, "overlay"), ".hg/hgrc")
+
+
+def test_sarif_has_the_place(repo):
+    run_in(repo, "overlay", ATTACKS["committed"][0])
+    sarif = repo.bawn("review", "--sarif").json()
+    names = [loc["fullyQualifiedName"] for r in sarif["runs"][0]["results"] for place in r["locations"] for loc in place.get("logicalLocations", [])]
+    assert any(n.endswith(":.vscode/tasks.json") and len(n) > 40 for n in names), names
+
+
+def test_user_lines_hold_a_commit_back(repo):
+    """Claim: what the user protects is held back in commits, too; what is not protected is carried."""
+    script = "put 100755 'evil' deploy.sh; git commit -qm x"
+    before = git(repo, "rev-parse", "HEAD").out
+    repo.write(repo.home / ".config/bawn/config.json", json.dumps({"sandbox": {"workspace": {"protect": ["deploy.sh"]}}}))
+    r = run_in(repo, "sync", script)
+    assert git(repo, "rev-parse", "HEAD").out == before and b"held back" in r.err, r
+    (repo.home / ".config/bawn/config.json").unlink()
+    assert repo.bawn("discard", "--yes", "r").rc == 0
+    run_in(repo, "sync", script)
+    assert git(repo, "rev-parse", "HEAD").out != before
