@@ -73,7 +73,7 @@ void control_free(struct control *c) {
     free(c);
 }
 
-int control_wait_config(struct control *c, struct gate_config *ret, struct err *err) {
+int control_wait_config(struct control *c, struct gate_config *ret, uint32_t *ret_gate, struct err *err) {
     CLEANUP(closep) int fd = -1;
     struct gate_msg m;
     size_t n_fds = 1;
@@ -83,6 +83,7 @@ int control_wait_config(struct control *c, struct gate_config *ret, struct err *
         return err_sys(err, n < 0 ? (int)n : -ECONNRESET, "wait for the gate's configuration");
     if (n != sizeof m || m.type != GATE_MSG_CONFIG || fd < 0)
         return err_set(err, -EBADMSG, "the gate was told something else before its configuration");
+    *ret_gate = m.id;
     return confload_read(fd, ret, err);
 }
 

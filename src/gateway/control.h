@@ -15,7 +15,7 @@ enum {
 int control_new(struct gate *g, int fd, struct control **ret, struct err *err);
 void control_free(struct control *c);
 /* Waits for the first message, which is the configuration. */
-int control_wait_config(struct control *c, struct gate_config *ret, struct err *err);
+int control_wait_config(struct control *c, struct gate_config *ret, uint32_t *ret_gate, struct err *err); /* names_start() */
 /* From now on messages are handled by the loop. */
 int control_start(struct control *c);
 void control_flush(struct control *c);

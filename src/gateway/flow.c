@@ -79,6 +79,7 @@ void flow_free(struct flow *f) {
     closep(&f->server);
     free(f->denied);
     free(f->out);
+    tls_retry_done(&f->retry);
     flow_unlink(f);
     free(f);
     listeners_resume(g);

@@ -26,6 +26,8 @@ static int check_tls(struct flow *f, const uint8_t *data, size_t len) {
     switch (tls_hello_parse(data, len, &hello)) {
     case TLS_HELLO_OK:
         f->is_tls = true;
+        f->has_ech = hello.has_ech;
+        tls_retry_init(&f->retry, hello.len);
         return check_name(f, &hello);
     case TLS_HELLO_MORE:
         return -EAGAIN;
@@ -33,6 +35,29 @@ static int check_tls(struct flow *f, const uint8_t *data, size_t len) {
         break;
     }
     return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* starts like TLS, and is not: who would read that otherwise? */
+}
+
+int flow_check_second(void *arg, bool from_client, const uint8_t *data, size_t len) {
+    struct flow *f = arg;
+    struct tls_hello hello;
+
+    if (!f->is_tls) /* not TLS; or not known yet, because the server speaks first */
+        return from_client;
+    switch (from_client ? tls_retry_client(&f->retry, data, len, &hello) : tls_retry_server(&f->retry, data, len)) {
+    case TLS_RETRY_MORE:
+        return 0;
+    case TLS_RETRY_OVER:
+        tls_retry_done(&f->retry);
+        return 1;
+    case TLS_RETRY_HELLO:
+        tls_retry_done(&f->retry);
+        if (hello.has_ech && !f->has_ech)
+            return flow_deny_code(f, POLICY_NAME_MISMATCH, "only the second TLS hello has an encrypted name");
+        return check_name(f, &hello) < 0 ? -EACCES : 1;
+    case TLS_RETRY_BAD:
+        break;
+    }
+    return flow_deny_code(f, POLICY_NOT_TLS, "a second TLS hello that cannot be read");
 }
 
 int flow_check_first(struct flow *f, const uint8_t *data, size_t len) {

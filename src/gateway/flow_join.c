@@ -76,6 +76,7 @@ static void flow_relay(struct flow *f) {
         .server = f->server,
         .arg = f,
         .check = f->has_first ? NULL : relay_check,
+        .tap = f->has_first && !f->is_tls ? NULL : flow_check_second,
         .end = relay_over,
     };
 

@@ -15,7 +15,7 @@
 #include "gateway/inspect.h"
 #include "gateway/relay.h"
 #include "gateway/watch.h"
-#include "proto/tls_hello.h"
+#include "proto/tls_retry.h"
 
 enum {
     FLOW_FIRST_MS = 30 * 1000, /* first bytes, handshakes and heads */
@@ -76,6 +76,8 @@ struct flow {
     bool reported;  /* the log has its verdict */
     bool low_water; /* SO_RCVLOWAT is set */
     size_t seen;    /* bytes peeked so far by the relay's check */
+    bool has_ech;   /* the first ClientHello had it */
+    struct tls_retry retry;
     struct flow_cause cause;
 
     struct ask *ask;
@@ -118,6 +120,8 @@ void flow_report_allowed(struct flow *f); /* one event per flow */
 void flow_first(struct flow *f);
 /* 0, -EAGAIN, or -EACCES with f->denied. */
 int flow_check_first(struct flow *f, const uint8_t *data, size_t len);
+/* Of a TLS connection that is passed on: the second ClientHello, if there is one, must name the same host. As relay_opts.tap. */
+int flow_check_second(void *arg, bool from_client, const uint8_t *data, size_t len);
 
 /* flow_join.c */
 bool flow_judge_anew(struct flow *f); /* if the rules have changed since it was judged; false: refused */

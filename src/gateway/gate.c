@@ -91,10 +91,12 @@ int gate_reload(struct gate *g, struct gate_config *config, struct err *err) {
 static int first_config(struct gate *g, struct err *err) {
     struct gate_config config = {0};
     struct made m;
-    int r = control_wait_config(g->control, &config, err);
+    uint32_t gate;
+    int r = control_wait_config(g->control, &config, &gate, err);
 
     if (r < 0)
         return r;
+    names_start(g->names, gate);
     r = made_init(&m, &config, err);
     if (r < 0) {
         gate_send(g, &(struct gate_msg){.type = GATE_MSG_READY, .value = r});

@@ -6,9 +6,11 @@ enum {
     NUMBER_GATE = 1,
     NUMBER_FIRST = 2,
     NUMBER_LAST = 0x1fffe, /* 198.19.255.254 */
+    NUMBERS = NUMBER_LAST - NUMBER_FIRST + 1,
     NO_NUMBER = 0,
     BUCKETS = 8192
 };
+static_assert(NUMBERS / NAMES_STARTS > NAMES_MAX, "a full table does not reach the next start");
 
 /* last_use of a name whose connection ended: the next call that knows the time writes it in. */
 #define USED_JUST_NOW UINT64_MAX
@@ -37,7 +39,7 @@ struct names {
     struct entry *buckets[BUCKETS];
     struct entry *oldest, *newest;
     struct number *numbers;               /* by number */
-    uint32_t fresh;                       /* the next one that was never given to anyone */
+    uint32_t start, given;                /* the first number that this gate gave, less NUMBER_FIRST; how many it gave */
     uint32_t resting_first, resting_last; /* longest at rest first */
 };
 
@@ -47,7 +49,6 @@ int names_new(struct names **ret) {
     if (n) {
         n->entries = calloc(NAMES_MAX, sizeof *n->entries);
         n->numbers = calloc(NUMBER_LAST + 1, sizeof *n->numbers);
-        n->fresh = NUMBER_FIRST;
     }
     if (!n || !n->entries || !n->numbers) {
         names_free(n);
@@ -55,6 +56,10 @@ int names_new(struct names **ret) {
     }
     *ret = n;
     return 0;
+}
+
+void names_start(struct names *n, uint32_t gate) {
+    n->start = gate % NAMES_STARTS * (NUMBERS / NAMES_STARTS);
 }
 
 void names_free(struct names *n) {
@@ -118,14 +123,14 @@ static struct entry *find_name(struct names *n, const struct host *name) {
 static uint32_t free_number(const struct names *n, uint64_t now_s) {
     uint32_t first = n->resting_first;
 
-    if (n->fresh <= NUMBER_LAST)
-        return n->fresh;
+    if (n->given < NUMBERS)
+        return NUMBER_FIRST + (n->start + n->given) % NUMBERS;
     return first && now_s - n->numbers[first].last_use >= NAMES_REST_S ? first : NO_NUMBER;
 }
 
 static void take_number(struct names *n, uint32_t number) {
-    if (number == n->fresh) {
-        n->fresh++;
+    if (n->given < NUMBERS) { /* it was never given to anyone */
+        n->given++;
         return;
     }
     n->resting_first = n->numbers[number].next;

@@ -8,16 +8,22 @@
  *
  * Both addresses of a name have the same number. A number is not given to another name within NAMES_REST_S seconds of its
  * last use.
+ *
+ * A gate that follows one that died knows nothing of what that one handed out, but clients may still have it. So each gate of a sandbox
+ * starts at another place in the range, NAMES_STARTS in turn, and goes on from there round the whole of it: an old address means nothing
+ * then, unless the one before had handed out more than NAMES_MAX, or there were NAMES_STARTS gates since.
  */
 #pragma once
 
 #include "policy/host.h"
 
-enum { NAMES_MAX = 8192, NAMES_TTL_S = 60, NAMES_REST_S = 600 };
+enum { NAMES_MAX = 8192, NAMES_TTL_S = 60, NAMES_REST_S = 600, NAMES_STARTS = 15 };
 
 struct names;
 
 int names_new(struct names **ret);
+/* Before the first name. gate: its number among the gates of the sandbox. */
+void names_start(struct names *n, uint32_t gate);
 void names_free(struct names *n);
 
 /* The number of this name, given to it now if it has none. now_s: CLOCK_MONOTONIC. -ENOSPC: all in use or resting. */

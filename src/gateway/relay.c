@@ -42,7 +42,9 @@ struct relay {
     struct half half[SIDES]; /* by the side it comes from */
     struct deadline deadline;
     uint64_t active_ms;
-    bool old; /* keep-alive is on */
+    bool old;     /* keep-alive is on */
+    bool tapped;  /* tap() wants to see more */
+    bool refused; /* by tap() */
 };
 
 static void relay_finish(struct relay *r, enum relay_end how) {
@@ -115,12 +117,24 @@ static ssize_t move_bulk(struct half *h) {
     return n;
 }
 
+/* False: refused; nothing of it goes on. */
+static bool ask_tap(const struct half *h, const uint8_t *data, size_t len) {
+    struct relay *r = h->relay;
+    int result = r->opts.tap(r->opts.arg, h->from == CLIENT, data, len);
+
+    r->tapped = result == 0;
+    r->refused = result < 0;
+    return result >= 0;
+}
+
 static ssize_t move_copy(struct half *h) {
     uint8_t *buffer = pipes_buffer(h->relay->gate->pipes);
     ssize_t n = recv(h->relay->fd[h->from], buffer, RELAY_BUFFER, MSG_DONTWAIT), out;
 
     if (n <= 0)
         return n < 0 ? -errno : 0;
+    if (h->relay->tapped && !ask_tap(h, buffer, (size_t)n))
+        return -EACCES;
     h->bytes += (uint64_t)n;
     out = send(h->relay->fd[h->to], buffer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (out < 0 && errno != EAGAIN)
@@ -131,7 +145,7 @@ static ssize_t move_copy(struct half *h) {
 
         return r < 0 ? r : -EAGAIN;
     }
-    if (n == RELAY_BUFFER)
+    if (n == RELAY_BUFFER && !h->relay->tapped)
         h->pipe = pipes_take(h->relay->gate->pipes);
     return n;
 }
@@ -220,7 +234,7 @@ static void side_ready(struct relay *r, int side, uint32_t events) {
         return;
     }
     if (result < 0 || set_interest(r) < 0)
-        relay_finish(r, RELAY_RESET);
+        relay_finish(r, r->refused ? RELAY_REFUSED : RELAY_RESET);
 }
 
 static void client_ready(void *arg, uint32_t events) {
@@ -279,6 +293,7 @@ int relay_new(struct gate *g, const struct relay_opts *opts, struct relay **ret)
         .watch = {WATCH_INIT, WATCH_INIT},
         .half = {{.relay = r, .from = CLIENT, .to = SERVER, .held = opts->check}, {.relay = r, .from = SERVER, .to = CLIENT}},
         .active_ms = uv_now(&g->loop),
+        .tapped = opts->tap,
     };
     result = start_watching(r);
     if (result < 0) {

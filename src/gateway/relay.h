@@ -28,7 +28,7 @@ enum relay_end {
     RELAY_DONE,
     RELAY_RESET, /* one of the two was reset or failed: the other one has to learn it */
     RELAY_IDLE,
-    RELAY_REFUSED /* by check() */
+    RELAY_REFUSED /* by check() or tap() */
 };
 
 struct relay_opts {
@@ -38,6 +38,8 @@ struct relay_opts {
      * come (the caller sees to it that the socket is not readable until then); else refused. The other direction runs
      * meanwhile. */
     int (*check)(void *arg);
+    /* May be NULL. Sees the bytes of both directions before they go on: 0: go on; 1: it has seen enough; else refused. */
+    int (*tap)(void *arg, bool from_client, const uint8_t *data, size_t len);
     void (*end)(void *arg, enum relay_end how, uint64_t sent, uint64_t received); /* once; relay_free() may be called in it */
 };
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +53,8 @@ int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, str
         return err_oom(err);
     *g = (struct gatekeeper){
         .opts = *opts, .rules = GATE_RULES_INIT, .link = GATE_LINK_INIT, .pid = -1, .messages = -1, .opener = OPENER_INIT};
+    if (getrandom(&g->gates, sizeof g->gates, 0) < 0)
+        g->gates = 0;
     if (opts->published)
         g->published = TAKE(*opts->published, (struct published){0});
     g->rules.where = opts->where;
@@ -162,7 +165,7 @@ void gate_send_config(struct gatekeeper *g) {
         brokerkeeper_config(g->brokers, broker);
     if (gate_rules_config(&g->rules, &g->published, &fd, &err) < 0)
         log_err(&err);
-    else if (gate_link_send(&g->link, GATE_MSG_CONFIG, 0, 0, fd) < 0)
+    else if (gate_link_send(&g->link, GATE_MSG_CONFIG, g->gates, 0, fd) < 0)
         gate_lost(g, "it did not listen");
 }
 
@@ -198,6 +201,7 @@ static void begin_gate(struct gatekeeper *g) {
     struct err err = {0};
 
     g->started_ms = watch_now_ms();
+    g->gates++;
     g->ready = g->broker_refused = false;
     g->retry_ms = 0;
     gate_rules_reload(&g->rules);

@@ -27,10 +27,11 @@ struct gatekeeper {
     bool ready;     /* the gate has said so */
     bool finishing; /* only what goes to the log is still looked at */
     uint64_t started_ms;
-    uint64_t retry_ms;              /* a new gate not before then; 0: at once */
-    unsigned delay_ms;              /* the next time */
-    bool told;                      /* that a gate ended badly */
-    uint64_t flows;                 /* seen so far */
+    uint32_t gates;    /* so far, from a random start: no two in a row hand out the same synthetic addresses (gateway/names.h) */
+    uint64_t retry_ms; /* a new gate not before then; 0: at once */
+    unsigned delay_ms; /* the next time */
+    bool told;         /* that a gate ended badly */
+    uint64_t flows;    /* seen so far */
     uint64_t audited[GATE_AUDITED]; /* connections whose first request is in the audit log */
     size_t next_audited;
 

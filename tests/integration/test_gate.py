@@ -1,5 +1,6 @@
 """bawn-gate alone, with a supervisor played by gate_driver: what it lets through, what it refuses and how, and its jail."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import pwd
 import socket
 import ssl
 import struct
+import subprocess
 import sys
 import threading
 
@@ -271,6 +273,97 @@ def test_tls_name_must_be_the_name(port):
                     s.settimeout(30)
                     assert s.recv(7) == answer
         assert len(g.events(8, kind="connection", code="NAME_MISMATCH")) == 8
+
+
+RETRY_BODY = b"\3\3" + hashlib.sha256(b"HelloRetryRequest").digest() + bytes.fromhex("00130100000c002b0002030400330002 0018")
+RETRY = b"\x16\3\3" + struct.pack("!HI", len(RETRY_BODY) + 4, 2 << 24 | len(RETRY_BODY)) + RETRY_BODY
+
+
+def retrying(seen):
+    """A server that asks for a second hello, and says which one it got."""
+    def serve(s):
+        first = s.recv(9999)
+        s.sendall(RETRY)
+        second = b""
+        while len(second) < seen["len"] and (more := s.recv(9999)):
+            second += more
+        seen["got"].append(second)
+        s.sendall(b"reached")
+        while s.recv(9999):
+            pass
+        assert first
+    return serve
+
+
+@pytest.mark.parametrize("port", [443, 8443])
+@pytest.mark.parametrize("cut", [9999, 1, 60])
+def test_second_hello_must_name_the_same_host(port, cut):
+    """Claim: after a HelloRetryRequest the second ClientHello, which is the one that counts, names no other host (issue 13, 20)."""
+    change = b"\x14\x03\x03\0\x01\x01"
+    for second, fine in ((hello("a.test"), True), (hello(), True), (change + hello("a.test"), True), (hello("b.test"), False), (change + hello("b.test"), False)):
+        seen = {"len": len(second), "got": []}
+        with Server(retrying(seen), port=port), gate() as g, g.connect("a.test", port) as s:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            s.settimeout(60)
+            s.sendall(hello("a.test"))
+            assert s.recv(len(RETRY), socket.MSG_WAITALL) == RETRY
+            try:
+                for at in range(0, len(second), cut):
+                    s.sendall(second[at:at + cut])
+                answer = s.recv(7)
+            except (ConnectionResetError, BrokenPipeError):
+                answer = b""
+            if fine:
+                assert answer == b"reached" and seen["got"] == [second]
+            else:
+                assert answer != b"reached"
+                assert g.events(kind="connection", code="NAME_MISMATCH")
+                assert all(len(got) < len(second) for got in seen["got"]), "the server never has all of it"
+
+
+def test_second_hello_before_it_is_asked_for():
+    """Claim: a client that knows what the server will ask cannot send its second hello along with the first."""
+    first, second = hello("a.test"), hello("b.test")
+    got = []
+
+    def serve(s):
+        data = b""
+        try:
+            while len(data) < len(first) + len(second) and (more := s.recv(9999)):
+                data += more
+        except ConnectionResetError:
+            pass
+        got.append(len(data))
+    with Server(serve, port=443), gate() as g, g.connect("a.test", 443) as s:
+        s.sendall(first + second)
+        s.settimeout(60)
+        try:
+            assert s.recv(7)[:1] in (b"", b"\x15")
+        except ConnectionResetError:
+            pass
+        assert g.events(kind="connection", code="NOT_TLS")
+    assert all(n < len(first) + len(second) for n in got)
+
+
+def test_retry_of_real_tls(tmp_path):
+    """The harmless twin: a real handshake with a HelloRetryRequest goes through."""
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert, "-subj", "/CN=a.test"],
+                   check=True, stderr=subprocess.DEVNULL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_ecdh_curve("secp384r1")  # the client's first guess is another one
+
+    def serve(s):
+        with context.wrap_socket(s, server_side=True) as t:
+            t.sendall(b"hi " + t.recv(100))
+    with Server(serve, port=443), gate() as g, g.connect("a.test", 443) as s:
+        client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+        with client.wrap_socket(s, server_hostname="a.test") as t:
+            t.sendall(b"there")
+            assert t.recv(100) == b"hi there"
 
 
 def test_tls_by_address_has_no_name():

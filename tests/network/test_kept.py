@@ -413,3 +413,19 @@ def test_published_ports(net, box):
     assert answer_of(net, 8080) == "third"
     p.kill()
     p.communicate()
+
+
+def test_address_of_a_gate_that_died(net, box):
+    """Claim: an address that one gate handed out for a name never means another name at the gate that follows (issue 13, 20)."""
+    box.start(allow=["ok.example.com", "other.example.com"])
+    old = box.x("/usr/bin/python3 -c 'import socket; print(socket.gethostbyname(\"ok.example.com\"))'").out.decode().strip()
+    assert old.startswith("198.1") and box.status(f"-H 'Host: ok.example.com' http://{old}/") == "200"
+    net.forget()
+    gate = box.helper("bawn-gate")
+    os.kill(gate, signal.SIGKILL)
+    until(lambda: box.status(OTHER) == "200", "a new gate")
+    net.forget()
+    for host in ("ok.example.com", "other.example.com"):
+        assert box.status(f"-H 'Host: {host}' http://{old}/") in ("000", "403")
+    assert net.hits(kind="request") == []
+    assert box.status(OK) == "200"

@@ -212,6 +212,45 @@ static void test_rest_after_a_connection(void **state) {
     assert_int_equal(number, 2);
 }
 
+/* Gates that follow one another: what one handed out means nothing to the next ones. */
+static void test_gates_in_a_row_share_no_address(void **state) {
+    static uint8_t given[0x20000];
+    uint32_t number;
+
+    memset(given, 0, sizeof given);
+    for (uint32_t gate = 4711; gate < 4711 + NAMES_STARTS; gate++) {
+        struct names *n;
+
+        assert_int_equal(names_new(&n), 0);
+        names_start(n, gate);
+        for (unsigned i = 0; i < NAMES_MAX; i++) {
+            struct host h = host("h%u.example", i);
+
+            assert_int_equal(names_number(n, &h, 1, &number), 0);
+            assert_int_equal(given[number]++, 0);
+        }
+        names_free(n);
+    }
+}
+
+/* From any start, the whole range is used before a number comes again. */
+static void test_range_goes_round(void **state) {
+    static uint8_t given[0x20000];
+    struct names *n = *state;
+    uint32_t number;
+
+    memset(given, 0, sizeof given);
+    names_start(n, 14);
+    for (unsigned i = 0; i < 0x1fffe - 1; i++) {
+        struct host h = host("h%u.example", i);
+
+        assert_int_equal(names_number(n, &h, 1, &number), 0);
+        assert_int_equal(given[number]++, 0);
+    }
+    assert_int_equal(given[0] + given[1] + given[0x1ffff], 0);
+    assert_int_equal(names_number(n, &(struct host){.kind = HOST_NAME, .text = "late", .len = 4}, 1, &number), -ENOSPC);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_addresses),
@@ -219,6 +258,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_what_was_not_handed_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_the_oldest_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_held, setup, teardown),
+        cmocka_unit_test(test_gates_in_a_row_share_no_address),
+        cmocka_unit_test_setup_teardown(test_range_goes_round, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rest_after_a_connection, setup, teardown),
     };

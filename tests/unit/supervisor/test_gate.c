@@ -370,8 +370,11 @@ static void test_flood(void **state) {
     snprintf(path, sizeof path, "%s/log/network.jsonl", s.state);
     f = fopen(path, "re");
     assert_non_null(f);
-    while (fgets(line, sizeof line, f))
-        n++;
+    while (fgets(line, sizeof line, f)) {
+        const char *count = strstr(line, "\"count\":"); /* what is past the sandbox's share is merged */
+
+        n += count ? strtoul(count + strlen("\"count\":"), NULL, 10) : 1;
+    }
     fclose(f);
     assert_int_equal(n, FLOOD);
     end(&s);
