@@ -19,7 +19,7 @@
  * have others, as namespaces, chroot and further Landlock domains are refused (the latter here, because they would not hold for
  * what the guard does). What bawn-init may and the caller may not is refused by name: bawn-init's own files in /proc.
  *
- * Differences that a program can see: opening a terminal does not make it the controlling one (TIOCSCTTY does);
+ * Differences that a program can see: getsockname() of a unix socket that was bound through links or ".." shows its last name only; opening a terminal does not make it the controlling one (TIOCSCTTY does);
  * a signal handler runs only after the call, and if it was installed without SA_RESTART, a call that the guard has not begun
  * yet ends with EINTR; PR_SET_DUMPABLE 0 is ignored; what can be attached to by ptrace can be opened in /proc; a program that
  * may be executed but not read cannot change files.

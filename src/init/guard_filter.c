@@ -64,6 +64,7 @@ static const struct guard_row rows[] = {
     {SYS_lremovexattr, guard_run_removexattr, {CWD, 0, 1}, .nofollow = true},
     {SYS_fremovexattr, guard_run_fremovexattr, {0, K, 1}},
     {SYS_umask, guard_run_umask, {0}},
+    {SYS_bind, guard_run_bind, {0, 1, 2}},
 };
 
 enum { CHANGES = O_ACCMODE | O_CREAT | O_TRUNC | 020000000 /* __O_TMPFILE */ };

@@ -1,6 +1,7 @@
 /* The rules, together with what the file system says about other names of a file and about the neighbours of a new one. */
 #include <errno.h>
 #include <fcntl.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -11,28 +12,30 @@
 static const char *const repository_names[] = {"HEAD", "objects", "refs", "commondir"};
 enum { REPOSITORY_PLAIN = 7, REPOSITORY_COMMON = 9 /* HEAD and commondir */ };
 
-/* names: which are there, by bit; adds `name`, and says whether this makes it whole. */
-bool judge_completes_repository(unsigned names, const char *name, unsigned *ret_names) {
+/* By name alone: git asks access(2), so that a socket or a FIFO is as good as a folder (is_git_directory() in its setup.c). In every
+ * spelling, for file systems that fold case. */
+bool judge_completes_repository(int dir, const char *new_name) {
+    unsigned names = 0;
+    struct stat st;
+    bool matters = false;
+
     for (unsigned i = 0; i < ARRAY_LEN(repository_names); i++)
-        if (str_eq(name, repository_names[i]))
+        matters |= strcasecmp(new_name, repository_names[i]) == 0;
+    for (unsigned i = 0; matters && i < ARRAY_LEN(repository_names); i++)
+        if (strcasecmp(new_name, repository_names[i]) == 0 || fstatat(dir, repository_names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+            !guard_is_absence(errno))
             names |= 1u << i;
-    *ret_names = names;
     return (names & REPOSITORY_PLAIN) == REPOSITORY_PLAIN || (names & REPOSITORY_COMMON) == REPOSITORY_COMMON;
 }
 
+/* .git itself is one; a folder further below it must not be: a link leads there as well as anywhere. */
 int judge_repository(struct guard *g, const struct place *p) {
     char name[NAME_MAX + 1];
-    unsigned names = 0, with;
-    struct stat st;
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(p->name, "/"), p->name);
-    judge_completes_repository(0, name, &with);
-    if (with == 0 || guard_rules_below_git(p->rel))
+    if (guard_rules_is_top_of_git(p->rel) || !judge_completes_repository(p->dir, name))
         return 0;
-    for (unsigned i = 0; i < ARRAY_LEN(repository_names); i++)
-        if (fstatat(p->dir, repository_names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 || !guard_is_absence(errno))
-            names |= 1u << i;
-    return judge_completes_repository(names, name, &with) ? guard_refuse(g, p->rel, GUARD_WHY_BARE_REPO, -EACCES) : 0;
+    return guard_refuse(g, p->rel, GUARD_WHY_BARE_REPO, -EACCES);
 }
 
 /* What cannot be looked for counts as there: the folder may have been closed to us (chmod), or there is no memory. */

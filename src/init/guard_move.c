@@ -14,9 +14,6 @@ enum { COMPARE_MAX = 1024 * 1024 };
 struct move {
     struct guard *g;
     const struct place *from, *to;
-    /* for the walk over a tree */
-    unsigned repository; /* names seen in the folder `in`, see judge_completes_repository() */
-    char in[PATH_MAX];
     bool exchange;
 };
 
@@ -36,27 +33,23 @@ static const char *join(const char *rel, const char *suffix, char out[static PAT
 }
 
 /* A repository that was none where it was: it comes from outside, or from below .git. */
-static bool plants_repository(struct move *m, const struct walk_entry *e, const char *old, const char *new) {
-    const char *slash = strrchr(e->suffix, '/');
-    size_t len = (size_t)(slash - e->suffix);
-
-    if (!*new || guard_rules_below_git(new) || (*old && !guard_rules_below_git(old)))
+static bool plants_repository(const struct walk_entry *e, const char *old, const char *new) {
+    if (!*new || (*old && (!guard_rules_below_git(old) || guard_rules_below_git(new))))
         return false;
-    if (strlen(m->in) != len || memcmp(m->in, e->suffix, len) != 0) { /* the walk is in another folder now */
-        memcpy(m->in, e->suffix, len);
-        m->in[len] = 0;
-        m->repository = 0;
-    }
-    return judge_completes_repository(m->repository, e->name, &m->repository);
+    return judge_completes_repository(e->dir, e->name);
 }
 
 /* A folder in which the host is just saving stays where it is: what would be made in its place could be what the host then renames. */
 static int rest_below(const struct move *m, const struct walk_entry *e, const char *old) {
     uint64_t birth_ns;
     struct stat st;
+    int r;
 
-    if (e->kind != RULES_FILE || !*old || stat_born(e->dir, e->name, AT_SYMLINK_NOFOLLOW, &st, &birth_ns) < 0)
+    if (e->kind != RULES_FILE || !*old)
         return 0;
+    r = stat_born(e->dir, e->name, AT_SYMLINK_NOFOLLOW, &st, &birth_ns);
+    if (r < 0)
+        return guard_is_absence(-r) ? 0 : r;
     return judge_rest(m->g, old, &st, birth_ns, false);
 }
 
@@ -78,7 +71,7 @@ static int judge_below(void *arg, const struct walk_entry *e) {
         return refuse(m, GUARD_WHY_PROTECTED);
     if (guard_rules_hide(r, old, e->kind) != guard_rules_hide(r, new, e->kind))
         return refuse(m, GUARD_WHY_HIDDEN);
-    return plants_repository(m, e, old, new) ? refuse(m, GUARD_WHY_BARE_REPO) : rest_below(m, e, old);
+    return plants_repository(e, old, new) ? refuse(m, GUARD_WHY_BARE_REPO) : rest_below(m, e, old);
 }
 
 /* What is named by one end of the move itself. */

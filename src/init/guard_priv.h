@@ -232,8 +232,8 @@ int judge_remove(struct guard *g, const struct place *p);
 int judge_end_of_move(struct guard *g, const struct place *p); /* beyond the rules: what the host saves by, or is saving */
 /* What the rules protect, and hooks and configuration of every folder that git takes for a repository (ATTACKS 37). */
 bool judge_is_protected(const struct guard *g, const char *path, enum rules_kind kind);
-int judge_repository(struct guard *g, const struct place *p); /* would its folder become one? */
-bool judge_completes_repository(unsigned names, const char *name, unsigned *ret_names);
+int judge_repository(struct guard *g, const struct place *p);   /* would its folder become one? */
+bool judge_completes_repository(int dir, const char *new_name); /* with this name in it */
 
 /* guard_walk.c: everything below a folder, links not followed. suffix: from that folder on, with a '/' in front. The visitor's
  * result ends the walk if it is not 0. *left counts down; at 0, or below GUARD_DEPTH_MAX folders: -E2BIG. */
@@ -244,7 +244,7 @@ struct walk_entry {
 };
 int guard_walk(int dir, const char *name, unsigned *left, int (*visit)(void *arg, const struct walk_entry *e), void *arg);
 
-/* The operations: guard_open.c, guard_ops.c, guard_move.c */
+/* The operations: guard_open.c, guard_ops.c, guard_move.c, guard_bind.c */
 long guard_run_open(struct call *c);
 long guard_run_mkdir(struct call *c);
 long guard_run_mknod(struct call *c);
@@ -259,4 +259,5 @@ long guard_run_setxattr(struct call *c);
 long guard_run_fsetxattr(struct call *c);
 long guard_run_removexattr(struct call *c);
 long guard_run_fremovexattr(struct call *c);
+long guard_run_bind(struct call *c);
 int guard_install_fd(const struct call *c, int fd, bool cloexec); /* GUARD_ANSWERED or -errno */

@@ -103,6 +103,41 @@ static bool name_is(const char *name, size_t len, const char *want) {
     return strlen(want) == len && strncasecmp(name, want, len) == 0;
 }
 
+/* Characters that HFS+ leaves out of names. */
+static size_t ignorable(const char *s, size_t len) {
+    const unsigned char *u = (const unsigned char *)s;
+
+    if (len < 3)
+        return 0;
+    if (u[0] == 0xe2 && u[1] == 0x80 && ((u[2] >= 0x8b && u[2] <= 0x8f) || (u[2] >= 0xaa && u[2] <= 0xae)))
+        return 3;
+    if (u[0] == 0xe2 && u[1] == 0x81 && u[2] >= 0xa0 && u[2] <= 0xaf)
+        return 3;
+    return u[0] == 0xef && u[1] == 0xbb && u[2] == 0xbf ? 3 : 0;
+}
+
+/* ".git", in any case, and what the workspace's file system may take for it: with characters that HFS+ ignores, with dots and spaces at the
+ * end (vfat, NTFS), after a ':' (streams of NTFS), or as the short name git~1. */
+static bool means_git(const char *name, size_t len) {
+    char plain[8];
+    size_t n = 0;
+
+    if (len == 0 || !strchr(".gG\xe2\xef", name[0]))
+        return false;
+    for (size_t i = 0; i < len && name[i] != ':';) {
+        size_t skip = ignorable(name + i, len - i);
+
+        if (!skip && n == sizeof plain && name[i] != '.' && name[i] != ' ')
+            return false;
+        if (!skip && n < sizeof plain)
+            plain[n++] = name[i];
+        i += skip ? skip : 1;
+    }
+    while (n > 0 && (plain[n - 1] == '.' || plain[n - 1] == ' '))
+        n--;
+    return name_is(plain, n, ".git") || (n == 5 && strncasecmp(plain, "git~", 4) == 0 && plain[4] >= '0' && plain[4] <= '9');
+}
+
 /* The length of the first name of a path, and where the next one starts; NULL: it was the last. */
 static size_t first_name(const char *path, const char **ret_next) {
     size_t len = strcspn(path, "/");
@@ -114,7 +149,7 @@ static size_t first_name(const char *path, const char **ret_next) {
 bool guard_rules_is_git(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-    return name_is(name, strlen(name), ".git");
+    return means_git(name, strlen(name));
 }
 
 /* What follows the first .git of a path; NULL: nothing. */
@@ -122,13 +157,19 @@ static const char *behind_git(const char *path) {
     const char *next;
 
     for (; path; path = next)
-        if (name_is(path, first_name(path, &next), ".git"))
+        if (means_git(path, first_name(path, &next)))
             return next;
     return NULL;
 }
 
 bool guard_rules_below_git(const char *path) {
     return behind_git(path) != NULL;
+}
+
+bool guard_rules_is_top_of_git(const char *path) {
+    const char *part = behind_git(path);
+
+    return part && *part && !strchr(part, '/');
 }
 
 bool guard_rules_in_git_core(const char *path) {
@@ -153,16 +194,23 @@ static bool is_config_lock(const char *path) {
     return part && str_eq(part, "config.lock");
 }
 
-/* The path with every .GIT as .git. */
+/* The path with every name that means .git as .git, which is the shortest of them. */
 static void fold(const char *path, char out[static PATH_MAX]) {
-    size_t len = strnlen(path, PATH_MAX - 1);
+    size_t n = 0;
     const char *next;
 
-    memcpy(out, path, len);
-    out[len] = 0;
-    for (const char *p = out; p; p = next)
-        if (name_is(p, first_name(p, &next), ".git"))
-            memcpy(out + (p - out), ".git", 4);
+    for (; path; path = next) {
+        size_t len = first_name(path, &next);
+        bool git = means_git(path, len);
+
+        if (n + MAX_OF(len, sizeof ".git") + 1 >= PATH_MAX) /* one that long is refused elsewhere */
+            break;
+        memcpy(out + n, git ? ".git" : path, git ? 4 : len);
+        n += git ? 4 : len;
+        if (next)
+            out[n++] = '/';
+    }
+    out[n] = 0;
 }
 
 static bool matches(const struct ignore *ig, const char *path, enum rules_kind kind) {

@@ -28,13 +28,14 @@ int guard_rules_add_link(struct guard_rules *r, const char *place, const char *l
 void guard_rules_done(struct guard_rules *r);
 
 /* Paths are relative to the workspace and not empty; NULL stands for one outside, of which no rule says anything. `.git` counts
- * whatever its case: the host's file system may fold it. A symbolic link counts as a folder too. */
+ * in every spelling that the host's file system may take for it: case, dots and spaces at the end, git~1. A symbolic link counts as a folder too. */
 bool guard_rules_protect(const struct guard_rules *r, const char *path, enum rules_kind kind);
 bool guard_rules_hide(const struct guard_rules *r, const char *path, enum rules_kind kind);
 /* A link or another folder in this place would stand for what is protected. */
 bool guard_rules_lead(const struct guard_rules *r, const char *path);
 
-bool guard_rules_is_git(const char *path);    /* its last name is .git */
-bool guard_rules_below_git(const char *path); /* one before is */
+bool guard_rules_is_git(const char *path);        /* its last name is .git */
+bool guard_rules_below_git(const char *path);     /* one before is */
+bool guard_rules_is_top_of_git(const char *path); /* the one right before the last is */
 /* Below .git, and not one of the parts (objects, refs, logs...) in which git itself moves folders and makes links. */
 bool guard_rules_in_git_core(const char *path);

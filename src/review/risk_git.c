@@ -147,7 +147,17 @@ static void judge_bare_folder(struct risk_case *c, const char *folder, const cha
         risk_judge_by(c, &bare_config_rule);
 }
 
-/* Every folder above the path in which the next name is one of a repository's. */
+/* A repository's own folder; those that git makes for submodules and worktrees have rules of their own. */
+static bool is_gits_own(const char *folder) {
+    const char *git = strstr(folder, ".git/");
+
+    while (git && git != folder && git[-1] != '/')
+        git = strstr(git + 1, ".git/");
+    return str_ends(folder, "/.git") || str_eq(folder, ".git") ||
+           (git && (str_starts(git, ".git/modules/") || str_starts(git, ".git/worktrees/")));
+}
+
+/* Every folder above the path in which the next name is one of a repository's. Also below .git: a link leads there as well as anywhere. */
 static void judge_bare(struct risk_case *c) {
     static const char names[] = "HEAD|config|config.worktree|commondir|packed-refs|objects|refs|hooks|hooks/*|objects/*|refs/*";
 
@@ -157,10 +167,10 @@ static void judge_bare(struct risk_case *c) {
         if (!risk_glob(names, part, strlen(part)))
             continue;
         folder = strndup(c->path, part > c->path ? (size_t)(part - c->path) - 1 : 0);
-        if (folder)
-            judge_bare_folder(c, folder, part);
-        else
+        if (!folder)
             c->failed = true;
+        else if (!is_gits_own(folder))
+            judge_bare_folder(c, folder, part);
     }
 }
 
@@ -218,9 +228,8 @@ void risk_judge_git(struct risk_case *c) {
     risk_path_split(c->path, &path);
     judge_configured(c);
     judge_spelling(c, &path);
-    if (!inside)
-        judge_bare(c);
-    else if (git != c->path && c->change->new_.mode && risk_path_match(".git/HEAD|.git/commondir", &path))
+    judge_bare(c);
+    if (inside && git != c->path && c->change->new_.mode && risk_path_match(".git/HEAD|.git/commondir", &path))
         risk_add(c, RISK_GIT_DIR, RISK_MEDIUM, 0, "'%.*s' is a repository of its own, with its own configuration and hooks",
                  (int)MIN_OF(git - c->path - 1, RISK_SHOWN_MAX), c->path);
 }

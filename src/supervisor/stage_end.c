@@ -125,11 +125,23 @@ struct carrying {
     struct journal *journal;
 };
 
-/* Only part of a bare repository, which git would obey, if its HEAD is there (ATTACKS 37). */
-static bool makes_repository(const char *path) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+/* What follows the first .git of a path; NULL: nothing. */
+static const char *behind_git(const char *path) {
+    const char *at = str_starts(path, ".git/") ? path - 1 : strstr(path, "/.git/");
 
-    return (str_eq(name, "HEAD") || str_eq(name, "commondir")) && !str_starts(path, ".git/") && !strstr(path, "/.git/");
+    return at ? at + strlen("/.git/") : NULL;
+}
+
+/* Only part of a repository, which git would obey, if its HEAD is there (ATTACKS 37). Below .git there are others that it makes itself: those
+ * of submodules, whose configuration and hooks are protected, and in refs and logs, where no folder `objects` may stand beside them. */
+static bool makes_repository(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *part = behind_git(path);
+
+    if (part && (str_starts(part, "logs/") || str_starts(part, "refs/")))
+        return strstr(part, "/objects/") || str_eq(name, "objects");
+    if (part && (str_starts(part, "modules/") || part == name))
+        return false;
+    return str_eq(name, "HEAD") || str_eq(name, "commondir");
 }
 
 /* Waits for `bawn review` and `bawn apply`. */

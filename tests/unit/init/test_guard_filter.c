@@ -34,6 +34,7 @@ NOT_RUN(guard_run_fsetxattr)
 NOT_RUN(guard_run_removexattr)
 NOT_RUN(guard_run_fremovexattr)
 NOT_RUN(guard_run_umask)
+NOT_RUN(guard_run_bind)
 
 enum { NUMBERS = 1024, MASK = 022, REFUSED = SECCOMP_RET_ERRNO | EOPNOTSUPP };
 

@@ -34,6 +34,17 @@ static void test_defaults(void **state) {
         {"a/b/.git/config", RULES_FILE, true},
         {".GIT/config", RULES_FILE, true},
         {"a/.Git/hooks/x", RULES_FILE, true},
+        {"git~1/hooks/x", RULES_FILE, true},
+        {"a/GIT~1/config", RULES_FILE, true},
+        {".git./config", RULES_FILE, true},
+        {".git . ./config", RULES_FILE, true},
+        {".git:stream/config", RULES_FILE, true},
+        {"a/.g\xe2\x80\x8cit/config", RULES_FILE, true},
+        {"\xef\xbb\xbf.git/config", RULES_FILE, true},
+        {"git~x/config", RULES_FILE, false},
+        {"git~12/config", RULES_FILE, false},
+        {".git.x/config", RULES_FILE, false},
+        {".gitignore./config", RULES_FILE, false},
         {".git/config.lock", RULES_FILE, false},
         {".git/index", RULES_FILE, false},
         {".git/HEAD", RULES_FILE, false},
@@ -101,7 +112,9 @@ static void test_leads_of_a_nested_file(void **state) {
 }
 
 static void test_git_names(void **state) {
-    static const char *const git[] = {".git", "a/.git", "a/b/.GIT"}, *const not_git[] = {"git", ".gitx", "a.git", ".git/x", ""};
+    static const char *const git[] = {".git",    "a/.git",           "a/b/.GIT",      ".git.",
+                                      "a/git~1", ".gi\xe2\x81\xa0t", ".git        .", ".git::$INDEX_ALLOCATION"},
+                             *const not_git[] = {"git", ".gitx", "a.git", ".git/x", ""};
     static const char *const core[] = {".git/x",         ".git/worktrees/x", ".git/modules",
                                        "a/.git/refsx/y", ".git/refs",        ".git/hooks/objects/x"};
     static const char *const free_parts[] = {".git/objects/aa", "a/.git/refs/heads/x", ".git/logs/HEAD", "objects", "x", ".git"};

@@ -195,6 +195,19 @@ static void bare_repository_in_the_tree(void **state) {
     scene_expect(s, "data/hooks/pre-commit", RISK_GIT_HOOK, RISK_HIGH, "bare repository");
 }
 
+/* Where nothing else would look: a link leads there as well as anywhere. */
+static void repository_below_git(void **state) {
+    struct scene *s = *state;
+
+    scene_text(s, ".git/objects/zz/HEAD", NULL, "ref: refs/heads/main");
+    scene_text(s, ".git/objects/zz/config", NULL, "[core]\n\tfsmonitor = evil\n");
+    scene_text(s, ".git/objects/zz/objects/x", NULL, "");
+    scene_expect_none(s, ".git/objects/zz/HEAD"); /* refs is missing */
+    scene_text(s, ".git/objects/zz/refs/x", NULL, "");
+    scene_expect(s, ".git/objects/zz/HEAD", RISK_GIT_DIR, RISK_HIGH, "'.git/objects/zz' is a bare repository");
+    scene_expect(s, ".git/objects/zz/config", RISK_GIT_CONFIG, RISK_HIGH, "core.fsmonitor is 'evil'");
+}
+
 static void attributes_and_modules(void **state) {
     static const struct example examples[] = {
         {".gitattributes", "*.c diff=cpp\n", "*.c diff=cpp\n*.x filter=evil\n", RISK_GIT_ATTRIBUTES, RISK_MEDIUM,
@@ -259,6 +272,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(included_configuration, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(files_that_lead_to_a_git_directory, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(bare_repository_in_the_tree, scene_setup, scene_teardown),
+        cmocka_unit_test_setup_teardown(repository_below_git, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(attributes_and_modules, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(sandbox_policy, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(ignored_files, scene_setup, scene_teardown),
