@@ -7,7 +7,7 @@
  *     used.c     what was given out, for the log
  *     values.c   values: fetched once, kept in locked memory until they end, given out for one request at a time
  *     render.c   how a value looks in a request; awssign.c: signatures of AWS
- *     tokens.c   new tokens of OAuth, which the gate caught
+ *     login.c    what a client inside is answered with that has logged in outside
  *     ssh_*.c    the ssh-agent
  *
  * One thread, nothing blocks but a send to the gate or the supervisor, and that not for long (BROKER_SEND_S): then the broker ends, and
@@ -49,8 +49,7 @@ struct broker {
     struct policy policy;
     struct values *values;
     struct ssh_relay *ssh;
-    struct secret in,
-        out; /* requests, which may have tokens in them, and answers that wait to go out, which may have values in them */
+    struct secret in, out; /* requests, and answers that wait to go out, which may have values in them */
     struct used used[BROKER_USED_KINDS];
 };
 
@@ -81,12 +80,12 @@ int broker_configure(struct broker *b, int memfd, struct err *err);
  */
 typedef void broker_request_fn(struct broker *b, const struct broker_request *req, const uint8_t *data);
 
-broker_request_fn value_request, tokens_request;
+broker_request_fn value_request; /* also LOGIN */
 
 /* judge.c. 0: policy allows it (to ask is not enough) and the grant is for exactly this host and port; -EACCES. */
 int judge_grant(const struct broker *b, const struct broker_request *req, const char *path, size_t path_len);
-/* 0: tokens of this grant may come from there: it has oauth, and host and port are those of its token_url, which policy allows. */
-int judge_tokens(const struct broker *b, const struct broker_request *req);
+/* 0: it has oauth, host and port are those of its token_url, and policy allows a POST there. */
+int judge_login_place(const struct broker *b, const struct broker_request *req);
 /* 0: a connection to this host is allowed whatever is said in it; -EACCES. For ssh: there is no request inside to look at. */
 int judge_connection(const struct broker *b, const struct host *host, uint16_t port);
 /* 0: a leaf for it may be had: policy does not deny the host outright; -EACCES. */

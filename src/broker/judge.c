@@ -42,7 +42,7 @@ int judge_grant(const struct broker *b, const struct broker_request *req, const 
     return allowed_request(b, &host, (uint16_t)req->port, req->method, path, path_len);
 }
 
-int judge_tokens(const struct broker *b, const struct broker_request *req) {
+int judge_login_place(const struct broker *b, const struct broker_request *req) {
     static const char scheme[] = "https://";
     const char *url, *path;
     struct host host, from;

@@ -26,8 +26,8 @@ static void leaf_request(struct broker *b, const struct broker_request *req, con
 
 /* Whatever is not here does not exist. */
 static broker_request_fn *const requests[BROKER_REQUESTS] = {
-    [BROKER_LEAF] = leaf_request,     [BROKER_VALUE] = value_request, [BROKER_SIGV4] = value_request,
-    [BROKER_TOKENS] = tokens_request, [BROKER_SSH_KEYS] = ssh_keys,   [BROKER_SSH_SIGN] = ssh_sign,
+    [BROKER_LEAF] = leaf_request,   [BROKER_VALUE] = value_request, [BROKER_SIGV4] = value_request,
+    [BROKER_LOGIN] = value_request, [BROKER_SSH_KEYS] = ssh_keys,   [BROKER_SSH_SIGN] = ssh_sign,
 };
 
 /* The first request of these bytes. */
@@ -87,8 +87,17 @@ static int take_agent(struct broker *b, const struct broker_msg *m, int fd, stru
     return 0;
 }
 
-static int (*const takers[BROKER_MSG_TYPES])(struct broker *b, const struct broker_msg *m, int fd, struct err *err) = {
-    [BROKER_MSG_CONFIG] = take_config, [BROKER_MSG_VAULT] = take_vault, [BROKER_MSG_AGENT] = take_agent};
+static int take_renew(struct broker *b, const struct broker_msg *m, int fd, struct err *err UNUSED) {
+    closep(&fd);
+    values_renew(b, m->index);
+    return 0;
+}
+
+static int (*const takers[BROKER_MSG_TYPES])(struct broker *b, const struct broker_msg *m, int fd,
+                                             struct err *err) = {[BROKER_MSG_CONFIG] = take_config,
+                                                                 [BROKER_MSG_VAULT] = take_vault,
+                                                                 [BROKER_MSG_AGENT] = take_agent,
+                                                                 [BROKER_MSG_RENEW] = take_renew};
 
 int serve_message(struct broker *b, const struct broker_msg *m, size_t len, int fd, struct err *err) {
     if (len == sizeof *m && m->type < BROKER_MSG_TYPES && takers[m->type] && (b->configured || m->type == BROKER_MSG_CONFIG))

@@ -20,7 +20,7 @@ int values_new(struct values **ret) {
         v->v[i].sock = -1;
         v->v[i].last = &v->v[i].first;
     }
-    r = secret_alloc(&v->in, sizeof(struct vault_value) + VAULT_VALUE_MAX);
+    r = secret_alloc(&v->in, sizeof(struct vault_value) + VAULT_VALUE_MAX + VAULT_IDENTITY_MAX);
     r = r < 0 ? r : secret_alloc(&v->work, RENDER_WORK_MAX);
     if (r < 0)
         values_free(TAKE_PTR(v));
@@ -47,14 +47,18 @@ static void report(struct broker *b, const struct broker_request *req, int statu
     used_tell(b, &m);
 }
 
+/* LOGIN is no use of the value: it goes nowhere. */
 static void refuse(struct broker *b, const struct broker_request *req, int status) {
-    report(b, req, status);
+    if (req->type != BROKER_LOGIN)
+        report(b, req, status);
     broker_answer_send(b, req->id, status, NULL, 0);
 }
 
 static int judge(const struct broker *b, const struct broker_request *req, const uint8_t *data) {
     size_t len;
 
+    if (req->type == BROKER_LOGIN)
+        return judge_login_place(b, req);
     if (req->index >= b->config.n_grants || render_path(&b->config.grants[req->index].c, req, data, b->values->path, &len) < 0)
         return -EACCES;
     return judge_grant(b, req, b->values->path, len);
@@ -62,7 +66,13 @@ static int judge(const struct broker *b, const struct broker_request *req, const
 
 static void give(struct broker *b, struct value *s, const struct broker_request *req, const uint8_t *data) {
     struct broker_part parts[RENDER_PARTS_MAX];
-    int n = render_answer(&b->config.grants[req->index].c, req, data, &s->value, &b->values->work, parts);
+    int n;
+
+    if (req->type == BROKER_LOGIN) {
+        login_give(b, s, req);
+        return;
+    }
+    n = render_answer(&b->config.grants[req->index].c, req, data, &s->value, &b->values->work, parts);
 
     if (n < 0) {
         refuse(b, req, n);
@@ -94,6 +104,7 @@ static void serve_waiting(struct broker *b, struct value *s, int status) {
 
 static void forget(struct value *s) {
     secret_done(&s->value);
+    secret_done(&s->identity);
     closep(&s->sock);
     s->expires = 0;
 }
@@ -106,12 +117,19 @@ void value_fail(struct broker *b, struct value *s, int status) {
     serve_waiting(b, s, status);
 }
 
-int value_ready(struct broker *b, struct value *s, const struct broker_part *value, uint64_t expires) {
+static int copy_part(struct secret *to, const struct broker_part *from) {
+    int r = from->len ? secret_alloc(to, from->len) : 0;
+
+    return r < 0 || !from->len ? r : secret_set(to, from->p, from->len);
+}
+
+int value_ready(struct broker *b, struct value *s, const struct broker_part *value, const struct broker_part *identity,
+                uint64_t expires) {
     int r;
 
     forget(s);
-    r = secret_alloc(&s->value, value->len);
-    r = r < 0 ? r : secret_set(&s->value, value->p, value->len);
+    r = copy_part(&s->value, value);
+    r = r < 0 ? r : copy_part(&s->identity, identity);
     if (r < 0) {
         value_fail(b, s, r);
         return r;
@@ -188,10 +206,21 @@ static bool same_grant(const struct gate_config *now, const struct gate_config *
 static void drop(struct broker *b, struct value *s) {
     serve_waiting(b, s, -EACCES);
     forget(s);
-    secret_done(&s->store);
     s->state = VALUE_NONE;
     s->ended = false;
-    s->stale += TAKE(s->asked, 0) != 0;
+    s->stale += TAKE(s->asked, false);
+}
+
+void values_renew(struct broker *b, uint32_t index) {
+    struct value *s = index < b->config.n_grants ? &b->values->v[index] : NULL;
+
+    if (!s)
+        return;
+    forget(s);
+    s->state = s->state == VALUE_WANTED ? VALUE_WANTED : VALUE_NONE;
+    s->ended = false;
+    s->stale += TAKE(s->asked, false);
+    value_ask(b, s);
 }
 
 void values_reload(struct broker *b, const struct gate_config *next) {
@@ -211,7 +240,6 @@ void values_free(struct values *v) {
             free(w);
         }
         forget(s);
-        secret_done(&s->store);
     }
     if (v) {
         secret_done(&v->in);

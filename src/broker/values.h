@@ -8,7 +8,7 @@
  * that number is another one drops value, waiting requests and whatever still comes for the old one: a value goes to no other
  * grant's hosts.
  *
- * The supervisor answers each WANT_VALUE and WANT_STORE with one VAULT, and there is at most one unanswered for each grant.
+ * The supervisor answers each WANT_VALUE with one VAULT, and there is at most one unanswered for each grant.
  */
 #pragma once
 
@@ -21,9 +21,8 @@ void values_free(struct values *v); /* zeroes */
 
 void values_reload(struct broker *b, const struct gate_config *next);    /* before it takes the place of b->config */
 void values_vault(struct broker *b, const struct broker_msg *m, int fd); /* BROKER_MSG_VAULT; takes fd, which may be -1 */
-/* New tokens: the value itself from now on, and a message for bawn-vault that is sent as soon as there is one. expires as vault_value. */
-int values_replace(struct broker *b, uint32_t index, const struct broker_part *value, const struct broker_part *refresh,
-                   uint64_t expires);
+/* The user has logged in anew: what was fetched before, or is being fetched, is of the old login. Who waits goes on waiting. */
+void values_renew(struct broker *b, uint32_t index);
 
 /* For the loop: GRANTS_MAX entries. */
 void values_poll_fill(const struct broker *b, struct pollfd *ret);

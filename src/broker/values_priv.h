@@ -14,19 +14,17 @@ enum value_state { VALUE_NONE, VALUE_WANTED, VALUE_READY, VALUE_FAILED };
 
 struct value {
     enum value_state state;
-    struct secret value;  /* READY */
-    uint64_t expires;     /* READY: as in vault_value */
-    int status;           /* FAILED */
-    uint64_t deadline_ms; /* WANTED: then it fails; FAILED: then it may be tried again */
-    int sock;             /* of a bawn-vault that gets the value; -1: none */
-    bool ended;           /* the one before was good once: the store's copy may be that one */
+    struct secret value;    /* READY */
+    struct secret identity; /* READY, OAuth: header and payload of the id_token */
+    uint64_t expires;       /* READY: as in vault_value */
+    int status;             /* FAILED */
+    uint64_t deadline_ms;   /* WANTED: then it fails; FAILED: then it may be tried again */
+    int sock;               /* of a bawn-vault that gets the value; -1: none */
+    bool ended;             /* the one before was good once: the store's copy may be that one */
     struct waiting *first, **last;
 
-    struct secret store; /* a whole message for a bawn-vault that keeps tokens; empty: none */
-    unsigned store_tries;
-    uint64_t store_after_ms; /* not before */
-    uint32_t asked;          /* BROKER_MSG_WANT_*: not answered yet; 0: nothing */
-    unsigned stale;          /* answers still to come that are for another grant */
+    bool asked;     /* BROKER_MSG_WANT_VALUE: not answered yet */
+    unsigned stale; /* answers still to come that are for another grant, or another login */
 };
 
 struct values {
@@ -41,8 +39,11 @@ bool value_is_over(const struct value *s);
 
 /* These answer everybody who waited. */
 void value_fail(struct broker *b, struct value *s, int status);
-int value_ready(struct broker *b, struct value *s, const struct broker_part *value,
-                uint64_t expires); /* -ENOMEM: it has failed */
+/* -ENOMEM: it has failed. */
+int value_ready(struct broker *b, struct value *s, const struct broker_part *value, const struct broker_part *identity,
+                uint64_t expires);
+
+void login_give(struct broker *b, const struct value *s, const struct broker_request *req); /* login.c: answers it */
 
 void value_end(struct value *s); /* zeroes it; the next one has to be a fresh one */
 /* Asks the supervisor for the bawn-vault that is needed next, if there is one. */

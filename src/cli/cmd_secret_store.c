@@ -116,8 +116,9 @@ static int run_login(const struct verb *self, int argc, char **argv) {
         r = err_usage(&err, "which secret? (see 'bawn secret ls')");
     r = r < 0 ? r : secret_file_read(&f, &err);
     r = r < 0 ? r : secret_file_find(&f, words.v[0], &c, &err);
-    if (r == 0 && !c->device_url)
-        r = err_usage(&err, "the secret '%s' has no oauth with a device URL: there is nothing to log in to", c->name);
+    if (r == 0 && !c->device_url && !c->authorize_url)
+        r = err_usage(&err, "the secret '%s' has no oauth with a device or authorize URL: there is nothing to log in to",
+                      c->name);
     r = r < 0 ? r : audit_verb_word(AUDIT_POLICY, "", "secret login", words.v[0], &err);
     r = r < 0 ? r : vault("--login", words.v[0], &status, &err);
     return r < 0 ? verb_fail(self, &err) : status;
@@ -161,6 +162,6 @@ const struct verb verb_secret_login = {
     .synopsis = "SECRET",
     .description =
         "Shows a code and an address to open in a browser on any device, waits until you have confirmed there, and keeps "
-        "the tokens. They are renewed by themselves; when that fails, log in again.",
+        "the tokens. A secret without a device URL: shows an address to open in a browser on this machine. Tokens are renewed by themselves; when that fails, log in again.",
     .run = run_login,
 };

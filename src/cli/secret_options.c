@@ -19,6 +19,7 @@ enum {
     OPT_TOKEN_URL,
     OPT_DEVICE_URL,
     OPT_AUTHORIZE_URL,
+    OPT_REDIRECT_URI,
     OPT_CLIENT_ID,
     OPT_SCOPE,
     OPT_REFRESH_TOKEN,
@@ -42,6 +43,8 @@ const struct opt secret_set_opts[N_SECRET_SET_OPTS] = {
     {OPT_DEVICE_URL, 0, "oauth-device-url", "URL", "where 'bawn secret login' begins", NULL},
     {OPT_AUTHORIZE_URL, 0, "oauth-authorize-url", "URL", "the page of the service on which programs inside want you to log in",
      NULL},
+    {OPT_REDIRECT_URI, 0, "oauth-redirect-uri", "URI",
+     "where that page sends the browser back to (default: http://localhost/callback, at any free port)", NULL},
     {OPT_CLIENT_ID, 0, "oauth-client-id", "ID", "how the service knows the program", NULL},
     {OPT_SCOPE, 0, "oauth-scope", "SCOPE", "what the tokens are to allow", NULL},
     {OPT_REFRESH_TOKEN, 0, "oauth-refresh-token", NULL, "read a refresh token from the standard input instead of logging in",
@@ -115,6 +118,8 @@ static char **text_slot(struct credential *c, int id) {
         return &c->device_url;
     case OPT_AUTHORIZE_URL:
         return &c->authorize_url;
+    case OPT_REDIRECT_URI:
+        return &c->redirect_uri;
     case OPT_CLIENT_ID:
         return &c->client_id;
     case OPT_SCOPE:

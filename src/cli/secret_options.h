@@ -4,7 +4,7 @@
 #include "base/opt.h"
 #include "policy/credential.h"
 
-enum { N_SECRET_SET_OPTS = 17 };
+enum { N_SECRET_SET_OPTS = 18 };
 extern const struct opt secret_set_opts[N_SECRET_SET_OPTS];
 
 struct secret_request {

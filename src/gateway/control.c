@@ -115,12 +115,6 @@ static void take_inside(struct control *c, const struct gate_msg *m, int fd) {
     flow_inside(c->gate, m->id, m->value, fd);
 }
 
-static void take_publish(struct control *c, const struct gate_msg *m, int fd) {
-    if (fd >= 0 && m->port > 0 && m->port <= UINT16_MAX)
-        listener_publish(c->gate, (uint16_t)m->port, TAKE_FD(fd));
-    closep(&fd);
-}
-
 static void take_stop(struct control *c, const struct gate_msg *m UNUSED, int fd) {
     closep(&fd);
     gate_stop(c->gate, 0);
@@ -128,7 +122,7 @@ static void take_stop(struct control *c, const struct gate_msg *m UNUSED, int fd
 
 static void (*const takers[GATE_MSG_TYPES])(struct control *c, const struct gate_msg *m, int fd) = {
     [GATE_MSG_CONFIG] = take_config, [GATE_MSG_ANSWER] = take_answer, [GATE_MSG_BROKER] = take_broker,
-    [GATE_MSG_INSIDE] = take_inside, [GATE_MSG_STOP] = take_stop,     [GATE_MSG_PUBLISH] = take_publish,
+    [GATE_MSG_INSIDE] = take_inside, [GATE_MSG_STOP] = take_stop,
 };
 
 static void control_read(struct control *c) {

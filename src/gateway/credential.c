@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "base/strv.h"
 
-enum { PORT_TLS = 443 };
+enum { PORT_SSH = 22, PORT_TLS = 443 };
 
 struct placeholders {
     unsigned refs;
@@ -71,30 +71,45 @@ const char *placeholders_name(const struct placeholders *p, uint32_t tag) {
     return tag / 2 < p->names.len ? p->names.v[tag / 2] : "";
 }
 
-/* path NULL: any. */
-static bool token_url_is(const char *url, const char *host, uint16_t port, const char *path) {
+/* port 0: any. */
+static bool url_is(const char *url, const char *host, uint16_t port) {
     struct host h;
     uint16_t p = 0;
-    size_t len;
 
     if (!url || !str_starts(url, "https://"))
         return false;
     url += strlen("https://");
-    len = strcspn(url, "/?#");
-    if (host_parse_with_port(url, len, &h, &p, NULL) < 0 || !str_eq(h.text, host) || (p ? p : PORT_TLS) != port)
+    if (host_parse_with_port(url, strcspn(url, "/?#"), &h, &p, NULL) < 0 || !str_eq(h.text, host))
         return false;
-    url += len;
-    len = strcspn(url, "?#");
-    return !path || (len ? strlen(path) == len && memcmp(url, path, len) == 0 : str_eq(path, "/"));
+    return !port || (p ? p : PORT_TLS) == port;
 }
 
-bool cred_is_token_endpoint(const struct credential *c, const char *host, uint16_t port, const char *path) {
-    return token_url_is(c->token_url, host, port, path);
+bool cred_url_is_host(const char *url, const char *host) {
+    return url_is(url, host, 0);
 }
 
+bool cred_url_is(const char *url, const char *host, uint16_t port) {
+    return port && url_is(url, host, port);
+}
+
+bool cred_login_is_at(const struct credential *c, const char *host) {
+    return url_is(c->token_url, host, 0) || url_is(c->device_url, host, 0) || url_is(c->authorize_url, host, 0);
+}
+
+bool cred_host_is_for(const struct credential *c, const char *host) {
+    struct host h;
+    uint16_t port;
+
+    for (size_t i = 0; i < c->hosts.len; i++)
+        if (host_parse_with_port(c->hosts.v[i], strlen(c->hosts.v[i]), &h, &port, NULL) == 0 && str_eq(h.text, host))
+            return true;
+    return false;
+}
+
+/* Where logins are, every port could give tokens, but for that of ssh, which speaks no HTTP. */
 bool cred_any_for(const struct grant *v, size_t n, const char *host, uint16_t port) {
     for (size_t i = 0; i < n; i++)
-        if (credential_is_for(&v[i].c, host, port) || token_url_is(v[i].c.token_url, host, port, NULL))
+        if (credential_is_for(&v[i].c, host, port) || (port != PORT_SSH && cred_login_is_at(&v[i].c, host)))
             return true;
     return false;
 }

@@ -55,15 +55,19 @@ struct cred_request {
     const struct placeholders *placeholders;
     const char *host;
     uint16_t port;
-    bool tls;      /* verified: only then there is anything to put in */
-    uint32_t skip; /* a grant that does not go into this request (its token endpoint); UINT32_MAX: none */
+    bool tls; /* verified: only then there is anything to put in */
     const struct httpx_request *http;
 };
 
 /* 0; -EACCES: the placeholder of tag *ret_tag is at *ret_where ("the path"); -ENOMEM, -E2BIG (too many slots). */
 int cred_plan(const struct cred_request *r, struct cred_plan *ret, uint32_t *ret_tag, const char **ret_where);
-/* Is a request to this path one for a new token of the credential (OAuth)? */
-bool cred_is_token_endpoint(const struct credential *c, const char *host, uint16_t port, const char *path);
+/* OAuth. Is the URL (which may be NULL) one of this host, of this host and port? */
+bool cred_url_is_host(const char *url, const char *host);
+bool cred_url_is(const char *url, const char *host, uint16_t port);
+bool cred_login_is_at(const struct credential *c, const char *host); /* any of its token, device and authorize URLs; any port */
+bool cred_host_is_for(const struct credential *c, const char *host); /* credential_is_for(), any port */
+/* %xx and '+' as servers read them; out has len bytes. Returns how many were used. */
+size_t cred_url_decode(const char *p, size_t len, char *out);
 /* Has any grant to do with this host and port: has to be looked into? */
 bool cred_any_for(const struct grant *v, size_t n, const char *host, uint16_t port);
 

@@ -23,8 +23,7 @@ static int hex_value(uint8_t c) {
     return isdigit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* %xx and '+' as servers read them; out has len bytes. */
-static size_t url_decode(const char *p, size_t len, char *out) {
+size_t cred_url_decode(const char *p, size_t len, char *out) {
     size_t n = 0;
 
     for (size_t i = 0; i < len; i++) {
@@ -39,7 +38,7 @@ static size_t url_decode(const char *p, size_t len, char *out) {
 
 static bool key_is(const struct param *q, const char *key) {
     char decoded[256];
-    size_t n = q->key_len <= sizeof decoded ? url_decode(q->p, q->key_len, decoded) : 0;
+    size_t n = q->key_len <= sizeof decoded ? cred_url_decode(q->p, q->key_len, decoded) : 0;
 
     return n == strlen(key) && memcmp(decoded, key, n) == 0;
 }
@@ -154,7 +153,7 @@ static int choose(const struct cred_request *r, struct cred_plan *plan) {
         size_t at = 0;
         bool there;
 
-        if (i == r->skip || !credential_is_for(c, r->host, r->port))
+        if (!credential_is_for(c, r->host, r->port))
             continue;
         there = slot_has(r, c, placeholder_tag(i, false), &other);
         if (!is_wanted(r, c, there))
@@ -246,7 +245,7 @@ static int search_query(struct search *s, const char *query) {
     decoded = malloc(len);
     if (!decoded)
         return -ENOMEM;
-    r = search(s, decoded, url_decode(query, len, decoded));
+    r = search(s, decoded, cred_url_decode(query, len, decoded));
     free(decoded);
     return r;
 }

@@ -12,14 +12,14 @@
 #include "gateway/flow_priv.h"
 #include "os/fd.h"
 
-enum { ACCEPT_MAX = 16, FEW_FLOWS = 8, ACCEPT_PAUSE_MS = 100, PUBLISH_MS = 10 * 60 * 1000, PORT_DNS = 53, PORT_HTTP = 80 };
+enum { ACCEPT_MAX = 16, FEW_FLOWS = 8, ACCEPT_PAUSE_MS = 100, PORT_DNS = 53, PORT_HTTP = 80 };
 
 struct listener {
     struct gate *gate;
     int fd;
     uint16_t inside; /* --publish: port of the inside; 0: a listener of the sandbox */
     struct watch watch;
-    struct deadline pause, end;
+    struct deadline pause;
 };
 
 static uint64_t now_us(void) {
@@ -259,31 +259,8 @@ int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err) {
 static void listener_free(struct listener *l) {
     watch_stop(l->gate->hub, &l->watch);
     deadline_done(&l->pause);
-    deadline_done(&l->end);
     closep(&l->fd);
     free(l);
-}
-
-static void listener_over(void *arg) {
-    struct listener *l = arg;
-    struct gate *g = l->gate;
-
-    for (size_t i = 0; i < g->n_listeners; i++)
-        if (g->listeners[i] == l) {
-            g->listeners[i] = g->listeners[--g->n_listeners];
-            break;
-        }
-    listener_free(l);
-}
-
-void listener_publish(struct gate *g, uint16_t inside, int fd) {
-    struct listener *l;
-
-    if (listener_add(g, fd, inside, NULL) < 0)
-        return;
-    l = g->listeners[g->n_listeners - 1];
-    if (deadline_set(&g->loop, &l->end, PUBLISH_MS, listener_over, l) < 0)
-        listener_over(l);
 }
 
 void listeners_free(struct gate *g) {

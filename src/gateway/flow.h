@@ -8,8 +8,6 @@
 
 /* inside: to which port of the inside a listener outside leads, 0: it is one of the sandbox. Takes fd. */
 int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err);
-/* One more that leads inside, for some minutes: the callback of a login. Takes fd. */
-void listener_publish(struct gate *g, uint16_t inside, int fd);
 /* Polls the listeners or not, as there is room for more. */
 void listeners_resume(struct gate *g);
 void listeners_free(struct gate *g);

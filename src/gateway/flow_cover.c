@@ -77,13 +77,14 @@ static bool has_body(const struct flow_request *q, int status) {
     return status >= 200 && status != 204 && status != 304 && !str_eq(q->msg.method, "HEAD");
 }
 
-bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
+bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite UNUSED,
                              struct policy_verdict *ret) {
     struct flow_request *q = flow_request_find(arg, id);
     struct flow_secret *s = q ? q->secret : NULL;
 
-    if (!s || (!s->cover && !s->token.on))
+    if (!s || (!s->cover && !s->token.watched))
         return true;
+    flow_token_head(q, head);
     for (size_t i = 0; s->cover && i < head->len; i++) {
         cred_cover_text(s->cover, head->v[i].name, head->v[i].name_len);
         cred_cover_text(s->cover, head->v[i].value, head->v[i].value_len);
@@ -95,16 +96,20 @@ bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_hea
         return false;
     }
     s->back.live = status == 101;
-    *ret_rewrite = has_body(q, status) && flow_token_head(q, status);
     return true;
 }
 
 void flow_secret_receiving(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out) {
     struct flow_request *q = flow_request_find(arg, id);
     struct flow_secret *s = q ? q->secret : NULL;
+    CLEANUP(buf_done) struct buf tokens = BUF_INIT(len + TOKEN_COVER_MIN);
 
-    if (s && flow_token_receiving(q, data, len, end, out))
-        return;
+    if (s && s->token.watched) {
+        flow_token_receiving(q, data, len, end, &tokens);
+        data = (const uint8_t *)buf_str(&tokens);
+        len = tokens.len;
+        out->failed |= !buf_ok(&tokens);
+    }
     if (!s || !s->cover)
         buf_add(out, data, len);
     else if (finder_cover(s->cover, &s->back, data, len, end, out) < 0)

@@ -26,7 +26,6 @@ void flow_secret_done(struct flow_secret *s) {
         return;
     if (s->call)
         broker_call_cancel(s->call);
-    secret_done(&s->token.answer);
     cred_plan_done(&s->plan);
     cred_body_done(&s->body);
     finder_stream_done(&s->back);
@@ -94,7 +93,6 @@ static int begin_plan(struct flow_request *q, struct httpx_request *req, struct 
         .host = f->host.text,
         .port = f->port,
         .tls = f->is_tls,
-        .skip = flow_token_begin(q, req),
         .http = req,
     };
     const char *where = "";
@@ -129,9 +127,14 @@ enum httpx_answer flow_secret_begin(struct flow_request *q, struct httpx_request
     q->secret = secret_new(f->gate, req->head);
     if (!q->secret)
         return refuse_memory(f, ret);
+    flow_token_begin(q, req);
+    if (q->secret->token.on) /* it goes nowhere, so whatever is in it may be */
+        return q->secret->collecting ? HTTPX_COLLECT : HTTPX_WAIT;
     if (begin_plan(q, req, ret) < 0)
         return HTTPX_DENY;
-    if ((q->secret->plan.n || q->secret->token.on) && want_plain_answers(req->head) < 0)
+    if (q->secret->token.watched) /* could cut off what a token is known by */
+        http_head_remove(req->head, "range");
+    if ((q->secret->plan.n || q->secret->token.watched) && want_plain_answers(req->head) < 0)
         return refuse_memory(f, ret);
     if (begin_sigv4(q, req, &err) < 0) {
         policy_refuse(POLICY_SECRET_UNAVAILABLE, f->host.text, err.msg, ret);
@@ -163,7 +166,6 @@ static bool body_is_clean(struct flow_request *q, const uint8_t *data, size_t le
 
 void flow_secret_collected(void *arg, uint32_t id, const uint8_t *body, size_t len) {
     struct flow_request *q = flow_request_find(arg, id);
-    struct policy_verdict v;
 
     if (!q || !q->secret)
         return;
@@ -171,10 +173,7 @@ void flow_secret_collected(void *arg, uint32_t id, const uint8_t *body, size_t l
     if (q->secret->needs_hash)
         sha256_hex(body, len, q->secret->hash);
     flow_token_collected(q, body, len);
-    if (q->secret->token.on && !q->secret->token.refresh && !body_is_clean(q, body, len, &v))
-        flow_request_refuse(q, &v);
-    else
-        flow_request_go(q);
+    flow_request_go(q);
 }
 
 static const char *reason_of(int status) {
@@ -197,7 +196,7 @@ static const char *reason_of(int status) {
     return "The process that keeps it is not there, or did not do it";
 }
 
-static void refuse_unavailable(struct flow_request *q, const char *name, int status, struct policy_verdict *ret) {
+void flow_secret_unavailable(struct flow_request *q, const char *name, int status, struct policy_verdict *ret) {
     char why[250];
 
     secret_name(q, name);
@@ -224,7 +223,7 @@ static void on_value(void *arg, int status, const uint8_t *data, size_t len) {
     if (status == 0)
         status = flow_secret_put(q, put, data, len);
     if (status < 0) {
-        refuse_unavailable(q, put->name, status, &v);
+        flow_secret_unavailable(q, put->name, status, &v);
         flow_request_refuse(q, &v);
         return;
     }
@@ -234,7 +233,7 @@ static void on_value(void *arg, int status, const uint8_t *data, size_t len) {
     flow_request_go(q);
 }
 
-bool flow_secret_fetch(struct flow_request *q, struct policy_verdict *ret) {
+static bool fetch_value(struct flow_request *q, struct policy_verdict *ret) {
     struct flow_secret *s = q->secret;
     const struct cred_put *put = &s->plan.puts[s->at];
     bool sign = put->place == PLACE_SIGV4;
@@ -246,17 +245,19 @@ bool flow_secret_fetch(struct flow_request *q, struct policy_verdict *ret) {
     snprintf(req.method, sizeof req.method, "%s", q->msg.method);
     s->call = data ? broker_call(q->flow->gate->broker, &req, data, strlen(data), on_value, q) : NULL;
     if (!s->call)
-        refuse_unavailable(q, put->name, -EBUSY, ret);
+        flow_secret_unavailable(q, put->name, -EBUSY, ret);
     return s->call != NULL;
+}
+
+bool flow_secret_fetch(struct flow_request *q, struct policy_verdict *ret) {
+    return q->secret->token.on ? flow_token_ask(q, ret) : fetch_value(q, ret);
 }
 
 bool flow_secret_go(struct flow_request *q) {
     struct flow_secret *s = q->secret;
     struct policy_verdict v;
 
-    if (flow_token_answer(q))
-        return false;
-    if (s->at < s->plan.n) {
+    if (s->token.on || s->at < s->plan.n) {
         if (!flow_secret_fetch(q, &v))
             flow_request_refuse(q, &v);
         return false;
@@ -274,7 +275,7 @@ bool flow_secret_sending(void *arg, uint32_t id, const uint8_t *data, size_t len
 
     if (!q || !q->secret)
         return true;
-    if (q->secret->collecting && q->secret->token.on) /* a refresh may have the placeholder, and goes no further */
+    if (q->secret->token.on) /* goes no further */
         return true;
     if (body_is_clean(q, data, len, ret))
         return true;

@@ -6,20 +6,20 @@
 #include "gateway/credential.h"
 #include "gateway/flow_http.h"
 #include "gateway/sigv4.h"
+#include "gateway/token_cover.h"
 
 struct broker_call;
 
-enum { TOKEN_ANSWER_MAX = 256 * 1024, TOKEN_REQUEST_MAX = 64 * 1024 };
+enum { TOKEN_REQUEST_MAX = 64 * 1024 };
 
-/* A request to the token endpoint of a credential (OAuth). */
+/* What a request has to do with logins (OAuth). */
 struct flow_token {
-    bool on;
-    bool refresh;  /* wants a new one for the old one's placeholder: answered here, the broker has it long since */
-    bool catching; /* the answer is taken in whole: its tokens go to the broker, the client gets the placeholder */
-    bool too_large;
-    uint32_t index;
-    char name[CREDENTIAL_NAME_MAX + 1], placeholder[PLACEHOLDER_MAX + 1];
-    struct secret answer;
+    bool watched; /* tokens in the answer are covered */
+    bool on;      /* to a token or device endpoint: answered or refused here, and never sent on */
+    bool reported;
+    uint32_t index; /* of the grant whose placeholder is redeemed; UINT32_MAX: of none */
+    char name[CREDENTIAL_NAME_MAX + 1];
+    struct token_cover cover;
 };
 
 struct flow_secret {
@@ -40,10 +40,14 @@ struct flow_secret {
 /* flow_cover.c: the broker's answer, into the request; its values are covered in the answer from now on. -errno */
 int flow_secret_put(struct flow_request *q, const struct cred_put *put, const uint8_t *data, size_t len);
 
+/* flow_secret.c: the value cannot be had, status says why. */
+void flow_secret_unavailable(struct flow_request *q, const char *name, int status, struct policy_verdict *ret);
+
 /* flow_token.c */
-uint32_t flow_token_begin(struct flow_request *q, const struct httpx_request *req); /* the grant, or UINT32_MAX */
+void flow_token_begin(struct flow_request *q, const struct httpx_request *req);
 void flow_token_collected(struct flow_request *q, const uint8_t *body, size_t len);
-bool flow_token_answer(struct flow_request *q);           /* true: it was answered here */
-bool flow_token_head(struct flow_request *q, int status); /* true: the body of the answer will be another one */
-/* False: not caught, goes on as it is. */
-bool flow_token_receiving(struct flow_request *q, const uint8_t *data, size_t len, bool end, struct buf *out);
+/* A request that is `on`: its answer follows. False: *ret says why it is refused. */
+bool flow_token_ask(struct flow_request *q, struct policy_verdict *ret);
+void flow_token_head(struct flow_request *q, struct http_head *head);
+/* Of one that is `watched`: what goes on. */
+void flow_token_receiving(struct flow_request *q, const uint8_t *data, size_t len, bool end, struct buf *out);

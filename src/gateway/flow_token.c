@@ -1,213 +1,266 @@
 /*
- * The token endpoint of a credential (RFC 6749): tokens that a login inside asks for are caught here. The broker gets them,
- * the client gets the placeholder in their place. A client that wants to refresh is told that it has: the broker does so by
- * itself.
+ * Logins (OAuth) as a sandbox meets them. A login is done outside, by bawn-vault, with a code and a verifier of its own; the client inside gets the
+ * credential's placeholder as its code. So on the hosts of a login
+ *
+ *     a request to the token endpoint that redeems or renews the placeholder    is answered here, with placeholders: it never leaves
+ *     any other one there, and every one to the device endpoint                 is refused: what it would get is not of the user's login
+ *     tokens in any other answer, whatever path, method, status and type        are covered (token_cover.h)
+ *
+ * Nothing that a sandbox sends or receives there is ever stored.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
-#include <malloc.h>
-#include <strings.h>
 
+#include "base/parse.h"
 #include "base/str.h"
 #include "gateway/brokerlink.h"
 #include "gateway/flow_secret.h"
 
-enum { EXPIRES_S = 3600, EXPIRES_MAX_S = 365 * 24 * 3600, TOKEN_OUT_MAX = TOKEN_ANSWER_MAX + 4096 };
+enum { EXPIRES_S = 3600, EXPIRES_MAX_S = 10 * 366 * 24 * 3600, TOKEN_OUT_MAX = 64 * 1024, PARAM_MAX = 16 * 1024 };
 
-static uint32_t find_endpoint(const struct flow *f, const char *path) {
+/* Which request it is -------------------------------------------------------------------------------------------- */
+
+/* Servers are not strict: "/Token/" may be "/token". path is normal already (http_path.h); its second reading counts, too. */
+static bool is_path(const char *url, const char *path) {
+    const char *begin = url + strlen("https://");
+    size_t len, n = strlen(path);
+
+    begin += strcspn(begin, "/?#");
+    len = strcspn(begin, "?#;");
+    while (len && begin[len - 1] == '/')
+        len--;
+    n = MIN_OF(n, strcspn(path, ";"));
+    while (n && path[n - 1] == '/')
+        n--;
+    return n == len && strncasecmp(begin, path, len) == 0;
+}
+
+static bool is_endpoint(const struct flow *f, const char *url, const struct http_path *path) {
+    if (!cred_url_is_host(url, f->host.text))
+        return false;
+    return is_path(url, path->text) || (path->other[0] && is_path(url, path->other));
+}
+
+static void find_endpoint(const struct flow *f, const struct http_path *path, struct flow_token *t) {
     const struct gate_config *c = &f->gate->config;
 
-    for (size_t i = 0; i < c->n_grants; i++)
-        if (cred_is_token_endpoint(&c->grants[i].c, f->host.text, f->port, path))
+    for (size_t i = 0; i < c->n_grants; i++) {
+        const struct credential *one = &c->grants[i].c;
+
+        t->cover.mode = cred_login_is_at(one, f->host.text) ? TOKEN_COVER_ANY : t->cover.mode;
+        t->watched |= cred_login_is_at(one, f->host.text) || (one->token_url && cred_host_is_for(one, f->host.text));
+        if (t->on || !one->token_url)
+            continue;
+        t->on = is_endpoint(f, one->token_url, path) || is_endpoint(f, one->device_url, path);
+        if (t->on)
+            snprintf(t->name, sizeof t->name, "%s", one->name);
+    }
+}
+
+void flow_token_begin(struct flow_request *q, const struct httpx_request *req) {
+    struct flow_token *t = &q->secret->token;
+
+    t->index = UINT32_MAX;
+    t->cover.mode = TOKEN_COVER_MEMBERS;
+    find_endpoint(q->flow, &req->path, t);
+    q->secret->collecting |= t->on && req->has_body;
+}
+
+/* What it says --------------------------------------------------------------------------------------------------- */
+
+struct params {
+    char *grant_type, *code, *refresh_token;
+    bool twice;
+};
+
+static void params_done(struct params *p) {
+    free(p->grant_type);
+    free(p->code);
+    free(p->refresh_token);
+}
+
+static char **params_slot(struct params *p, const char *key) {
+    return str_eq(key, "grant_type")      ? &p->grant_type
+           : str_eq(key, "code")          ? &p->code
+           : str_eq(key, "refresh_token") ? &p->refresh_token
+                                          : NULL;
+}
+
+static void params_take(struct params *p, const char *key, const char *value) {
+    char **slot = params_slot(p, key);
+
+    if (!slot)
+        return;
+    p->twice |= *slot != NULL;
+    free(*slot);
+    *slot = strdup(value);
+}
+
+/* A form: every key and value decoded, as servers do it. */
+static void params_form(struct params *p, const char *body, size_t len) {
+    char *key = malloc(len + 1), *value = malloc(len + 1);
+
+    for (const char *at = body, *end = body + len; key && value && at < end;) {
+        const char *stop = memchr(at, '&', (size_t)(end - at)), *last = stop ? stop : end;
+        const char *is = memchr(at, '=', (size_t)(last - at));
+
+        key[cred_url_decode(at, (size_t)((is ? is : last) - at), key)] = 0;
+        value[is ? cred_url_decode(is + 1, (size_t)(last - is - 1), value) : 0] = 0;
+        params_take(p, key, value);
+        at = last + 1;
+    }
+    free(key);
+    free(value);
+}
+
+static void params_json(struct params *p, const char *body, size_t len) {
+    json_t *root = json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL), *value;
+    const char *key;
+
+    if (json_is_object(root))
+        json_object_foreach(root, key, value) if (json_is_string(value)) params_take(p, key, json_string_value(value));
+    json_decref(root);
+}
+
+/* The placeholder is the code, and both tokens. */
+static uint32_t redeemed(const struct flow *f, const struct params *p) {
+    const struct gate_config *c = &f->gate->config;
+    const char *what = !p->grant_type || p->twice                    ? NULL
+                       : str_eq(p->grant_type, "authorization_code") ? p->code
+                       : str_eq(p->grant_type, "refresh_token")      ? p->refresh_token
+                                                                     : NULL;
+
+    for (size_t i = 0; what && i < c->n_grants; i++)
+        if (c->grants[i].c.token_url && str_eq(what, c->grants[i].placeholder) &&
+            cred_url_is(c->grants[i].c.token_url, f->host.text, f->port))
             return (uint32_t)i;
     return UINT32_MAX;
 }
 
-uint32_t flow_token_begin(struct flow_request *q, const struct httpx_request *req) {
-    struct flow_token *t = &q->secret->token;
-    const struct grant *g;
-    uint32_t index = q->flow->is_tls && str_eq(req->method, "POST") ? find_endpoint(q->flow, req->path.text) : UINT32_MAX;
-
-    if (index == UINT32_MAX)
-        return index;
-    g = &q->flow->gate->config.grants[index];
-    t->on = true;
-    t->index = index;
-    snprintf(t->name, sizeof t->name, "%s", g->c.name);
-    snprintf(t->placeholder, sizeof t->placeholder, "%s", g->placeholder);
-    q->secret->collecting = req->has_body;
-    return index;
-}
-
-/* What JSON is read into held tokens. */
-static void free_zeroed(void *p) {
-    if (p)
-        explicit_bzero(p, malloc_usable_size(p));
-    free(p);
-}
-
-static json_t *read_json(const void *data, size_t len) {
-    json_t *root;
-
-    json_set_alloc_funcs(malloc, free_zeroed);
-    root = json_loadb(data, len, JSON_REJECT_DUPLICATES, NULL);
-    if (json_is_object(root))
-        return root;
-    json_decref(root);
-    return NULL;
-}
-
-static bool form_refreshes(const uint8_t *body, size_t len) {
-    static const char wanted[] = "grant_type=refresh_token";
-    const char *at = (const char *)body, *end = at + len;
-
-    while (at < end) {
-        const char *stop = memchr(at, '&', (size_t)(end - at));
-        size_t n = (size_t)((stop ? stop : end) - at);
-
-        if (n == sizeof wanted - 1 && memcmp(at, wanted, n) == 0)
-            return true;
-        at = stop ? stop + 1 : end;
-    }
-    return false;
-}
-
-static bool json_refreshes(const uint8_t *body, size_t len) {
-    json_t *root = read_json(body, len);
-    const char *type = json_string_value(json_object_get(root, "grant_type"));
-    bool is = type && str_eq(type, "refresh_token");
-
-    json_decref(root);
-    return is;
-}
-
 void flow_token_collected(struct flow_request *q, const uint8_t *body, size_t len) {
+    CLEANUP(params_done) struct params p = {0};
     struct flow_token *t = &q->secret->token;
+    const struct gate_config *c = &q->flow->gate->config;
 
-    if (t->on && len <= TOKEN_REQUEST_MAX)
-        t->refresh = form_refreshes(body, len) || json_refreshes(body, len);
+    if (!t->on || len > TOKEN_REQUEST_MAX || !q->flow->is_tls || !str_eq(q->msg.method, "POST"))
+        return;
+    if (len && body[0] == '{')
+        params_json(&p, (const char *)body, len);
+    else
+        params_form(&p, (const char *)body, len);
+    t->index = redeemed(q->flow, &p);
+    if (t->index != UINT32_MAX)
+        snprintf(t->name, sizeof t->name, "%s", c->grants[t->index].c.name);
 }
 
-bool flow_token_answer(struct flow_request *q) {
+/* Its answer ----------------------------------------------------------------------------------------------------- */
+
+/* A JWT is read by clients that want to know who they are: only what makes it valid is not there. */
+static void add_token(struct buf *b, const char *key, const struct broker_part *public_part, const char *placeholder) {
+    CLEANUP(freep)
+    char *jwt = public_part && public_part->len
+                    ? str_dupf("%.*s.%s", (int)public_part->len, public_part->p, placeholder_core(placeholder))
+                    : NULL;
+
+    buf_addf(b, "%s\"%s\": ", b->len ? ", " : "{", key);
+    buf_add_json(b, jwt ? jwt : placeholder);
+}
+
+static uint64_t seconds_of(const struct broker_part *p) {
+    char text[16] = "";
+    uint64_t n = 0;
+
+    if (p->len == 0 || p->len >= sizeof text)
+        return EXPIRES_S;
+    memcpy(text, p->p, p->len);
+    return parse_u64(text, 1, EXPIRES_MAX_S, &n, NULL) < 0 ? EXPIRES_S : n;
+}
+
+static void answer_tokens(struct flow_request *q, const struct grant *g, const struct broker_part parts[static 3]) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(TOKEN_OUT_MAX);
-    const struct flow_token *t = &q->secret->token;
 
-    if (!t->refresh)
-        return false;
-    buf_adds(&b, "{\"access_token\": ");
-    buf_add_json(&b, t->placeholder);
-    buf_adds(&b, ", \"refresh_token\": ");
-    buf_add_json(&b, t->placeholder);
-    buf_addf(&b, ", \"token_type\": \"Bearer\", \"expires_in\": %d}\n", EXPIRES_S);
-    snprintf(q->msg.secret, sizeof q->msg.secret, "%s", t->name);
+    add_token(&b, "access_token", &parts[0], g->placeholder);
+    add_token(&b, "refresh_token", NULL, g->placeholder);
+    if (parts[1].len)
+        add_token(&b, "id_token", &parts[1], g->placeholder);
+    buf_addf(&b, ", \"token_type\": \"Bearer\", \"expires_in\": %llu", (unsigned long long)seconds_of(&parts[2]));
+    if (g->c.scope) {
+        buf_adds(&b, ", \"scope\": ");
+        buf_add_json(&b, g->c.scope);
+    }
+    buf_adds(&b, "}\n");
     inspect_answer(q->flow->inspect, q->id, 200, "application/json", buf_str(&b), b.len);
-    return true;
 }
 
-bool flow_token_head(struct flow_request *q, int status) {
+static void on_login(void *arg, int status, const uint8_t *data, size_t len) {
+    struct flow_request *q = arg;
     struct flow_token *t = &q->secret->token;
+    const struct gate_config *c = &q->flow->gate->config;
+    struct broker_part parts[3];
+    struct policy_verdict v;
 
-    t->catching = t->on && status >= 200 && status < 300;
-    if (t->catching && secret_alloc(&t->answer, TOKEN_ANSWER_MAX) < 0)
-        t->too_large = true;
-    return t->catching;
-}
-
-/* A JWT is read by clients that want to know who they are: only what makes it valid is taken away. */
-static char *stand_in(const char *token, const char *placeholder) {
-    const char *first = strchr(token, '.'), *second = first ? strchr(first + 1, '.') : NULL;
-
-    if (!str_starts(token, "eyJ") || !second)
-        return strdup(placeholder);
-    return str_dupf("%.*s.%s", (int)(second - token), token, placeholder_core(placeholder));
-}
-
-static int replace(json_t *root, const char *key, const char *placeholder) {
-    const char *token = json_string_value(json_object_get(root, key));
-    CLEANUP(freep) char *text = token ? stand_in(token, placeholder) : NULL;
-
-    if (!token)
-        return json_object_get(root, key) ? -EBADMSG : 0;
-    return text && json_object_set_new(root, key, json_string(text)) == 0 ? 0 : -ENOMEM;
-}
-
-static void on_kept(void *arg, int status, const uint8_t *data UNUSED, size_t len UNUSED) {
-    if (status < 0)
-        gate_trouble(arg, 0, "", 0, "the tokens of a login could not be kept: it has to be done again");
-}
-
-static struct broker_part part_of(const json_t *root, const char *key) {
-    const char *text = json_string_value(json_object_get(root, key));
-
-    return (struct broker_part){text ? text : "", text ? strlen(text) : 0};
-}
-
-/* To the broker, before the client hears of it: requests that follow are answered in this order. */
-static int give_away(struct flow_request *q, const json_t *root) {
-    const struct flow_token *t = &q->secret->token;
-    json_int_t expires = json_integer_value(json_object_get(root, "expires_in"));
-    struct broker_request req = {.type = BROKER_TOKENS, .index = t->index, .port = q->flow->port, .method = "POST"};
-    char seconds[24];
-    const struct broker_part parts[] = {part_of(root, "access_token"), part_of(root, "refresh_token"), {seconds, 0}};
-    struct broker_part all[ARRAY_LEN(parts)];
-    uint8_t *data = malloc(BROKER_DATA_MAX);
-    long n;
-    bool sent;
-
-    memcpy(all, parts, sizeof all);
-    all[2].len = (size_t)snprintf(seconds, sizeof seconds, "%lld",
-                                  (long long)(expires > 0 && expires < EXPIRES_MAX_S ? expires : EXPIRES_S));
-    n = data ? broker_parts_write(all, ARRAY_LEN(all), data, BROKER_DATA_MAX) : -ENOMEM;
-    snprintf(req.host, sizeof req.host, "%s", q->flow->host.text);
-    sent = n > 0 && broker_call(q->flow->gate->broker, &req, data, (size_t)n, on_kept, q->flow->gate);
-    if (data)
-        explicit_bzero(data, BROKER_DATA_MAX);
-    free(data);
-    return sent ? 0 : -ECONNRESET;
-}
-
-static bool has_tokens(const json_t *root) {
-    return json_object_get(root, "access_token") || json_object_get(root, "refresh_token") || json_object_get(root, "id_token");
-}
-
-static int exchange(struct flow_request *q, struct buf *out) {
-    static const char *const keys[] = {"access_token", "refresh_token", "id_token"};
-    const struct flow_token *t = &q->secret->token;
-    json_t *root = t->too_large ? NULL : read_json(t->answer.p, t->answer.len);
-    char *text = NULL;
-    int r = root ? 0 : -EBADMSG;
-
-    if (r == 0 && has_tokens(root)) {
-        r = json_object_get(root, "access_token") ? give_away(q, root) : -EBADMSG;
-        snprintf(q->msg.secret, sizeof q->msg.secret, "%s", t->name);
+    q->secret->call = NULL;
+    if (status == 0 && (t->index >= c->n_grants || !str_eq(c->grants[t->index].c.name, t->name))) /* another configuration came */
+        status = -ESTALE;
+    if (status == 0)
+        status = broker_parts_read(data, len, parts, ARRAY_LEN(parts));
+    if (status == 0) {
+        answer_tokens(q, &c->grants[t->index], parts);
+        return;
     }
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(keys); i++)
-        r = replace(root, keys[i], t->placeholder);
-    if (r == 0)
-        text = json_dumps(root, JSON_COMPACT);
-    if (text)
-        buf_adds(out, text);
-    free_zeroed(text);
-    json_decref(root);
-    return text ? 0 : -EBADMSG;
+    flow_secret_unavailable(q, t->name, status, &v);
+    flow_request_refuse(q, &v);
 }
 
-bool flow_token_receiving(struct flow_request *q, const uint8_t *data, size_t len, bool end, struct buf *out) {
-    struct flow_token *t = &q->secret->token;
+static void refuse_login(struct flow_request *q, struct policy_verdict *ret) {
+    char why[250];
 
-    if (!t->catching)
+    snprintf(q->msg.secret, sizeof q->msg.secret, "%s", q->secret->token.name);
+    snprintf(why, sizeof why, "It is the secret '%s': the user logs in outside, with 'bawn secret login %s'",
+             q->secret->token.name, q->secret->token.name);
+    policy_refuse(POLICY_LOGIN_OUTSIDE, q->flow->host.text, why, ret);
+}
+
+bool flow_token_ask(struct flow_request *q, struct policy_verdict *ret) {
+    struct flow_token *t = &q->secret->token;
+    struct broker_request req = {.type = BROKER_LOGIN, .index = t->index, .port = q->flow->port, .method = "POST"};
+
+    if (t->index == UINT32_MAX) {
+        refuse_login(q, ret);
         return false;
-    if (t->too_large || len > t->answer.cap - t->answer.len) {
-        t->too_large = true;
-    } else if (len) {
-        memcpy(t->answer.p + t->answer.len, data, len);
-        t->answer.len += len;
     }
-    if (end && exchange(q, out) < 0) {
-        gate_trouble(q->flow->gate, q->flow->id, q->flow->host.text, q->flow->port,
-                     "the answer with tokens was not understood, or the broker did not take them: nobody got them");
-        buf_adds(out, "{\"error\": \"server_error\", "
-                      "\"error_description\": \"Bawn could not keep the tokens of this login\"}\n");
-    }
-    return true;
+    snprintf(q->msg.secret, sizeof q->msg.secret, "%s", t->name);
+    snprintf(req.host, sizeof req.host, "%s", q->flow->host.text);
+    q->secret->call = broker_call(q->flow->gate->broker, &req, "", 0, on_login, q);
+    if (!q->secret->call)
+        flow_secret_unavailable(q, t->name, -EBUSY, ret);
+    return q->secret->call != NULL;
+}
+
+/* Answers of the server's ---------------------------------------------------------------------------------------- */
+
+static void report_covered(struct flow_request *q) {
+    struct flow_token *t = &q->secret->token;
+
+    if (!t->cover.any || t->reported)
+        return;
+    t->reported = true;
+    gate_trouble(q->flow->gate, q->flow->id, q->flow->host.text, q->flow->port,
+                 "an answer had tokens in it that were not asked for by a login of the user's: they were covered");
+}
+
+void flow_token_head(struct flow_request *q, struct http_head *head) {
+    struct token_cover *c = &q->secret->token.cover;
+
+    if (!q->secret->token.watched || c->mode != TOKEN_COVER_ANY)
+        return;
+    for (size_t i = 0; i < head->len; i++)
+        c->any |= token_cover_field(head->v[i].name, head->v[i].name_len, head->v[i].value, head->v[i].value_len);
+    report_covered(q);
+}
+
+void flow_token_receiving(struct flow_request *q, const uint8_t *data, size_t len, bool end, struct buf *out) {
+    token_cover_feed(&q->secret->token.cover, data, len, end, out);
+    report_covered(q);
 }

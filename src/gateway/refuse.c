@@ -27,6 +27,7 @@ static const int statuses[POLICY_CODES] = {
     [POLICY_CANNOT_LOOK] = 502,
     [POLICY_SECRET_MISPLACED] = 403,
     [POLICY_SECRET_UNAVAILABLE] = 502,
+    [POLICY_LOGIN_OUTSIDE] = 403,
 };
 
 static const struct {

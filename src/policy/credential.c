@@ -13,7 +13,7 @@ const char *const credential_store_names[CREDENTIAL_STORES] = {
     [STORE_FILE] = "file", [STORE_SECRET_SERVICE] = "secret-service", [STORE_ENV] = "env", [STORE_COMMAND] = "command"};
 
 #define OFFSET(member) offsetof(struct credential, member),
-const size_t credential_texts[CREDENTIAL_N_TEXTS] = {CREDENTIAL_GRANTED_TEXTS(OFFSET) offsetof(struct credential, variable)};
+const size_t credential_texts[CREDENTIAL_N_TEXTS] = {CREDENTIAL_GRANTED_TEXTS(OFFSET) OFFSET(variable) OFFSET(redirect_uri)};
 
 int credential_set_text(char **at, const char *value, size_t len) {
     char *copy = strndup(value, len);

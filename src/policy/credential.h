@@ -12,7 +12,7 @@
  *         "aws":       { "hosts": ["s3.eu-central-1.amazonaws.com"], "sigv4": "eu-central-1/s3", "store": "file" },
  *         "idp":       { "hosts": ["api.example.com"], "store": "file", "oauth": { "token_url": "https://id.example.com/token",
  *                        "device_url": "https://id.example.com/device", "authorize_url": "https://id.example.com/authorize",
- *                        "client_id": "bawn", "scope": "read" } }
+ *                        "redirect_uri": "http://localhost/callback", "client_id": "bawn", "scope": "read" } }
  *       }
  *     }
  *
@@ -70,6 +70,7 @@ struct credential {
     uint64_t lifetime_s;                                              /* COMMAND: how long an answer may be used; 0: this run */
     char *token_url, *device_url, *authorize_url, *client_id, *scope; /* oauth; token_url NULL: it is none. Each may be NULL but
                                                                        * token_url and client_id. HEADER "Authorization: Bearer {}" */
+    char *redirect_uri; /* oauth: where a login in a browser comes back to; NULL: CREDENTIAL_REDIRECT. Not of a grant */
 };
 
 struct credentials {
@@ -98,6 +99,15 @@ int credential_set_lifetime(struct credential *c, const char *text, struct err *
 /* 0, or -EINVAL with why: shorter than CREDENTIAL_VALUE_MIN, longer than CREDENTIAL_VALUE_MAX, NUL, line break or another control
  * byte (CWE-113), or not of the form that sigv4 needs. The message never has a byte of the value. */
 int credential_value_check(const struct credential *c, const char *value, size_t len, struct err *err);
+/* Where a browser comes back to after a login: http on this machine, "http://localhost:1455/auth/callback". Without a port it is one
+ * that the system chooses for each login, which services allow for loopback addresses (RFC 8252, 7.3). */
+#define CREDENTIAL_REDIRECT "http://localhost/callback"
+struct credential_redirect {
+    char host[sizeof "127.0.0.1"]; /* "localhost", "127.0.0.1" or "[::1]" */
+    uint16_t port;                 /* 0: any */
+    const char *path;              /* within uri; begins with '/' */
+};
+int credential_redirect_parse(const char *uri, struct credential_redirect *ret); /* -EINVAL */
 /* Fills place, header, format, user, env and shape that are still unset, if the first host is one that is known
  * (api.anthropic.com: x-api-key, ANTHROPIC_API_KEY, sk-ant-api03-); otherwise "Authorization: Bearer {}". */
 int credential_fill_known(struct credential *c, struct err *err);

@@ -146,7 +146,7 @@ static bool url_ok(const char *url) {
 static int check_oauth(const struct credential *c, struct err *err) {
     const char *const urls[] = {c->token_url, c->device_url, c->authorize_url};
 
-    if (!c->token_url && (c->device_url || c->authorize_url || c->client_id || c->scope))
+    if (!c->token_url && (c->device_url || c->authorize_url || c->client_id || c->scope || c->redirect_uri))
         return err_usage(err, "oauth needs a token_url");
     if (!c->token_url)
         return 0;
@@ -155,6 +155,9 @@ static int check_oauth(const struct credential *c, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(urls); i++)
         if (urls[i] && !url_ok(urls[i]))
             return err_usage(err, "a URL of oauth begins with https:// and has no user, fragment or spaces");
+    if (c->redirect_uri && credential_redirect_parse(c->redirect_uri, &(struct credential_redirect){0}) < 0)
+        return err_usage(err, "a redirect_uri is http://localhost, http://127.0.0.1 or http://[::1], with a port above 1023 or "
+                              "none, and a path: \"http://localhost:1455/auth/callback\"");
     if (c->place != PLACE_HEADER || strcasecmp(c->header, "authorization") != 0 || !str_eq(c->format, "Bearer {}"))
         return err_usage(err, "with oauth the secret goes into \"Authorization: Bearer {}\"");
     if (c->store != STORE_FILE && c->store != STORE_SECRET_SERVICE)

@@ -19,7 +19,7 @@
     X(client_id)                    \
     X(scope)
 
-enum { CREDENTIAL_N_GRANTED = 13, CREDENTIAL_N_TEXTS = 14 };
+enum { CREDENTIAL_N_GRANTED = 13, CREDENTIAL_N_TEXTS = 15 };
 extern const size_t credential_texts[CREDENTIAL_N_TEXTS]; /* offsets; those that a grant has come first */
 
 static inline char **credential_text(const struct credential *c, size_t which) {

@@ -145,8 +145,9 @@ static int read_lifetime(struct reader *rd, const json_t *v, struct one *o, stru
 }
 
 static int read_oauth(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
-    static const char *const keys[] = {"token_url", "device_url", "authorize_url", "client_id", "scope"};
-    char **const texts[] = {&o->c.token_url, &o->c.device_url, &o->c.authorize_url, &o->c.client_id, &o->c.scope};
+    static const char *const keys[] = {"token_url", "device_url", "authorize_url", "client_id", "scope", "redirect_uri"};
+    char **const texts[] = {&o->c.token_url, &o->c.device_url, &o->c.authorize_url,
+                            &o->c.client_id, &o->c.scope,      &o->c.redirect_uri};
     size_t index = 0, i;
     const char *key;
     json_t *value;

@@ -50,6 +50,7 @@ static void add_oauth(struct buf *b, const struct credential *c) {
     buf_add_json(b, c->token_url);
     add_pair(b, "device_url", c->device_url);
     add_pair(b, "authorize_url", c->authorize_url);
+    add_pair(b, "redirect_uri", c->redirect_uri);
     add_pair(b, "client_id", c->client_id);
     add_pair(b, "scope", c->scope);
     buf_addc(b, '}');

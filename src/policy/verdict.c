@@ -58,6 +58,10 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
          "Send the placeholder only to the credential's own host, over https, where its client puts it."},
     [POLICY_SECRET_UNAVAILABLE] = {"BAWN_NET_SECRET_UNAVAILABLE", "The request needs a credential that cannot be had now.",
                                    "Tell the user: 'bawn secret test HOST' says what is wrong with it."},
+    [POLICY_LOGIN_OUTSIDE] =
+        {"BAWN_NET_LOGIN_OUTSIDE",
+         "The request asks for tokens at a place where the user logs in, and logins are done outside the sandbox.",
+         "Ask the user to log in outside: 'bawn secret login NAME'. A placeholder can be renewed here."},
 };
 
 static int default_rules(struct rules *ret, struct err *err) {
@@ -271,6 +275,7 @@ static void add_other_reason(const struct policy_request *req, const struct verd
     case POLICY_CANNOT_LOOK:
     case POLICY_SECRET_MISPLACED:
     case POLICY_SECRET_UNAVAILABLE:
+    case POLICY_LOGIN_OUTSIDE:
         line_adds(b, policy_codes[v->code].help);
         return;
     case POLICY_CODES:

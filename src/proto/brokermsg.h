@@ -14,7 +14,7 @@
 #include "base/macros.h"
 
 enum {
-    BROKER_PROTOCOL = 2,
+    BROKER_PROTOCOL = 3,
     BROKER_FD_GATE = 3,
     BROKER_FD_CA = 4, /* the folder of a CA; /dev/null if this sandbox has none: then no leaf can be had */
     BROKER_FD_SUPERVISOR = 5,
@@ -23,7 +23,8 @@ enum {
     BROKER_DATA_MAX = 64 * 1024,
     BROKER_GRANTS_MAX = 64,    /* GRANTS_MAX, which this layer cannot see; policy/credential_codec.c compares */
     BROKER_PENDING_MAX = 1024, /* requests that wait for a value */
-    VAULT_VALUE_MAX = 16 * 1024
+    VAULT_VALUE_MAX = 16 * 1024,
+    VAULT_IDENTITY_MAX = 8 * 1024
 };
 
 enum broker_request_type {
@@ -32,8 +33,8 @@ enum broker_request_type {
                       * query parameter before URL encoding), and the value itself, for redaction */
     BROKER_SIGV4, /* index, host, port, method, data: a canonical request of AWS's Signature Version 4. Answer: broker_parts: value of
                       * Authorization, value of x-amz-security-token ("": none), key id, secret key (for redaction) */
-    BROKER_TOKENS, /* index, host, port, data: broker_parts: access token, refresh token ("": as it was), seconds until it ends as
-                      * text: caught by the gate at the token endpoint. Answer: nothing */
+    BROKER_LOGIN, /* index, host, port of its token endpoint: a client inside redeems the placeholder. Answer: broker_parts: header and payload
+                      * of the access token if it is a JWT, those of the id_token, and seconds until it ends; each may be "" */
     BROKER_SSH_KEYS, /* Answer: SSH_AGENT_IDENTITIES_ANSWER without its length, of the keys that are chosen */
     BROKER_SSH_SIGN, /* host, port: a guess where the session goes, to find hashed names of known_hosts by. data: broker_parts: the payload
                       * of session-bind@openssh.com ("": none came), the payload of SSH_AGENTC_SIGN_REQUEST. Answer:
@@ -74,12 +75,11 @@ enum broker_msg_type {
     /* to the broker */
     BROKER_MSG_CONFIG =
         1,            /* with a memfd: an encoded struct gate_config (policy/gateconf.h); the first message, and at each reload */
-    BROKER_MSG_VAULT, /* index, value: errno or 0; with a socket to a bawn-vault: struct vault_value is read from it (WANT_VALUE), or
-                            * written to it (WANT_STORE) */
+    BROKER_MSG_VAULT, /* index, value: errno or 0; with a socket to a bawn-vault: struct vault_value is read from it */
     BROKER_MSG_AGENT, /* with a connection to the user's ssh-agent, or value: errno */
+    BROKER_MSG_RENEW, /* index: the user has logged in; the value so far, or why there is none, counts no longer */
     /* from the broker */
     BROKER_MSG_WANT_VALUE, /* index; value 1: the last one was refused or has ended, a cached one is no good */
-    BROKER_MSG_WANT_STORE, /* index: tokens are to be kept */
     BROKER_MSG_WANT_AGENT,
     BROKER_MSG_USED, /* count: how many the like of it. The first one is told before its answer goes out, the others of the same second together.
                       * index, host, port, method, value: status of the answer. index UINT32_MAX: an ssh key,
@@ -98,10 +98,12 @@ struct broker_msg {
     char text[128];
 };
 
-/* From bawn-vault to the broker and back, one message on a SOCK_SEQPACKET socket: this and len bytes. */
+/* From bawn-vault to the broker, one message on a SOCK_SEQPACKET socket: this, len bytes, and identity bytes. */
 struct vault_value {
-    int32_t status;   /* 0, or -errno as in struct broker_answer */
-    uint32_t len;     /* of the value; WANT_STORE: broker_parts: access token, refresh token */
+    int32_t status;    /* 0, or -errno as in struct broker_answer */
+    uint32_t len;      /* of the value */
+    uint32_t identity; /* OAuth: header and payload of the id_token, which say who the user is; 0: none */
+    uint32_t unused;
     uint64_t expires; /* CLOCK_REALTIME seconds; 0: while this sandbox lives */
 };
 

@@ -20,7 +20,7 @@ int gatemsg_sane(struct gate_msg *m) {
         return -EBADMSG;
     if (m->type == GATE_MSG_ANSWER && (m->value < GATE_DENY || m->value >= GATE_ANSWERS))
         return -EBADMSG;
-    if ((m->type == GATE_MSG_OPEN && (m->value < 0 || m->value > 1)) || (m->type == GATE_MSG_PUBLISH && m->port == 0))
+    if (m->type == GATE_MSG_OPEN && (m->value < 0 || m->value > 1))
         return -EBADMSG;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (!plain_make(texts[i].s, texts[i].size))

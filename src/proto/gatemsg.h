@@ -9,7 +9,7 @@
 #include "base/macros.h"
 
 enum {
-    GATE_PROTOCOL = 2,
+    GATE_PROTOCOL = 3,
     GATE_FD_CONTROL = 3, /* descriptors that bawn-gate is born with */
     GATE_FD_TCP4 = 4,
     GATE_FD_TCP6 = 5,
@@ -23,7 +23,7 @@ enum {
     GATE_FD_CREDENTIAL,                           /* and names of credentials (spec/credential-socket.md) */
     GATE_FDS_MAX,
     GATE_ACTIONS = 3, /* RULE_ACTIONS and POLICY_CODES, which this layer cannot see; gateway/config.c compares */
-    GATE_CODES = 22,
+    GATE_CODES = 23,
     GATE_STATUS_MAX = 999
 };
 
@@ -32,11 +32,10 @@ enum gate_msg_type {
     GATE_MSG_CONFIG =
         1, /* with a memfd: an encoded struct gate_config (policy/gateconf.h); the first message, and at each reload. id: the
                          number of this gate among those of the sandbox, from a random start */
-    GATE_MSG_ANSWER,  /* id, value: enum gate_answer */
-    GATE_MSG_BROKER,  /* with a socket to bawn-broker, as an answer to WANT_BROKER; without one: there is none */
-    GATE_MSG_INSIDE,  /* id; with a socket that is being connected inside the sandbox, or value: errno */
-    GATE_MSG_STOP,    /* close everything and exit */
-    GATE_MSG_PUBLISH, /* port: of the inside; with one more listener of the host's for it */
+    GATE_MSG_ANSWER, /* id, value: enum gate_answer */
+    GATE_MSG_BROKER, /* with a socket to bawn-broker, as an answer to WANT_BROKER; without one: there is none */
+    GATE_MSG_INSIDE, /* id; with a socket that is being connected inside the sandbox, or value: errno */
+    GATE_MSG_STOP,   /* close everything and exit */
     /* from the gate */
     GATE_MSG_READY,       /* the configuration is in force; value: its generation. value < 0: refused, host[] says why */
     GATE_MSG_EVENT,       /* something for the log: kind says what */

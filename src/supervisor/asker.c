@@ -104,7 +104,8 @@ static void refuse(struct asker *a, const struct gate_msg *m) {
 }
 
 static bool equal(const struct gate_msg *a, const struct gate_msg *b) {
-    return a->port == b->port && str_eq(a->host, b->host) && str_eq(a->method, b->method) && str_eq(a->path, b->path);
+    return a->type == b->type && a->port == b->port && str_eq(a->host, b->host) && str_eq(a->secret, b->secret) &&
+           str_eq(a->method, b->method) && str_eq(a->path, b->path);
 }
 
 static bool too_many(struct asker *a) {
@@ -146,7 +147,10 @@ void asker_ask(struct asker *a, const struct gate_msg *m) {
     q->until_ms = watch_now_ms() + a->o.timeout_ms;
     q->ids[q->n_ids++] = m->id;
     a->v[a->n++] = q;
-    if (a->o.say)
+    if (a->o.say && m->type == GATE_MSG_OPEN)
+        log_line("the sandbox asks to log in to %s at %s, in your browser: 'bawn policy approve %u' or 'bawn policy reject %u'",
+                 m->secret, m->host, q->number, q->number);
+    else if (a->o.say)
         log_line("network: %s:%u waits for an answer: 'bawn policy approve %u' or 'bawn policy reject %u'", m->host, m->port,
                  q->number, q->number);
 }
@@ -155,7 +159,7 @@ void asker_cancel(struct asker *a, uint32_t id) {
     for (size_t i = 0; i < a->n; i++) {
         struct question *q = a->v[i];
 
-        for (size_t k = 0; k < q->n_ids; k++)
+        for (size_t k = 0; q->msg.type == GATE_MSG_ASK && k < q->n_ids; k++)
             if (q->ids[k] == id) {
                 q->ids[k] = q->ids[--q->n_ids];
                 if (q->n_ids == 0)

@@ -1,5 +1,6 @@
 /*
- * Questions of a gate for the human outside (N6): may the sandbox reach this host? Answered by whoever comes first of
+ * Questions of a gate for the human outside (N6): may the sandbox reach this host? And of the supervisor: may it log in (login.h)? The type of
+ * the message says which: GATE_MSG_ASK, GATE_MSG_OPEN. Answered by whoever comes first of
  *
  *     the terminal of `bawn run`    if the run has one in raw mode (stdio_prompt.h)
  *     the hook                      a program of the user's (ask_hook.h); then the terminal is not used

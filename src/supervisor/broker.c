@@ -219,6 +219,13 @@ void brokerkeeper_config(struct brokerkeeper *b, int config) {
         broker_lost(b, "it did not listen");
 }
 
+void brokerkeeper_renew(struct brokerkeeper *b, const struct grant *grant) {
+    const struct broker_msg m = {.type = BROKER_MSG_RENEW, .index = (uint32_t)(grant - b->opts.grants)};
+
+    if (b->pid > 0 && brokerkeeper_send(b, &m, -1) < 0)
+        broker_lost(b, "it did not listen");
+}
+
 size_t brokerkeeper_poll(const struct brokerkeeper *b, struct pollfd *out) {
     if (b->pid < 0)
         return 0;

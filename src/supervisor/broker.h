@@ -44,7 +44,8 @@ bool brokerkeeper_needed(const struct brokerkeeper *b);
 int brokerkeeper_start(struct brokerkeeper *b, int config, int *ret_sock, struct err *err);
 int brokerkeeper_pause(const struct brokerkeeper *b); /* milliseconds until one may be started */
 bool brokerkeeper_runs(const struct brokerkeeper *b);
-void brokerkeeper_config(struct brokerkeeper *b, int config);   /* the rules have changed; taken */
+void brokerkeeper_config(struct brokerkeeper *b, int config);               /* the rules have changed; taken */
+void brokerkeeper_renew(struct brokerkeeper *b, const struct grant *grant); /* the user has logged in */
 void brokerkeeper_end(struct brokerkeeper *b, bool gate_ended); /* gate_ended: the next gate may start as many again */
 /* For the loop. */
 size_t brokerkeeper_poll(const struct brokerkeeper *b, struct pollfd *out);

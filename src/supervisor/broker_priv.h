@@ -3,13 +3,12 @@
 
 #include "supervisor/broker.h"
 
-enum { BROKER_LINE_MAX = 400, BROKER_VAULTS_MAX = 2 * GRANTS_MAX }; /* one that gets and one that keeps, for each grant */
+enum { BROKER_LINE_MAX = 400, BROKER_VAULTS_MAX = GRANTS_MAX };
 
 struct vault_child {
     pid_t pid;
     int messages; /* its stderr */
     uint32_t index;
-    bool keeps;
 };
 
 struct brokerkeeper {

@@ -51,10 +51,10 @@ void brokerkeeper_reap(struct brokerkeeper *b) {
             forget_vault(b, i);
 }
 
-/* One that refreshes or keeps tokens: ended in the middle, it would lose the new refresh token, and with it the login. */
+/* One that refreshes tokens: ended in the middle, it would lose the new refresh token, and with it the login. */
 static bool has_delicate(const struct brokerkeeper *b) {
     for (size_t i = 0; i < b->n_vaults; i++)
-        if (b->vaults[i].keeps || b->opts.grants[b->vaults[i].index].c.token_url)
+        if (b->opts.grants[b->vaults[i].index].c.token_url)
             return true;
     return false;
 }
@@ -73,19 +73,19 @@ void brokerkeeper_end_vaults(struct brokerkeeper *b) {
     }
 }
 
-static bool has_vault(const struct brokerkeeper *b, uint32_t index, bool keeps) {
+static bool has_vault(const struct brokerkeeper *b, uint32_t index) {
     for (size_t i = 0; i < b->n_vaults; i++)
-        if (b->vaults[i].index == index && b->vaults[i].keeps == keeps)
+        if (b->vaults[i].index == index)
             return true;
     return false;
 }
 
 /* sock and messages: its ends. */
 static int spawn_vault(struct brokerkeeper *b, struct vault_child *v, bool fresh, int sock, int messages, struct err *err) {
-    const struct vault_job job = {.verb = v->keeps ? "--keep" : "--get",
+    const struct vault_job job = {.verb = "--get",
                                   .name = b->opts.grants[v->index].c.name,
                                   .of = &b->opts.grants[v->index].c,
-                                  .fresh = fresh && !v->keeps,
+                                  .fresh = fresh,
                                   .sock = sock,
                                   .messages = messages,
                                   .environ_ = b->opts.environ_};
@@ -115,15 +115,15 @@ static int start_vault(struct brokerkeeper *b, struct vault_child v, bool fresh,
     return 0;
 }
 
-static int on_want_vault(struct brokerkeeper *b, const struct broker_msg *m, bool keeps) {
+static int on_want_vault(struct brokerkeeper *b, const struct broker_msg *m) {
     struct broker_msg answer = {.type = BROKER_MSG_VAULT, .index = m->index};
     struct err err = {0};
     int sock = -1, r = -EBUSY;
 
     if (m->index >= b->opts.n_grants)
         return -EBADMSG;
-    if (!has_vault(b, m->index, keeps))
-        r = start_vault(b, (struct vault_child){.index = m->index, .keeps = keeps}, m->value == 1, &sock, &err);
+    if (!has_vault(b, m->index))
+        r = start_vault(b, (struct vault_child){.index = m->index}, m->value == 1, &sock, &err);
     if (r < 0 && err.msg[0] && !b->vault_told) {
         b->vault_told = true;
         log_err(&err);
@@ -179,9 +179,7 @@ static int on_used(struct brokerkeeper *b, const struct broker_msg *m) {
 int brokerkeeper_take(struct brokerkeeper *b, const struct broker_msg *m) {
     switch ((enum broker_msg_type)m->type) {
     case BROKER_MSG_WANT_VALUE:
-        return on_want_vault(b, m, false);
-    case BROKER_MSG_WANT_STORE:
-        return on_want_vault(b, m, true);
+        return on_want_vault(b, m);
     case BROKER_MSG_WANT_AGENT:
         return on_want_agent(b);
     case BROKER_MSG_USED:
@@ -189,6 +187,7 @@ int brokerkeeper_take(struct brokerkeeper *b, const struct broker_msg *m) {
     case BROKER_MSG_CONFIG:
     case BROKER_MSG_VAULT:
     case BROKER_MSG_AGENT:
+    case BROKER_MSG_RENEW:
     case BROKER_MSG_TYPES:
         break;
     }

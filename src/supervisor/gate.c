@@ -51,8 +51,13 @@ int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, str
 
     if (!g)
         return err_oom(err);
-    *g = (struct gatekeeper){
-        .opts = *opts, .rules = GATE_RULES_INIT, .link = GATE_LINK_INIT, .pid = -1, .messages = -1, .opener = OPENER_INIT};
+    *g = (struct gatekeeper){.opts = *opts,
+                             .rules = GATE_RULES_INIT,
+                             .link = GATE_LINK_INIT,
+                             .pid = -1,
+                             .messages = -1,
+                             .opener = OPENER_INIT,
+                             .login = LOGIN_INIT};
     if (getrandom(&g->gates, sizeof g->gates, 0) < 0)
         g->gates = 0;
     if (opts->published)
@@ -83,6 +88,7 @@ void gatekeeper_free(struct gatekeeper *g) {
     if (g->opts.asker)
         asker_listen(g->opts.asker, NULL, NULL);
     brokerkeeper_free(g->brokers);
+    login_end(&g->login);
     opener_done(&g->opener);
     gate_listeners_done(g);
     gate_rules_done(&g->rules);
@@ -141,6 +147,7 @@ static void gate_lost(struct gatekeeper *g, const char *why) {
     g->inside_stale = g->inside_asked;
     if (g->opts.asker)
         asker_forget(g->opts.asker);
+    g->login_asked = false;
     if (now - g->started_ms >= LIVED_MS) {
         g->delay_ms = DELAY_FIRST_MS;
         g->told = false;
@@ -231,7 +238,8 @@ static size_t add_fd(struct pollfd *out, size_t n, size_t max, int fd, short eve
     return n + 1;
 }
 
-static_assert((int)CONTROL_POLL_MAX + (int)ASKER_POLL_MAX + (int)BROKERKEEPER_POLL_MAX + 2 <= GATE_POLL_MAX - GATE_LISTENERS_ALL,
+static_assert((int)CONTROL_POLL_MAX + (int)ASKER_POLL_MAX + (int)BROKERKEEPER_POLL_MAX + (int)LOGIN_POLL_MAX + 2 <=
+                  GATE_POLL_MAX - GATE_LISTENERS_ALL,
               "room beside the listeners");
 
 /* While a gate runs the listeners are its own. */
@@ -242,6 +250,7 @@ size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max) {
         BUG("room for GATE_POLL_MAX entries is needed");
     if (g->control)
         n = control_server_poll(g->control, out);
+    n += login_poll(&g->login, out + n);
     if (g->pid < 0)
         return g->retry_ms && watch_now_ms() < g->retry_ms ? n : n + gate_listeners_poll(g, out + n);
     n = add_fd(out, n, max, g->link.sock, gate_link_events(&g->link));
@@ -263,7 +272,7 @@ static int until(uint64_t at_ms) {
 }
 
 int gatekeeper_timeout(const struct gatekeeper *g) {
-    int t = sooner(until(g->expire_ms), brokerkeeper_timeout(g->brokers));
+    int t = sooner(login_timeout(&g->login), brokerkeeper_timeout(g->brokers));
 
     t = sooner(t, netlog_timeout(g->log));
     if (g->pid < 0)
@@ -302,8 +311,7 @@ void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n)
     brokerkeeper_handle(g->brokers);
     if (g->pid >= 0 && g->broker_wanted && gate_broker_answer(g) < 0)
         gate_lost(g, "it did not listen");
-    if (g->expire_ms && watch_now_ms() >= g->expire_ms)
-        g->expire_ms = published_expire(&g->published, watch_now_ms());
+    gate_login_handle(g);
     if (g->pid >= 0 && gate_rules_handle(&g->rules))
         gate_send_config(g);
     if (g->control)
@@ -329,6 +337,10 @@ void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
 
     if (owned >= 0 && !is_connection(owned))
         closep(&owned);
+    if (id == (uint32_t)LOGIN_INSIDE_ID) {
+        login_inside(&g->login, TAKE_FD(owned));
+        return;
+    }
     if (owned < 0 && error <= 0)
         error = EPROTO;
     g->inside_asked -= g->inside_asked > 0;
@@ -344,6 +356,11 @@ void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
 static void answered(void *arg, const struct gate_msg *question, const uint32_t *ids, size_t n, enum gate_answer answer) {
     struct gatekeeper *g = arg;
 
+    if (question->type == GATE_MSG_OPEN) { /* a login, each time */
+        gate_answer_log(g, question, answer == GATE_DENY ? GATE_DENY : GATE_ALLOW_ONCE);
+        gate_login_answered(g, question, answer);
+        return;
+    }
     if (answer == GATE_ALLOW_SESSION || answer == GATE_ALLOW_ALWAYS)
         gate_answer_rule(g, question, answer);
     gate_answer_log(g, question, answer);
@@ -372,6 +389,7 @@ static void last_events(struct gatekeeper *g) {
 
 void gatekeeper_finish(struct gatekeeper *g) {
     g->finishing = true;
+    login_end(&g->login);
     if (g->opts.asker)
         asker_forget(g->opts.asker);
     if (g->pid >= 0)

@@ -56,7 +56,7 @@ static void on_event(struct gatekeeper *g, const struct gate_msg *m) {
 static int on_ask(struct gatekeeper *g, const struct gate_msg *m) {
     if (!g->opts.asker || g->finishing)
         return gate_link_send(&g->link, GATE_MSG_ANSWER, m->id, GATE_DENY, -1);
-    asker_ask(g->opts.asker, m);
+    asker_ask(g->opts.asker, m); /* of the type ASK: no gate makes it a question about a login */
     return 0;
 }
 
@@ -108,39 +108,18 @@ void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant 
     netlog_audit(g->log, AUDIT_SECRET, "secret", &line);
 }
 
-static int expect_login(struct gatekeeper *g, uint16_t port) {
-    uint64_t now = watch_now_ms();
-    int fd;
-
-    if (!port)
-        return 0;
-    fd = published_add(&g->published, port, now + OPENER_CALLBACK_MS);
-    if (fd == -EEXIST)
-        return 0;
-    if (fd < 0) {
-        log_line("the end of the login cannot come back: port %u of 127.0.0.1: %s", port, strerror(-fd));
-        return 0;
-    }
-    g->expire_ms = published_expire(&g->published, now);
-    return gate_link_publish(&g->link, port, fd);
-}
-
-/* The gate may have been taken over: the address is judged here, and only a login's own port is opened. */
+/* The gate may have been taken over: the address is judged here. */
 static int on_open(struct gatekeeper *g, const struct gate_msg *m) {
-    const struct grant *login;
-    int r;
+    struct opener_login login;
 
     g->opener.only_show = g->finishing;
-    login = opener_piece(&g->opener, m->path, m->value == 1);
-    if (!login)
-        return 0;
-    r = expect_login(g, opener_port(&g->opener)); /* first: a browser may be quick */
-    opener_open(&g->opener, login);
-    return r;
+    if (opener_piece(&g->opener, m->path, m->value == 1, &login))
+        gate_login_want(g, &login);
+    return 0;
 }
 
 /* bawn-init may be stuck, or not itself any more: it is not waited for. */
-static int ask_init(const struct gatekeeper *g, uint32_t id, uint32_t port) {
+int gate_ask_init(const struct gatekeeper *g, uint32_t id, uint32_t port) {
     struct init_msg msg = {.type = INIT_MSG_INSIDE, .value = (int32_t)port, .extra = (int32_t)id};
     struct pollfd p = {.fd = g->opts.init_control, .events = POLLOUT};
 
@@ -154,7 +133,7 @@ int gate_inside_next(struct gatekeeper *g) {
 
     while (r == 0 && g->n_inside && g->inside_asked < GATE_INSIDE_AT_ONCE) {
         uint32_t id = g->inside[0].id;
-        int asked = ask_init(g, id, g->inside[0].port);
+        int asked = gate_ask_init(g, id, g->inside[0].port);
 
         memmove(g->inside, g->inside + 1, --g->n_inside * sizeof g->inside[0]);
         g->inside_asked += asked == 0;
@@ -165,7 +144,7 @@ int gate_inside_next(struct gatekeeper *g) {
 }
 
 static int on_want_inside(struct gatekeeper *g, const struct gate_msg *m) {
-    if (!published_has(&g->published, m->port))
+    if (!published_has(&g->published, m->port) || m->id == (uint32_t)LOGIN_INSIDE_ID)
         return gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, EACCES, -1);
     if (g->n_inside == GATE_INSIDE_MAX)
         return gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, EAGAIN, -1);
@@ -198,7 +177,6 @@ int gate_event_take(struct gatekeeper *g, const struct gate_msg *m) {
     case GATE_MSG_BROKER:
     case GATE_MSG_INSIDE:
     case GATE_MSG_STOP:
-    case GATE_MSG_PUBLISH:
     case GATE_MSG_TYPES:
         break;
     }

@@ -33,7 +33,7 @@ short gate_link_events(const struct gate_link *l) {
 }
 
 static int send_item(const struct gate_link *l, const struct link_item *i) {
-    struct gate_msg m = {.type = i->type, .id = i->id, .value = i->value, .port = i->port};
+    struct gate_msg m = {.type = i->type, .id = i->id, .value = i->value};
 
     return sock_send(l->sock, &m, sizeof m, &i->fd, i->fd >= 0 ? 1 : 0);
 }
@@ -68,10 +68,6 @@ static int add_item(struct gate_link *l, struct link_item item) {
 
 int gate_link_send(struct gate_link *l, enum gate_msg_type type, uint32_t id, int32_t value, int fd) {
     return add_item(l, (struct link_item){.type = type, .id = id, .value = value, .fd = fd});
-}
-
-int gate_link_publish(struct gate_link *l, uint16_t port, int fd) {
-    return add_item(l, (struct link_item){.type = GATE_MSG_PUBLISH, .port = port, .fd = fd});
 }
 
 int gate_link_recv(struct gate_link *l, struct gate_msg *ret) {

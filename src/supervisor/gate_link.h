@@ -9,7 +9,7 @@
 enum { LINK_QUEUE_MAX = 4096 };
 
 struct link_item {
-    uint32_t type, id, port;
+    uint32_t type, id;
     int32_t value;
     int fd; /* -1: none */
 };
@@ -28,7 +28,6 @@ void gate_link_close(struct gate_link *l);
 short gate_link_events(const struct gate_link *l); /* for poll() */
 /* Takes fd (-1: none), also on failure. Negative: the gate has to be given up. */
 int gate_link_send(struct gate_link *l, enum gate_msg_type type, uint32_t id, int32_t value, int fd);
-int gate_link_publish(struct gate_link *l, uint16_t port, int fd); /* GATE_MSG_PUBLISH */
 int gate_link_flush(struct gate_link *l);
 /* One message that has passed gatemsg_sane(). 1: there is one; 0: none now; negative: the gate is gone, or does not keep to the protocol. */
 int gate_link_recv(struct gate_link *l, struct gate_msg *ret);

@@ -6,6 +6,7 @@
 #include "supervisor/gate.h"
 #include "supervisor/gate_link.h"
 #include "supervisor/gate_rules.h"
+#include "supervisor/login.h"
 #include "supervisor/netcount.h"
 #include "supervisor/netlog.h"
 #include "supervisor/opener.h"
@@ -46,7 +47,9 @@ struct gatekeeper {
     bool broker_wanted;  /* as soon as brokerkeeper_pause() is over */
     bool broker_refused; /* told */
     struct opener opener;
-    uint64_t expire_ms; /* when a published port has to be closed; 0: never */
+    struct login login;
+    bool login_asked; /* the user is, about the next one */
+    struct opener_login login_next;
 };
 
 /* gate_events.c: one message of the gate. Negative: it does not keep to the protocol. */
@@ -55,8 +58,13 @@ int gate_event_take(struct gatekeeper *g, const struct gate_msg *m);
 int gate_broker_answer(struct gatekeeper *g);
 /* The broker says that a credential was used (struct broker_opts). */
 void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant *grant);
-/* Asks bawn-init for the next connections into the sandbox. */
+/* Asks bawn-init for the next connections into the sandbox; for this one, which gatekeeper_inside() gets by its id. */
 int gate_inside_next(struct gatekeeper *g);
+int gate_ask_init(const struct gatekeeper *g, uint32_t id, uint32_t port);
+/* gate_login.c */
+void gate_login_want(struct gatekeeper *g, const struct opener_login *what);
+void gate_login_answered(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
+void gate_login_handle(struct gatekeeper *g);
 /* A human's answer that is to be remembered: as a rule; and every one in the log. */
 void gate_answer_rule(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
 void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);

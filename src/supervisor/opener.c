@@ -10,7 +10,9 @@
 #include "supervisor/detach.h"
 #include "supervisor/watch.h"
 
-enum { MINUTE_MS = 60 * 1000, PER_MINUTE = 6, CALLBACK_MAX = 512, PORT_MIN = 1024 };
+enum { MINUTE_MS = 60 * 1000, PER_MINUTE = 6, VALUE_MAX = 2048 };
+
+#define URL_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=%"
 
 void opener_done(struct opener *o) {
     buf_done(&o->url);
@@ -20,37 +22,31 @@ void opener_done(struct opener *o) {
 
 /* RFC 3986. Nothing else: it goes to a program of the user's, and to the terminal. */
 bool opener_url_ok(const char *url) {
-    static const char bytes[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=%";
-
-    return str_starts(url, "https://") && url[strlen("https://")] && url[strspn(url, bytes)] == 0;
+    return str_starts(url, "https://") && url[strlen("https://")] && url[strspn(url, URL_BYTES)] == 0;
 }
 
-/* All of the page's address: a longer path would be another page of that host. */
+/* All of the page's address: a longer path would be another page of that host. What stands behind '?' in the definition is the
+ * definition's own business. */
 static bool is_page(const char *url, const char *page) {
-    size_t n = strlen(page);
+    size_t n = page ? strcspn(page, "?#") : 0;
 
-    return str_starts(url, page) && (url[n] == 0 || url[n] == '#' || url[n] == (strchr(page, '?') ? '&' : '?'));
-}
-
-const struct grant *opener_grant(const struct opener *o, const char *url) {
-    for (size_t i = 0; i < o->n_grants; i++)
-        if (o->grants[i].c.authorize_url && is_page(url, o->grants[i].c.authorize_url))
-            return &o->grants[i];
-    return NULL;
+    return n && strcspn(url, "?#") == n && strncasecmp(url, page, n) == 0;
 }
 
 static int hex(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Until '&', '#' or the end; false: it does not fit, or is not encoded right. */
-static bool decode(const char *p, char *out, size_t size) {
+/* Until one of `ends` or the end of the text; false: it does not fit, or is not encoded right. */
+static bool decode(const char *p, const char *ends, char *out, size_t size) {
     size_t n = 0;
 
-    for (; *p && *p != '&' && *p != '#'; p++) {
+    for (; *p && !strchr(ends, *p); p++) {
         if (n + 1 == size)
             return false;
         out[n] = *p;
+        if (*p == '+')
+            out[n] = ' ';
         if (*p == '%') {
             int high = hex(p[1]), low = high < 0 ? -1 : hex(p[2]);
 
@@ -65,8 +61,45 @@ static bool decode(const char *p, char *out, size_t size) {
     return true;
 }
 
-static uint16_t local_port(const char *uri) {
-    static const char *const hosts[] = {"http://localhost:", "http://127.0.0.1:"};
+/* What a login has to say, or must not. Everything else (scope, prompt, login_hint, resource, PKCE ...) has no effect: our own address
+ * has none of it. */
+enum param { PARAM_CLIENT, PARAM_TYPE, PARAM_REDIRECT, PARAM_STATE, PARAM_MODE, PARAM_REQUEST, PARAM_REQUEST_URI, PARAMS };
+static const char *const param_names[PARAMS] = {
+    [PARAM_CLIENT] = "client_id",   [PARAM_TYPE] = "response_type", [PARAM_REDIRECT] = "redirect_uri",  [PARAM_STATE] = "state",
+    [PARAM_MODE] = "response_mode", [PARAM_REQUEST] = "request",    [PARAM_REQUEST_URI] = "request_uri"};
+
+struct params {
+    char v[PARAMS][VALUE_MAX];
+    bool has[PARAMS];
+};
+
+static int take_param(const char *at, struct params *ret) {
+    char key[32];
+    const char *is = at + strcspn(at, "=&#");
+
+    if (!decode(at, "=&#", key, sizeof key))
+        return 0; /* too long to be one of these */
+    for (enum param i = 0; i < PARAMS; i++) {
+        if (!str_eq(key, param_names[i]))
+            continue;
+        if (ret->has[i] || *is != '=' || !decode(is + 1, "&#", ret->v[i], VALUE_MAX))
+            return -EINVAL;
+        ret->has[i] = true;
+    }
+    return 0;
+}
+
+static int read_params(const char *url, struct params *ret) {
+    int r = 0;
+
+    for (const char *p = url + strcspn(url, "?#"); r == 0 && *p && *p != '#'; p += strcspn(p, "&#"))
+        r = take_param(++p, ret);
+    return r;
+}
+
+/* The port is one of the sandbox's own, where it may have any. */
+static int read_back(const char *uri, struct opener_login *ret) {
+    static const char *const hosts[] = {"http://localhost:", "http://127.0.0.1:", "http://[::1]:"};
     char digits[sizeof "65535"];
     uint64_t port;
 
@@ -74,24 +107,77 @@ static uint16_t local_port(const char *uri) {
         const char *p = uri + strlen(hosts[i]);
         size_t n = str_starts(uri, hosts[i]) ? strspn(p, "0123456789") : 0;
 
-        if (n == 0 || n >= sizeof digits || (p[n] && p[n] != '/' && p[n] != '?'))
+        if (n == 0 || n >= sizeof digits)
             continue;
         memcpy(digits, p, n);
         digits[n] = 0;
-        return parse_u64(digits, PORT_MIN, UINT16_MAX, &port, NULL) < 0 ? 0 : (uint16_t)port;
+        p += n;
+        if (parse_u64(digits, 1, UINT16_MAX, &port, NULL) < 0 || (*p && *p != '/') || p[strspn(p, URL_BYTES)] || strchr(p, '#') ||
+            strlen(p) >= sizeof ret->path - 1)
+            return -EINVAL;
+        ret->port = (uint16_t)port;
+        snprintf(ret->path, sizeof ret->path, "%s", *p ? p : "/");
+        return 0;
     }
-    return 0;
+    return -EINVAL;
 }
 
-uint16_t opener_callback(const char *url) {
-    static const char name[] = "redirect_uri=";
-    char uri[CALLBACK_MAX];
+static bool state_ok(const char *s) {
+    for (; *s; s++)
+        if (*s < ' ' || *s > '~')
+            return false;
+    return true;
+}
 
-    for (const char *p = url; (p = strpbrk(p, "?&#")) && *p != '#';) {
-        p++;
-        if (str_starts(p, name))
-            return decode(p + strlen(name), uri, sizeof uri) ? local_port(uri) : 0;
+static const char *fill(const struct params *p, struct opener_login *ret) {
+    if (!str_eq(p->v[PARAM_TYPE], "code"))
+        return "its response_type is not \"code\"";
+    if (p->has[PARAM_MODE] && !str_eq(p->v[PARAM_MODE], "query"))
+        return "it has a response_mode";
+    if (p->has[PARAM_REQUEST] || p->has[PARAM_REQUEST_URI])
+        return "it has a request object";
+    if (read_back(p->v[PARAM_REDIRECT], ret) < 0)
+        return "its redirect_uri is not a port of localhost";
+    if (strlen(p->v[PARAM_STATE]) >= sizeof ret->state || !state_ok(p->v[PARAM_STATE]))
+        return "its state is too long";
+    snprintf(ret->state, sizeof ret->state, "%s", p->v[PARAM_STATE]);
+    return NULL;
+}
+
+/* Two credentials may have one page: the client says whose login it is. */
+static const struct grant *find_grant(const struct opener *o, const char *url, const char *client,
+                                      const struct grant **ret_page) {
+    for (size_t i = 0; i < o->n_grants; i++) {
+        const struct grant *g = &o->grants[i];
+
+        if (!is_page(url, g->c.authorize_url))
+            continue;
+        *ret_page = g;
+        if (g->c.client_id && str_eq(client, g->c.client_id))
+            return g;
     }
+    return NULL;
+}
+
+int opener_read(const struct opener *o, const char *url, struct opener_login *ret, const char **ret_why) {
+    struct params *p = calloc(1, sizeof *p);
+    struct opener_login login = {.grant = NULL};
+    const struct grant *page = NULL;
+    bool clear = p && read_params(url, p) == 0;
+
+    login.grant = find_grant(o, url, clear ? p->v[PARAM_CLIENT] : "", &page);
+    if (page) {
+        *ret_why = !clear         ? "a parameter is there twice, or not encoded right"
+                   : !login.grant ? "its client_id is another one"
+                                  : fill(p, &login);
+        ret->grant = page;
+    }
+    free(p);
+    if (!page)
+        return -ENOENT;
+    if (*ret_why)
+        return -EACCES;
+    *ret = login;
     return 0;
 }
 
@@ -119,32 +205,57 @@ static bool too_many(struct opener *o) {
     return o->n > PER_MINUTE;
 }
 
-const struct grant *opener_piece(struct opener *o, const char *piece, bool last) {
-    const struct grant *login = NULL;
+/* Whose login is at this host? NULL: nobody's. */
+static const struct grant *login_host(const struct opener *o, const char *url) {
+    for (size_t i = 0; i < o->n_grants; i++) {
+        const struct credential *c = &o->grants[i].c;
+        const char *const urls[] = {c->authorize_url, c->device_url, c->token_url};
+
+        for (size_t k = 0; k < ARRAY_LEN(urls); k++) {
+            size_t n = urls[k] ? strlen("https://") + strcspn(urls[k] + strlen("https://"), "/?#:") : 0;
+
+            if (n && strncasecmp(urls[k], url, n) == 0 && (!url[n] || strchr("/?#:", url[n])))
+                return &o->grants[i];
+        }
+    }
+    return NULL;
+}
+
+/* A page where a login of a sandbox's own could be confirmed (RFC 8628) looks like any other. */
+static void show(const struct opener *o, const char *url) {
+    const struct grant *g = login_host(o, url);
+
+    if (g)
+        log_line("the sandbox asks to open %s (you log in to %s there: confirm nothing that you did not begin yourself)", url,
+                 g->c.name);
+    else
+        log_line("the sandbox asks to open %s", url);
+}
+
+bool opener_piece(struct opener *o, const char *piece, bool last, struct opener_login *ret) {
+    const char *why = NULL;
+    int r = -ENOENT;
 
     buf_adds(&o->url, piece);
     if (!last)
-        return NULL;
+        return false;
     if (buf_ok(&o->url) && opener_url_ok(buf_str(&o->url)) && !too_many(o)) {
-        login = o->only_show ? NULL : opener_grant(o, buf_str(&o->url));
-        if (!login)
-            log_line("the sandbox asks to open %s", buf_str(&o->url));
+        r = opener_read(o, buf_str(&o->url), ret, &why);
+        if (r == -ENOENT)
+            show(o, buf_str(&o->url));
+        else if (r == -EACCES)
+            log_line("the sandbox asks for a login of %s that its definition does not allow (%s): it is not opened",
+                     ret->grant->c.name, why);
     }
-    if (!login)
-        buf_clear(&o->url);
-    return login;
+    buf_clear(&o->url);
+    return r == 0 && !o->only_show;
 }
 
-uint16_t opener_port(const struct opener *o) {
-    return opener_callback(buf_str(&o->url));
-}
-
-void opener_open(struct opener *o, const struct grant *login) {
-    const char *with = program(o), *url = buf_str(&o->url);
+void opener_open(const struct opener *o, const struct grant *login, const char *url) {
+    const char *with = program(o);
 
     if (with && detach_start(with, (char *[]){(char *)(uintptr_t)with, (char *)(uintptr_t)url, NULL}, o->environ_) == 0)
         log_line("the login of %s is opened in your browser: %s", login->c.name, url);
     else
         log_line("to log in to %s, open this in your browser: %s", login->c.name, url);
-    buf_clear(&o->url);
 }

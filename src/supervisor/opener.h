@@ -1,14 +1,14 @@
 /*
- * A program inside wants a page opened in a browser: a login. Whatever a sandbox says here is hostile, so only the login page that a
- * credential of this run names (authorize_url) is opened; any other address is shown to the user, who decides. A login that comes back to
- * http://localhost:PORT gets a listener there that leads inside for some minutes.
+ * A program inside wants a page opened in a browser: a login. Whatever a sandbox says here is hostile, so the address itself is never opened. If it is
+ * the login page that a credential of this run names (authorize_url), with that credential's client, it is a wish to log in: the user is asked, and
+ * the login is done outside, by an address of our own (login.h). Any other address is shown to the user, who decides.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "policy/credential.h"
 
-enum { OPENER_URL_MAX = 8 * 1024, OPENER_CALLBACK_MS = 10 * 60 * 1000 };
+enum { OPENER_URL_MAX = 8 * 1024, OPENER_BACK_MAX = 512, OPENER_STATE_MAX = 1024 };
 
 struct opener {
     const struct grant *grants;
@@ -22,13 +22,20 @@ struct opener {
 #define OPENER_INIT \
     { .url = BUF_INIT(OPENER_URL_MAX) }
 
-void opener_done(struct opener *o);
-/* The next piece of an address. Returns the grant whose login page it is; NULL: it is none, or not complete. Then comes opener_open(). */
-const struct grant *opener_piece(struct opener *o, const char *piece, bool last);
-uint16_t opener_port(const struct opener *o); /* of the host, at which the login's end is expected; 0: at none */
-void opener_open(struct opener *o, const struct grant *login);
+/* A login that a sandbox wants: of whom, and how the program inside waits for its end, on its own loopback interface. */
+struct opener_login {
+    const struct grant *grant;
+    uint16_t port;
+    char path[OPENER_BACK_MAX]; /* with a query, if it has one */
+    char state[OPENER_STATE_MAX];
+};
 
-/* For tests: the grant whose login page this is, NULL: none; and the port that its redirect_uri names, 0: none. */
-const struct grant *opener_grant(const struct opener *o, const char *url);
-uint16_t opener_callback(const char *url);
+void opener_done(struct opener *o);
+/* The next piece of an address. True: it is complete, and a login. */
+bool opener_piece(struct opener *o, const char *piece, bool last, struct opener_login *ret);
+/* Our own address of a login, for the user's browser. */
+void opener_open(const struct opener *o, const struct grant *login, const char *url);
+
+/* For tests. 0: a login; -ENOENT: no login page; -EACCES: of a login, but not as its definition has it: *ret_why says how. */
+int opener_read(const struct opener *o, const char *url, struct opener_login *ret, const char **ret_why);
 bool opener_url_ok(const char *url); /* https, and only bytes that addresses are made of */

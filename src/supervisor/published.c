@@ -1,7 +1,6 @@
 #include "supervisor/published.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -139,38 +138,4 @@ bool published_has(const struct published *p, uint32_t inside) {
         if (p->v[i].inside == inside)
             return true;
     return false;
-}
-
-int published_add(struct published *p, uint16_t port, uint64_t until_ms) {
-    const struct wish w = {.address = {.len = 4, .b = {127, 0, 0, 1}}, .inside = port, .outside = port};
-    int copy, r;
-
-    if (published_has(p, port))
-        return -EEXIST;
-    if (p->n == GATE_PUBLISH_MAX)
-        return -ENOSPC;
-    r = listen_on(&w, &p->v[p->n]);
-    if (r < 0)
-        return r;
-    p->v[p->n].until_ms = until_ms;
-    copy = fcntl(p->v[p->n++].fd, F_DUPFD_CLOEXEC, 3);
-    return copy < 0 ? -errno : copy;
-}
-
-uint64_t published_expire(struct published *p, uint64_t now_ms) {
-    uint64_t next = 0;
-
-    for (size_t i = 0; i < p->n;) {
-        struct published_port *one = &p->v[i];
-
-        if (one->until_ms && one->until_ms <= now_ms) {
-            closep(&one->fd);
-            *one = p->v[--p->n];
-            continue;
-        }
-        if (one->until_ms && (!next || one->until_ms < next))
-            next = one->until_ms;
-        i++;
-    }
-    return next;
 }

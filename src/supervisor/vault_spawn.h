@@ -11,7 +11,7 @@ struct credential;
 struct vault_job {
     const char *verb;            /* "--get", "--put", ... */
     const char *name;            /* NULL: none */
-    const struct credential *of; /* --get and --keep: only for this purpose (credential_purpose()); NULL: for any */
+    const struct credential *of; /* --get and --authorize: only for this purpose (credential_purpose()); NULL: for any */
     bool fresh;
     int sock;          /* becomes descriptor 3: a socket to the broker, or definitions that are about to be published; -1: none */
     bool terminal;     /* has our stdin, stdout and stderr; otherwise /dev/null, /dev/null and our stderr */

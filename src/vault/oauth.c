@@ -97,25 +97,27 @@ static int renew(const struct vault *v, const struct credential *c, const struct
     return 0;
 }
 
-int oauth_get(const struct vault *v, const struct credential *c, bool fresh, struct secret *ret, uint64_t *ret_expires,
-              struct err *err) {
+static void hand_over(struct oauth_state *s, struct secret *ret, struct secret *ret_identity, uint64_t *ret_expires) {
+    *ret = TAKE(s->access, (struct secret){0});
+    *ret_identity = TAKE(s->identity, (struct secret){0});
+    *ret_expires = s->expires;
+}
+
+int oauth_get(const struct vault *v, const struct credential *c, bool fresh, struct secret *ret, struct secret *ret_identity,
+              uint64_t *ret_expires, struct err *err) {
     CLEANUP(oauth_state_done) struct oauth_state before = {0}, now = {0};
     int r = load(v, c, &before, err);
 
     if (r < 0)
         return r;
     if (!fresh && is_usable(&before)) {
-        *ret = before.access;
-        *ret_expires = before.expires;
-        before.access = (struct secret){0};
+        hand_over(&before, ret, ret_identity, ret_expires);
         return 0;
     }
     r = renew(v, c, fresh ? &before.access : NULL, &now, err);
     if (r < 0)
         return r;
-    *ret = now.access;
-    *ret_expires = now.expires;
-    now.access = (struct secret){0};
+    hand_over(&now, ret, ret_identity, ret_expires);
     return 0;
 }
 
@@ -136,29 +138,5 @@ int oauth_put(const struct vault *v, const struct credential *c, const struct se
         err->status = EXIT_USAGE_ERR;
         return err_ctx(err, r, "secret '%s'", c->name);
     }
-    return save(v, c, &s, err);
-}
-
-int oauth_keep(const struct vault *v, const struct credential *c, const struct secret *access, const struct secret *refresh_token,
-               uint64_t expires, struct err *err) {
-    CLEANUP(oauth_state_done) struct oauth_state s = {0};
-    CLEANUP(closep) int lock = -1;
-    int r = lockfile_take(v->dir, lockfile_of_name(c->name), &lock, err);
-
-    r = r < 0 ? r : vault_recheck(v, c, err);
-    r = r < 0 ? r : credential_value_check(c, access->p, access->len, err);
-    if (r == 0 && refresh_token->len)
-        r = credential_value_check(c, refresh_token->p, refresh_token->len, err);
-    if (r < 0)
-        return r;
-    r = load(v, c, &s, err);
-    if (r == -ENOKEY && !s.access.p) /* the first tokens of this credential, or a locked store, which save() will say */
-        r = oauth_state_init(&s) < 0 ? err_oom(err) : 0;
-    if (r < 0)
-        return r;
-    if (secret_set(&s.access, access->p, access->len) < 0 ||
-        (refresh_token->len && secret_set(&s.refresh, refresh_token->p, refresh_token->len) < 0))
-        return err_set(err, -E2BIG, "the tokens are too long to be kept");
-    s.expires = expires;
     return save(v, c, &s, err);
 }

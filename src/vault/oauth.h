@@ -6,13 +6,16 @@
 #pragma once
 
 #include "base/secret.h"
+#include "proto/brokermsg.h"
 #include "vault/vault.h"
 
-enum { OAUTH_MARGIN_S = 60 }; /* an access token that ends sooner counts as ended */
+enum { OAUTH_IDENTITY_MAX = VAULT_IDENTITY_MAX, OAUTH_MARGIN_S = 60 }; /* an access token that ends sooner counts as ended */
 
-/* As it is in the store: {"access":"...","refresh":"...","expires":SECONDS,"client_secret":"..."}. Absent: empty, 0. */
+/* As it is in the store: {"access":"...","refresh":"...","expires":SECONDS,"client_secret":"...","identity":"..."}. Absent: empty, 0. */
 struct oauth_state {
     struct secret access, refresh, client_secret;
+    struct secret
+        identity;     /* header and payload of the id_token, without what makes it valid: who the user is, for clients inside */
     uint64_t expires; /* CLOCK_REALTIME, of the access token; 0: unknown */
 };
 
@@ -28,18 +31,23 @@ int oauth_state_write(const struct oauth_state *s, struct secret *ret, struct er
 int oauth_answer_read(const struct credential *c, long status, const struct secret *body, uint64_t now, struct oauth_state *s,
                       struct err *err);
 
-/* An access token; fresh: not the one that is in the store. -EKEYEXPIRED: the user has to log in again. ret was empty. */
-int oauth_get(const struct vault *v, const struct credential *c, bool fresh, struct secret *ret, uint64_t *ret_expires,
-              struct err *err);
+/* An access token, and who the user is; fresh: not the one that is in the store. -EKEYEXPIRED: the user has to log in again. ret and
+ * ret_identity were empty. */
+int oauth_get(const struct vault *v, const struct credential *c, bool fresh, struct secret *ret, struct secret *ret_identity,
+              uint64_t *ret_expires, struct err *err);
 /* Could it be had, as far as this can be told without asking the server? */
 int oauth_check(const struct vault *v, const struct credential *c, struct err *err);
 /* What the user typed or piped. The caller has the lock of the name. */
 int oauth_put(const struct vault *v, const struct credential *c, const struct secret *text, struct err *err);
-/* Tokens that were caught elsewhere; refresh "" leaves the old one. */
-int oauth_keep(const struct vault *v, const struct credential *c, const struct secret *access, const struct secret *refresh,
-               uint64_t expires, struct err *err);
+/* By a code on any device, or, if the definition has no device_url, in a browser on this machine. */
 int oauth_login(const struct vault *v, const struct credential *c, struct err *err);
+/* In a browser; opener: a SOCK_SEQPACKET socket that gets the address of the page as one message; -1: it is shown on stderr. */
+int oauth_browser(const struct vault *v, const struct credential *c, int opener, struct err *err);
 
+/* For oauth*.c: a client's secret that the user has stored before stays; and the end of a login. Nothing but a login that the user
+ * began or confirmed, a renewal with the stored token, and `bawn secret set` ever stores tokens. */
+void oauth_login_client_secret(const struct vault *v, const struct credential *c, struct oauth_state *s);
+int oauth_login_store(const struct vault *v, const struct credential *c, const struct oauth_state *s, struct err *err);
 /* For oauth*.c: sends a form with the client's id (and secret, if it has one) and reads tokens from the answer. */
 int oauth_request(const struct vault *v, const struct credential *c, const char *url, struct secret *form, struct oauth_state *s,
                   struct err *err);

@@ -120,8 +120,7 @@ static int device_wait(const struct vault *v, const struct credential *c, struct
     return err_set(err, -ETIMEDOUT, "the login took too long");
 }
 
-/* A client's secret that the user has stored before stays. */
-static void keep_client_secret(const struct vault *v, const struct credential *c, struct oauth_state *s) {
+void oauth_login_client_secret(const struct vault *v, const struct credential *c, struct oauth_state *s) {
     CLEANUP(oauth_state_done) struct oauth_state old = {0};
     CLEANUP(secret_done) struct secret text = {0};
 
@@ -129,27 +128,38 @@ static void keep_client_secret(const struct vault *v, const struct credential *c
         (void)secret_set(&s->client_secret, old.client_secret.p, old.client_secret.len);
 }
 
-int oauth_login(const struct vault *v, const struct credential *c, struct err *err) {
-    CLEANUP(oauth_state_done) struct oauth_state s = {0};
+int oauth_login_store(const struct vault *v, const struct credential *c, const struct oauth_state *s, struct err *err) {
     CLEANUP(secret_done) struct secret text = {0};
-    CLEANUP(device_done) struct device d = {0};
     CLEANUP(closep) int lock = -1;
-    int r;
+    int r = oauth_state_write(s, &text, err);
 
-    if (!c->token_url || !c->device_url)
-        return err_usage(err, "secret '%s' has no oauth.device_url: there is nowhere to log in", c->name);
-    if (oauth_state_init(&s) < 0)
-        return err_oom(err);
-    keep_client_secret(v, c, &s);
-    r = device_begin(v, c, &d, err);
-    r = r < 0 ? r : device_wait(v, c, &d, &s, err);
-    if (r < 0)
-        return err_ctx(err, r, "secret '%s'", c->name);
-    r = oauth_state_write(&s, &text, err);
     r = r < 0 ? r : lockfile_take(v->dir, lockfile_of_name(c->name), &lock, err);
     r = r < 0 ? r : vault_recheck(v, c, err);
     r = r < 0 ? r : store_put(v, c, &text, err);
     if (r == 0)
         log_line("secret '%s': logged in", c->name);
     return r;
+}
+
+static int device_login(const struct vault *v, const struct credential *c, struct err *err) {
+    CLEANUP(oauth_state_done) struct oauth_state s = {0};
+    CLEANUP(device_done) struct device d = {0};
+    int r;
+
+    if (oauth_state_init(&s) < 0)
+        return err_oom(err);
+    oauth_login_client_secret(v, c, &s);
+    r = device_begin(v, c, &d, err);
+    r = r < 0 ? r : device_wait(v, c, &d, &s, err);
+    if (r < 0)
+        return err_ctx(err, r, "secret '%s'", c->name);
+    return oauth_login_store(v, c, &s, err);
+}
+
+int oauth_login(const struct vault *v, const struct credential *c, struct err *err) {
+    if (c->token_url && c->device_url)
+        return device_login(v, c, err);
+    if (c->token_url && c->authorize_url)
+        return oauth_browser(v, c, -1, err);
+    return err_usage(err, "secret '%s' has no oauth.device_url and no oauth.authorize_url: there is nowhere to log in", c->name);
 }

@@ -6,12 +6,14 @@
 #include "base/str.h"
 #include "vault/oauth.h"
 
+#define JWT_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+
 enum { ERROR_CODE_MAX = 40, LIFETIME_MAX_S = 10 * 366 * 24 * 3600 };
 
 int oauth_state_init(struct oauth_state *s) {
     *s = (struct oauth_state){0};
     if (secret_alloc(&s->access, CREDENTIAL_VALUE_MAX) < 0 || secret_alloc(&s->refresh, CREDENTIAL_VALUE_MAX) < 0 ||
-        secret_alloc(&s->client_secret, CREDENTIAL_VALUE_MAX) < 0) {
+        secret_alloc(&s->client_secret, CREDENTIAL_VALUE_MAX) < 0 || secret_alloc(&s->identity, OAUTH_IDENTITY_MAX) < 0) {
         oauth_state_done(s);
         return -ENOMEM;
     }
@@ -22,6 +24,7 @@ void oauth_state_done(struct oauth_state *s) {
     secret_done(&s->access);
     secret_done(&s->refresh);
     secret_done(&s->client_secret);
+    secret_done(&s->identity);
 }
 
 static void json_donep(json_t **j) {
@@ -44,7 +47,7 @@ static int take(const struct credential *c, const json_t *from, const char *key,
 }
 
 static int known_keys_only(const json_t *j, struct err *err) {
-    static const char *const known[] = {"access", "refresh", "expires", "client_secret"};
+    static const char *const known[] = {"access", "refresh", "expires", "client_secret", "identity"};
     const char *key;
     json_t *value;
 
@@ -54,7 +57,7 @@ static int known_keys_only(const json_t *j, struct err *err) {
         for (size_t i = 0; i < ARRAY_LEN(known); i++)
             ok = ok || str_eq(key, known[i]);
         if (!ok)
-            return err_usage(err, "the value has a key that is none of access, refresh, expires, client_secret");
+            return err_usage(err, "the value has a key that is none of access, refresh, expires, client_secret, identity");
     }
     return 0;
 }
@@ -66,6 +69,7 @@ static int state_of_json(const struct credential *c, const json_t *j, struct oau
     r = r < 0 ? r : take(c, j, "access", &s->access, err);
     r = r < 0 ? r : take(c, j, "refresh", &s->refresh, err);
     r = r < 0 ? r : take(c, j, "client_secret", &s->client_secret, err);
+    r = r < 0 ? r : take(c, j, "identity", &s->identity, err);
     if (r < 0)
         return r;
     if (expires && (!json_is_integer(expires) || json_integer_value(expires) < 0))
@@ -103,7 +107,7 @@ int oauth_state_write(const struct oauth_state *s, struct secret *ret, struct er
     if (!j || secret_alloc(&text, VAULT_STORED_MAX) < 0)
         return err_oom(err);
     if (add(j, "access", &s->access) < 0 || add(j, "refresh", &s->refresh) < 0 ||
-        add(j, "client_secret", &s->client_secret) < 0 ||
+        add(j, "client_secret", &s->client_secret) < 0 || add(j, "identity", &s->identity) < 0 ||
         json_object_set_new(j, "expires", json_integer((json_int_t)s->expires)) < 0)
         return err_usage(err, "a token is not UTF-8");
     text.len = json_dumpb(j, text.p, VAULT_STORED_MAX, JSON_COMPACT);
@@ -150,6 +154,14 @@ static uint64_t lifetime(const json_t *j) {
     return 0;
 }
 
+/* Of a JWT all but the signature. Another kind of id_token, or a very long one, tells clients nothing: it is left out. */
+static void take_identity(const json_t *j, struct secret *to) {
+    const char *token = json_string_value(json_object_get(j, "id_token")), *dot = token ? strrchr(token, '.') : NULL;
+
+    if (dot && str_starts(token, "eyJ") && token[strspn(token, JWT_BYTES)] == 0 && memchr(token, '.', (size_t)(dot - token)))
+        (void)secret_set(to, token, (size_t)(dot - token));
+}
+
 int oauth_answer_read(const struct credential *c, long status, const struct secret *body, uint64_t now, struct oauth_state *s,
                       struct err *err) {
     CLEANUP(json_donep) json_t *j = body->len ? json_loadb(body->p, body->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -168,6 +180,7 @@ int oauth_answer_read(const struct credential *c, long status, const struct secr
     r = r < 0 ? r : take(c, j, "refresh_token", &s->refresh, err);
     if (r < 0)
         return err_ctx(err, -ENOKEY, "the token server's answer");
+    take_identity(j, &s->identity);
     seconds = lifetime(j);
     s->expires = seconds ? now + seconds : 0;
     return 0;

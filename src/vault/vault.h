@@ -4,16 +4,18 @@
  *
  *     bawn-vault --get NAME [--of PURPOSE] [--fresh]
  *                                         3: SOCK_SEQPACKET; a struct vault_value (proto/brokermsg.h). --fresh: no cached one
- *     bawn-vault --keep NAME [--of PURPOSE]
- *                                         3: SOCK_SEQPACKET; reads one struct vault_value with new OAuth tokens and keeps them
+ *     bawn-vault --authorize NAME [--of PURPOSE]
+ *                                         OAuth: a login in the user's browser, for a sandbox's supervisor that has asked the user. 3: SOCK_SEQPACKET,
+ *                                         which gets the address of the page; the end of this process is the end of the login
  *     bawn-vault --put NAME               value from stdin; asks for it without echo if that is a terminal. 3: a file with definitions
  *                                         that are about to be published, or nothing
  *     bawn-vault --rm NAME                3: the same
  *     bawn-vault --check NAME             can it be had? JSON on stdout: {"ok":true}, or {"ok":false,"error":"..."} and status 1
  *     bawn-vault --unlock | --lock        the passphrase of the file store, for VAULT_UNLOCKED_S in the kernel's keyring
- *     bawn-vault --login NAME             OAuth: device flow (RFC 8628); says on stderr what to do in the browser
+ *     bawn-vault --login NAME             OAuth: device flow (RFC 8628), or, without device_url, in a browser of this machine; says on stderr
+ *                                         what to do there
  *
- * --get, --keep and --check never ask at the terminal: an agent's screen may be on it. A locked store is their error, and
+ * --get, --authorize and --check never ask at the terminal: an agent's screen may be on it. A locked store is their error, and
  * --unlock, before the run, its cure. A value comes with a trailing newline or without; that of an OAuth credential is a
  * refresh token, or JSON: {"refresh":"...","access":"...","expires":SECONDS,"client_secret":"..."}, of which one of
  * the first two is enough.

@@ -26,39 +26,48 @@ struct task {
     bool fresh;
 };
 
-static int value_of(const struct task *t, struct secret *ret, uint64_t *ret_expires, struct err *err) {
-    CLEANUP(secret_done) struct secret value = {0};
-    uint64_t expires = 0;
+struct value {
+    struct secret value, identity;
+    uint64_t expires;
+};
+
+static void value_done(struct value *v) {
+    secret_done(&v->value);
+    secret_done(&v->identity);
+}
+
+/* v was zero. */
+static int value_of(const struct task *t, struct value *v, struct err *err) {
     int r;
 
     if (t->c->token_url)
-        r = oauth_get(t->v, t->c, t->fresh, &value, &expires, err);
+        r = oauth_get(t->v, t->c, t->fresh, &v->value, &v->identity, &v->expires, err);
     else
-        r = store_get(t->v, t->c, &value, err);
+        r = store_get(t->v, t->c, &v->value, err);
     if (r < 0)
         return r;
-    r = credential_value_check(t->c, value.p, value.len, err);
+    r = credential_value_check(t->c, v->value.p, v->value.len, err);
     if (r < 0)
         return err_ctx(err, r, "secret '%s'", t->name);
     if (t->c->store == STORE_COMMAND && t->c->lifetime_s)
-        expires = (uint64_t)time(NULL) + t->c->lifetime_s;
-    *ret = value;
-    *ret_expires = expires;
-    value = (struct secret){0};
+        v->expires = (uint64_t)time(NULL) + t->c->lifetime_s;
     return 0;
 }
 
-static int send_value(int status, const struct secret *value, uint64_t expires, struct err *err) {
+static int send_value(int status, const struct value *v, struct err *err) {
     CLEANUP(secret_done) struct secret m = {0};
-    struct vault_value head = {.status = status, .len = (uint32_t)value->len, .expires = expires};
+    struct vault_value head = {
+        .status = status, .len = (uint32_t)v->value.len, .identity = (uint32_t)v->identity.len, .expires = v->expires};
     int r;
 
-    if (secret_alloc(&m, sizeof head + value->len) < 0)
+    if (secret_alloc(&m, sizeof head + v->value.len + v->identity.len) < 0)
         return err_oom(err);
     memcpy(m.p, &head, sizeof head);
-    if (value->len)
-        memcpy(m.p + sizeof head, value->p, value->len);
-    r = sock_send(FD_GIVEN, m.p, sizeof head + value->len, NULL, 0);
+    if (v->value.len)
+        memcpy(m.p + sizeof head, v->value.p, v->value.len);
+    if (v->identity.len)
+        memcpy(m.p + sizeof head + v->value.len, v->identity.p, v->identity.len);
+    r = sock_send(FD_GIVEN, m.p, sizeof head + v->value.len + v->identity.len, NULL, 0);
     return r < 0 ? err_sys(err, r, "send the value to the broker") : 0;
 }
 
@@ -73,45 +82,11 @@ static int told(int r) {
 }
 
 static int do_get(const struct task *t, struct err *err) {
-    CLEANUP(secret_done) struct secret value = {0};
-    uint64_t expires = 0;
-    int r = value_of(t, &value, &expires, err);
+    CLEANUP(value_done) struct value v = {0};
+    int r = value_of(t, &v, err);
 
     r = r < 0 ? r : vault_recheck(t->v, t->c, err);
-    return r < 0 ? r : send_value(0, &value, expires, err);
-}
-
-static int keep_parts(const struct task *t, const struct secret *m, struct err *err) {
-    CLEANUP(secret_done) struct secret access = {0}, refresh = {0};
-    struct vault_value head = {0};
-    struct broker_part part[2];
-
-    if (m->len >= sizeof head)
-        memcpy(&head, m->p, sizeof head);
-    if (m->len < sizeof head || head.status != 0 || head.len != m->len - sizeof head ||
-        broker_parts_read((const uint8_t *)m->p + sizeof head, head.len, part, ARRAY_LEN(part)) < 0)
-        return err_set(err, -EBADMSG, "the broker's message is not understood");
-    if (secret_alloc(&access, part[0].len) < 0 || secret_alloc(&refresh, part[1].len) < 0)
-        return err_oom(err);
-    secret_set(&access, part[0].p, part[0].len);
-    secret_set(&refresh, part[1].p, part[1].len);
-    return oauth_keep(t->v, t->c, &access, &refresh, head.expires, err);
-}
-
-static int do_keep(const struct task *t, struct err *err) {
-    CLEANUP(secret_done) struct secret m = {0};
-    size_t max = sizeof(struct vault_value) + BROKER_DATA_MAX;
-    long n;
-
-    if (!t->c->token_url)
-        return err_usage(err, "secret '%s' is not one of OAuth", t->name);
-    if (secret_alloc(&m, max) < 0)
-        return err_oom(err);
-    n = sock_recv(FD_GIVEN, m.p, max, NULL, NULL);
-    if (n <= 0)
-        return err_set(err, n < 0 ? (int)n : -EPIPE, "no tokens came from the broker");
-    m.len = (size_t)n;
-    return keep_parts(t, &m, err);
+    return r < 0 ? r : send_value(0, &v, err);
 }
 
 /* A keyring that did not answer in time may have it all the same: then neither definition is for it. */
@@ -155,9 +130,8 @@ static int do_rm(const struct task *t, struct err *err) {
 /* The answer is the JSON, also if it is no: nothing on stderr then. */
 static int do_check(const struct task *t, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(CHECK_MAX);
-    CLEANUP(secret_done) struct secret value = {0};
-    uint64_t expires;
-    int r = t->c->token_url ? oauth_check(t->v, t->c, err) : value_of(t, &value, &expires, err);
+    CLEANUP(value_done) struct value v = {0};
+    int r = t->c->token_url ? oauth_check(t->v, t->c, err) : value_of(t, &v, err);
     int w;
 
     buf_adds(&b, r < 0 ? "{\"ok\":false,\"error\":" : "{\"ok\":true");
@@ -184,6 +158,12 @@ static int do_login(const struct task *t, struct err *err) {
     return r < 0 ? r : oauth_login(t->v, t->c, err);
 }
 
+static int do_authorize(const struct task *t, struct err *err) {
+    int r = store_writable(t->c, err);
+
+    return r < 0 ? r : oauth_browser(t->v, t->c, FD_GIVEN, err);
+}
+
 struct verb {
     const char *name;
     int (*run)(const struct task *t, struct err *err);
@@ -192,7 +172,7 @@ struct verb {
 
 static const struct verb verbs[] = {
     {"--get", do_get, .named = true, .socket = true},
-    {"--keep", do_keep, .named = true, .socket = true},
+    {"--authorize", do_authorize, .named = true, .socket = true},
     {"--put", do_put, .named = true, .may_ask = true, .new_defs = true},
     {"--rm", do_rm, .named = true, .may_ask = true, .new_defs = true},
     {"--check", do_check, .named = true},
@@ -260,7 +240,7 @@ static int run_verb(const struct verb *b, struct task *t, char *const *environ_,
 }
 
 int vault_run_verb(int argc, char **argv, char *const *environ_) {
-    static const struct secret none = {0};
+    static const struct value none = {0};
     struct err err = {0};
     struct task t = {0};
     const struct verb *b = find_verb(argc, argv, &t);
@@ -269,7 +249,7 @@ int vault_run_verb(int argc, char **argv, char *const *environ_) {
     if (r >= 0) {
         r = run_verb(b, &t, environ_, r > 0, &err);
         if (r < 0 && b->run == do_get)
-            (void)send_value(told(r), &none, 0, NULL); /* a broker that is gone needs no answer */
+            (void)send_value(told(r), &none, NULL); /* a broker that is gone needs no answer */
     }
     if (r < 0)
         log_err(&err);

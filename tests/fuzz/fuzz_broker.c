@@ -4,6 +4,7 @@
  *
  *     q  a request, filled up to its struct; its length is made right      Q  a request as it is
  *     v  the store that was asked says these bytes                         V  it has the value
+ *     r  the user has logged in anew to the grant of this number
  *     c  the grants are others from now on (first byte: which)
  *
  * Whatever comes: an answer is of the form it has to be, belongs to a request (whose id is made to be its number), and holds a value
@@ -45,8 +46,7 @@ static const struct ca *authority(void) {
 struct scene {
     struct broker b;
     int gate, supervisor;
-    uint32_t wanted; /* a question of the broker's that is not answered: its index; UINT32_MAX: none */
-    bool store;
+    uint32_t wanted;                       /* a question of the broker's that is not answered: its index; UINT32_MAX: none */
     bool known;                            /* the gate has the value already: it is in what it says */
     struct broker_request sent[STEPS_MAX]; /* by their id */
     uint32_t n_sent;
@@ -157,10 +157,8 @@ static void read_questions(struct scene *s) {
     while (recv(s->supervisor, &m, sizeof m, MSG_DONTWAIT) > 0) {
         if ((!s->known && memmem(&m, sizeof m, FUZZ_VALUE, strlen(FUZZ_VALUE))) || brokermsg_sane(&m) < 0)
             BUG("a message that the supervisor must not get");
-        if (m.type == BROKER_MSG_WANT_VALUE || m.type == BROKER_MSG_WANT_STORE) {
+        if (m.type == BROKER_MSG_WANT_VALUE)
             s->wanted = m.index;
-            s->store = m.type == BROKER_MSG_WANT_STORE;
-        }
         if (m.type == BROKER_MSG_WANT_AGENT)
             ssh_agent_fd(&s->b, -ENOENT);
     }
@@ -209,7 +207,7 @@ static void do_vault(struct scene *s, const uint8_t *data, size_t len) {
     if (s->wanted == UINT32_MAX || sock_pair(pair) < 0)
         return;
     s->wanted = UINT32_MAX;
-    if (!s->store && sock_send(pair[0], data, len, NULL, 0) < 0)
+    if (sock_send(pair[0], data, len, NULL, 0) < 0)
         BUG("a store that cannot speak");
     if (serve_message(&s->b, &m, sizeof m, pair[1], &err) < 0)
         BUG(err.msg);
@@ -230,6 +228,14 @@ static void do_value(struct scene *s) {
     do_vault(s, bytes, sizeof head + head.len);
 }
 
+static void do_renew(struct scene *s, uint32_t index) {
+    const struct broker_msg m = {.type = BROKER_MSG_RENEW, .index = index};
+    struct err err = {0};
+
+    if (serve_message(&s->b, &m, sizeof m, -1, &err) < 0)
+        BUG(err.msg);
+}
+
 static void step(struct scene *s, uint8_t what, const uint8_t *data, size_t len) {
     switch (what) {
     case 'q':
@@ -241,6 +247,9 @@ static void step(struct scene *s, uint8_t what, const uint8_t *data, size_t len)
         break;
     case 'V':
         do_value(s);
+        break;
+    case 'r':
+        do_renew(s, len ? data[0] : 0);
         break;
     case 'c':
         scene_configure(s, len && data[0] & 1);

@@ -132,7 +132,6 @@ static void run(struct placeholders *p, const char *at, const char *end) {
                                                .host = "a.test",
                                                .port = 443,
                                                .tls = true,
-                                               .skip = UINT32_MAX,
                                                .http = http},
                         &plan, &tag, &where) == 0)
         check_plan(http, &plan);

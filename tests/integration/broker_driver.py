@@ -15,8 +15,8 @@ import socket
 import struct
 import subprocess
 
-LEAF, VALUE, SIGV4, TOKENS, SSH_KEYS, SSH_SIGN = range(1, 7)
-CONFIG, VAULT, AGENT, WANT_VALUE, WANT_STORE, WANT_AGENT, USED = range(1, 8)
+LEAF, VALUE, SIGV4, LOGIN, SSH_KEYS, SSH_SIGN = range(1, 7)
+CONFIG, VAULT, AGENT, RENEW, WANT_VALUE, WANT_AGENT, USED = range(1, 8)
 HEADER, BASIC, QUERY, AWS = range(4)
 MODES = {"unset": 0, "none": 1, "limited": 2, "full": 3, "list": 4}
 LAYERS = {"session": 0, "sandbox": 1, "settings": 2, "project": 3, "user": 4, "built-in": 5, "organisation": 6}
@@ -24,7 +24,7 @@ LAYERS = {"session": 0, "sandbox": 1, "settings": 2, "project": 3, "user": 4, "b
 REQUEST = struct.Struct("=IIIII256s36s")
 ANSWER = struct.Struct("=IiI")
 MSG = struct.Struct("=IIiII256s36s128s")
-HEAD = struct.Struct("=iIQ")  # of a value from a bawn-vault
+HEAD = struct.Struct("=iIIIQ")  # of a value from a bawn-vault
 DATA_MAX, VALUE_MAX, PENDING_MAX = 64 * 1024, 16 * 1024, 1024
 WAIT = 60  # seconds: only so that a hang ends as a failure
 
@@ -160,7 +160,7 @@ class Broker:
         return counts
 
     def vault_socket(self, index, says=None):
-        """Our end of what the broker reads from, or writes to. says: it is there before the broker has its end, which it may close at once."""
+        """Our end of what the broker reads from. says: it is there before the broker has its end, which it may close at once."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(WAIT)
         if says is not None:
@@ -169,8 +169,8 @@ class Broker:
         theirs.close()
         return ours
 
-    def vault(self, index, value=b"", status=0, expires=0, raw=None):
-        self.vault_socket(index, HEAD.pack(status, len(value), expires) + value if raw is None else raw).close()
+    def vault(self, index, value=b"", status=0, expires=0, raw=None, identity=b""):
+        self.vault_socket(index, HEAD.pack(status, len(value), len(identity), 0, expires) + value + identity if raw is None else raw).close()
 
     # The gate.
 

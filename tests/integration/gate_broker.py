@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-LEAF, VALUE, SIGV4, TOKENS, SSH_KEYS, SSH_SIGN = range(1, 7)
+LEAF, VALUE, SIGV4, LOGIN, SSH_KEYS, SSH_SIGN = range(1, 7)
 REQUEST = struct.Struct("=IIIII256s36s")
 ANSWER = struct.Struct("=IiI")
 
@@ -81,8 +81,8 @@ class Broker:
 
     def __init__(self, ca, values=None, formats=None):
         self.ca, self.values, self.formats = ca, values or {}, formats or {}
-        self.asked, self.tokens, self.sockets, self.condition = [], [], [], threading.Condition()
-        self.tokens_status = 0
+        self.asked, self.sockets, self.condition = [], [], threading.Condition()
+        self.login = 0, (b"", b"", b"")  # status, parts
         self.sign = None  # canonical request -> parts
 
     def connect(self):
@@ -109,11 +109,9 @@ class Broker:
             return 0, self.ca.leaf(host, data)
         with self.condition:
             self.asked.append((type, index, host, port, method, data))
-            if type == TOKENS:
-                self.tokens.append(read_parts(data))
             self.condition.notify_all()
-        if type == TOKENS:
-            return self.tokens_status, b""
+        if type == LOGIN:
+            return self.login[0], b"" if self.login[0] else parts(*self.login[1])
         value = self.values.get(index, -errno.ENOKEY)
         if value is None or isinstance(value, int):
             return value and (value, b"")

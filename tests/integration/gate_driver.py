@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CLONE_NEWNET = 0x40000000
 IP_TRANSPARENT, IPV6_TRANSPARENT, IP_PKTINFO, IPV6_RECVPKTINFO = 19, 75, 8, 49
 
-CONFIG, ANSWER, BROKER, INSIDE, STOP, PUBLISH, READY, EVENT, ASK, CANCEL, WANT_BROKER, WANT_INSIDE, OPEN = range(1, 14)
+CONFIG, ANSWER, BROKER, INSIDE, STOP, READY, EVENT, ASK, CANCEL, WANT_BROKER, WANT_INSIDE, OPEN = range(1, 13)
 DENY, ONCE, SESSION, ALWAYS = range(4)
 KINDS = ["lookup", "connection", "request", "end", "trouble"]
 ACTIONS = ["deny", "ask", "allow"]
@@ -32,7 +32,7 @@ MODES = {"unset": 0, "none": 1, "limited": 2, "full": 3, "list": 4}
 CODES = ["ALLOWED", "ASK", "DENIED_OFF", "DENIED_HOST", "DENIED_PORT", "DENIED_METHOD", "DENIED_PATH", "DENIED_ADDRESS",
          "DENIED_UNANSWERED", "NOT_HANDED_OUT", "NAME_INVALID", "PATH_INVALID", "BODY_TOO_LARGE", "NAME_MISMATCH", "NOT_TLS",
          "NOT_HTTP", "NO_ADDRESS", "UNREACHABLE", "NOT_TRUSTED", "CANNOT_LOOK", "SECRET_MISPLACED",
-         "SECRET_UNAVAILABLE"]
+         "SECRET_UNAVAILABLE", "LOGIN_OUTSIDE"]
 LAYERS = {"session": 0, "sandbox": 1, "settings": 2, "project": 3, "user": 4, "built-in": 5, "organisation": 6}
 MSG = struct.Struct("=IIiIIIIIQQQQ256s48s68s16s264s36s512s68s4x")
 PLACES = ["header", "basic", "query", "sigv4"]

@@ -18,7 +18,7 @@ from broker_driver import AGENT, CONFIG, MSG, USED, WANT_AGENT, encode_config
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WAIT = 60  # seconds: only so that a hang ends as a failure
-GATE_CONFIG, GATE_BROKER, GATE_READY, GATE_WANT_BROKER, GATE_OPEN = 1, 3, 7, 11, 13
+GATE_CONFIG, GATE_BROKER, GATE_READY, GATE_WANT_BROKER, GATE_OPEN = 1, 3, 6, 10, 12
 GATE_FD_SSH, GATE_FD_CREDENTIAL = 52, 53
 GATE_MSG = struct.Struct("=IIiIIIIIQQQQ256s48s68s16s264s36s512s68s4x")
 

@@ -14,7 +14,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from broker_driver import (AWS, BASIC, LEAF, MSG, PENDING_MAX, QUERY, REQUEST, SIGV4, TOKENS, USED, VALUE, VALUE_MAX, WAIT, WANT_STORE, WANT_VALUE, Broker,
+from broker_driver import (AWS, BASIC, LEAF, MSG, LOGIN, PENDING_MAX, QUERY, RENEW, REQUEST, SIGV4, USED, VALUE, VALUE_MAX, WAIT, WANT_VALUE, Broker,
                            grant, parts)
 
 SECRET = b"sk-real-0123456789abcdef"
@@ -207,8 +207,10 @@ def test_nothing_before_the_configuration(broker):
 GARBAGE = {
     "nothing": dict(raw=b""),
     "short": dict(raw=b"\0" * 15),
-    "length": dict(raw=struct.pack("=iIQ", 0, 9, 0) + b"the-value-0"),
-    "far length": dict(raw=struct.pack("=iIQ", 0, 0xffffffff, 0) + b"the-value-0"),
+    "length": dict(raw=struct.pack("=iIIIQ", 0, 9, 0, 0, 0) + b"the-value-0"),
+    "far length": dict(raw=struct.pack("=iIIIQ", 0, 0xffffffff, 0, 0, 0) + b"the-value-0"),
+    "far identity": dict(raw=struct.pack("=iIIIQ", 0, 11, 0xffffffff, 0, 0) + b"the-value-0"),
+    "long identity": dict(value=b"the-value-0", identity=b"i" * 8193),
     "too long": dict(value=b"v" * (VALUE_MAX + 1)),
     "much too long": dict(value=b"v" * (VALUE_MAX + 8192)),
     "empty": dict(value=b""),
@@ -280,7 +282,7 @@ def test_hung_vault_holds_up_nobody_else(broker, ca):
     assert b.status(one_more) == -errno.EBUSY
     assert b.leaf("api.test", b"no key")[0] == -errno.EINVAL
     assert b.status(b.ask_value(1, "other.test", port=8443)) == -errno.EBUSY
-    sock.send(struct.pack("=iIQ", 0, len(SECRET), 0) + SECRET)
+    sock.send(struct.pack("=iIIIQ", 0, len(SECRET), 0, 0, 0) + SECRET)
     sock.close()
     assert all(b.answer(ask).parts() == [SECRET, SECRET] for ask in asks)
     assert b.count_used(2 + PENDING_MAX) == {-errno.EBUSY: 2, 0: PENDING_MAX}
@@ -380,75 +382,84 @@ def test_expired_already(broker):
 OAUTH = grant("idp", ["api.test"], token_url="https://id.test/token")
 
 
-def test_tokens(broker):
+JWT = b"eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
+
+
+def test_login(broker):
+    """What a client inside may know of a login: until when the token is good, and of a JWT what it says, without what proves it."""
     b = broker(grants=[OAUTH])
-    ident = b.request(TOKENS, 0, "id.test", method="POST", data=parts(b"access-token-1", b"refresh-token-1", b"3600"))
-    assert b.status(ident) == 0
-    assert b.answer(b.ask_value(0, "api.test")).parts() == [b"Bearer access-token-1", b"access-token-1"]
-    with b.vault_socket(b.want(WANT_STORE)) as s:
-        data = s.recv(65536)
-        status, length, expires = struct.unpack_from("=iIQ", data)
-        assert (status, length) == (0, len(data) - 16)
-        assert data[16:] == parts(b"access-token-1", b"refresh-token-1")
-        assert abs(expires - time.time() - 3600) < WAIT
-        assert s.recv(100) == b""
+    ask = b.request(LOGIN, 0, "id.test", method="POST")
+    b.vault(b.want(WANT_VALUE), JWT, expires=int(time.time()) + 3600, identity=b"eyJh.eyJz")
+    access, identity, seconds = b.answer(ask).parts()
+    assert (access, identity) == (JWT.rpartition(b".")[0], b"eyJh.eyJz") and abs(int(seconds) - 3600) < WAIT
+    assert b.answer(b.ask_value(0, "api.test")).parts() == [b"Bearer " + JWT, JWT]
+    assert b.count_used(1) == {0: 1}, "and it is no use of the value"
 
 
-def test_tokens_while_fetching(broker):
-    """They are the value from then on; the question that is under way is answered first."""
+@pytest.mark.parametrize("value", [b"an-opaque-token", b"eyJ-without-dots", b"eyJone.dot-only", b"opaque.with.dots", b"eyJabc.def."])
+def test_login_with_an_opaque_token(broker, value):
+    b = broker(grants=[OAUTH])
+    ask = b.request(LOGIN, 0, "id.test")
+    b.vault(b.want(WANT_VALUE), value)
+    assert b.answer(ask).parts() == [b"", b"", b""]
+
+
+def test_login_without_a_value(broker):
+    b = broker(grants=[OAUTH])
+    ask = b.request(LOGIN, 0, "id.test")
+    b.vault(b.want(WANT_VALUE), status=-errno.EKEYEXPIRED)
+    assert b.status(ask) == -errno.EKEYEXPIRED
+
+
+def test_renewed(broker):
+    """The user has logged in anew: the value so far, and why there was none, count no longer."""
+    b = broker(grants=[OAUTH])
+    assert b.value(0, "api.test")[1] == b"the-value-0"
+    b.tell(RENEW, 0)
+    ask = b.ask_value(0, "api.test")
+    b.vault(b.want(WANT_VALUE), b"access-token-2")
+    assert b.answer(ask).parts()[1] == b"access-token-2"
+    b.tell(RENEW, 0)
+    ask = b.ask_value(0, "api.test")
+    b.vault(b.want(WANT_VALUE), status=-errno.ENOKEY)
+    assert b.status(ask) == -errno.ENOKEY
+    b.tell(RENEW, 0)
+    ask = b.ask_value(0, "api.test")
+    b.vault(b.want(WANT_VALUE), b"access-token-3")
+    assert b.answer(ask).parts()[1] == b"access-token-3"
+    b.tell(RENEW, 9)  # there is no such grant
+    assert b.answer(b.ask_value(0, "api.test")).parts()[1] == b"access-token-3"
+
+
+def test_renewed_while_fetching(broker):
+    """What is under way is of the old login: it is thrown away, and who waits gets the new one."""
     b = broker(grants=[OAUTH])
     ask = b.ask_value(0, "api.test")
     b.want(WANT_VALUE)
-    ident = b.request(TOKENS, 0, "id.test", data=parts(b"access-token-1", b"", b""))
-    assert b.status(ident) == 0
-    assert b.answer(ask).parts()[1] == b"access-token-1"
+    b.tell(RENEW, 0)
     b.vault(0, b"an-old-token")
-    with b.vault_socket(b.want(WANT_STORE)) as s:
-        assert s.recv(65536)[16:] == parts(b"access-token-1", b"")
-    assert b.answer(b.ask_value(0, "api.test")).parts()[1] == b"access-token-1"
+    b.vault(b.want(WANT_VALUE), b"a-new-token")
+    assert b.answer(ask).parts()[1] == b"a-new-token"
 
 
-def test_tokens_of_a_busy_vault(broker):
-    """The one before is still being kept: asked again until it is done."""
-    b = broker(grants=[OAUTH])
-    assert b.status(b.request(TOKENS, 0, "id.test", data=parts(b"access-token-1", b"refresh-token-1", b""))) == 0
-    for _ in range(2):
-        b.tell(2, b.want(WANT_STORE), value=errno.EBUSY)
-    with b.vault_socket(b.want(WANT_STORE)) as s:
-        assert s.recv(65536)[16:] == parts(b"access-token-1", b"refresh-token-1")
-
-
-TOKENS_REFUSED = {
-    "host": (dict(host="api.test"), -errno.EACCES),
-    "port": (dict(host="id.test", port=8443), -errno.EACCES),
-    "no oauth": (dict(index=1, host="api.test"), -errno.EACCES),
-    "index": (dict(index=9, host="id.test"), -errno.EACCES),
-    "no parts": (dict(host="id.test", data=b""), -errno.EBADMSG),
-    "one part": (dict(host="id.test", data=parts(b"access-token-1")), -errno.EBADMSG),
-    "more": (dict(host="id.test", data=parts(b"access-token-1", b"", b"", b"")), -errno.EBADMSG),
-    "far": (dict(host="id.test", data=b"\xff" * 20), -errno.EBADMSG),
-    "no access": (dict(host="id.test", data=parts(b"", b"refresh-token-1", b"1")), -errno.EINVAL),
-    "line break": (dict(host="id.test", data=parts(b"access\r\nX: y", b"", b"1")), -errno.EINVAL),
-    "refresh": (dict(host="id.test", data=parts(b"access-token-1", b"refresh\ntoken", b"1")), -errno.EINVAL),
-    "seconds": (dict(host="id.test", data=parts(b"access-token-1", b"", b"-1")), -errno.EBADMSG),
-    "words": (dict(host="id.test", data=parts(b"access-token-1", b"", b"soon")), -errno.EBADMSG),
-    "NUL": (dict(host="id.test", data=parts(b"access-token-1", b"", b"1\0002")), -errno.EBADMSG),
-    "large": (dict(host="id.test", data=parts(b"a" * 9000, b"r" * 9000, b"1")), -errno.E2BIG),
+LOGIN_REFUSED = {
+    "host": dict(host="api.test"),
+    "port": dict(host="id.test", port=8443),
+    "no oauth": dict(index=1, host="api.test"),
+    "index": dict(index=9, host="id.test"),
 }
 
 
-@pytest.mark.parametrize("name", TOKENS_REFUSED)
-def test_tokens_refused(broker, name):
-    how, status = TOKENS_REFUSED[name]
+@pytest.mark.parametrize("name", LOGIN_REFUSED)
+def test_login_refused(broker, name):
     b = broker(grants=[OAUTH, grant("key", ["api.test"])])
-    how = {"index": 0, "data": parts(b"access-token-1", b"refresh-token-1", b"3600"), **how}
-    assert b.status(b.request(TOKENS, **how)) == status
+    assert b.status(b.request(LOGIN, **LOGIN_REFUSED[name])) == -errno.EACCES
     assert b.value(0, "api.test")[1] == b"the-value-0"
 
 
-def test_tokens_policy(broker):
+def test_login_policy(broker):
     b = broker(grants=[OAUTH], rules=[{"action": "allow", "host": "id.test", "paths": ["/other"]}])
-    assert b.status(b.request(TOKENS, 0, "id.test", data=parts(b"access-token-1", b"", b""))) == -errno.EACCES
+    assert b.status(b.request(LOGIN, 0, "id.test")) == -errno.EACCES
 
 
 # SigV4 -------------------------------------------------------------------------------------------------------------
@@ -707,7 +718,6 @@ def test_no_word_of_a_value(broker):
     ask = b.ask_value(0, "api.test")
     b.vault(b.want(WANT_VALUE), SECRET + b"\r\n")
     assert b.status(ask) == -errno.ENOKEY
-    b.request(TOKENS, 0, "api.test", data=parts(SECRET, SECRET, b"1"))
     b.gate.send(b"x")
     b.proc.wait()
     assert b"sk-real" not in b.close()

@@ -608,7 +608,7 @@ def test_websocket_is_covered_too(inside, web):
 
 # --- OAuth -----------------------------------------------------------------------------------------------------------------------
 
-TOKEN_URL = {"token_url": "https://id.test/token", "client_id": "me", "header": "Authorization", "format": "Bearer {}"}
+TOKEN_URL = {"token_url": "https://id.test/token", "device_url": "https://id.test/device", "client_id": "me", "header": "Authorization", "format": "Bearer {}"}
 FORM = b"Content-Type: application/x-www-form-urlencoded"
 
 
@@ -630,74 +630,100 @@ def test_refresh_is_answered_here(login, web, body):
     assert login.events(kind="request")[0]["secret"] == "idp"
 
 
-def test_broker_that_does_not_keep_them(login, web, broker):
-    """The client has a placeholder that stands for nothing, and somebody hears of it."""
-    broker.tokens_status = -errno.EACCES
-    web.answer = lambda r: reply(b'{"access_token": "SECRET"}')
-    with tls(login, login.ca, "id.test") as s:
-        _, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=authorization_code&code=abc")
-    assert json.loads(out) == {"access_token": HOLDER}
-    assert "could not be kept" in login.events(kind="trouble")[0]["path"]
-
-
-def test_tokens_over_http2(authorities, broker):
-    seen, context = [], authorities[0].server_context("a.test", alpn=["h2"])
-    answer = [b'{"access_token": "SECRET', b'", "expires_in": 5}']
-    grants = [grant("idp", ["b.test"], HOLDER, **TOKEN_URL | {"token_url": "https://a.test/"})]
-    with Server(lambda s: h2_serve(context.wrap_socket(s, server_side=True), seen, answer), port=443):
-        with gate(authorities, broker, grants=grants) as g, tls(g, authorities[1], alpn=["h2"]) as s:
-            c = H2Client(s)
-            status, _, out = c.ask([], [b"grant_type=refresh_token&", b"refresh_token=" + H])
-            assert status == 200 and json.loads(out)["access_token"] == HOLDER and not seen
-            assert c.ask([], [b"grant_type=x&y=", H])[0] == 403
-            status, _, out = c.ask([], [b"grant_type=x"])
-            assert status == 200 and json.loads(out) == {"access_token": HOLDER, "expires_in": 5}
-            broker.wait_asked()
-    assert len(seen) == 1 and broker.tokens == [[b"SECRET", b"", b"5"]]
-
-
-def test_placeholder_in_another_request_for_tokens(login, web):
-    with tls(login, login.ca, "id.test") as s:
-        answer = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=authorization_code&code=" + H)
-        assert answer[0] == 403 and code(answer) == "BAWN_NET_SECRET_MISPLACED"
-    assert not web.requests
-
-
 def jwt(signature):
     return ".".join(base64.urlsafe_b64encode(json.dumps(x).encode()).decode().rstrip("=") for x in ({"alg": "none"}, {"sub": "me"})) + "." + signature
 
 
-def test_tokens_are_caught(login, web, broker):
-    tokens = {"access_token": "SECRET-ACCESS-TOKEN", "refresh_token": "SECRET-REFRESH-TOKEN", "id_token": jwt("SECRETSIGNATURE"),
-              "expires_in": 77, "scope": "x"}
-    web.answer = lambda r: chunked(*[json.dumps(tokens).encode()[i:][:10] for i in range(0, len(json.dumps(tokens)), 10)])
-    with tls(login, login.ca, "id.test") as s:
-        status, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=authorization_code&code=abc")
-    assert status == 200 and b"SECRET" not in out
-    assert json.loads(out) == {"access_token": HOLDER, "refresh_token": HOLDER, "id_token": jwt(HOLDER[-24:]), "expires_in": 77, "scope": "x"}
-    broker.wait_asked()
-    assert broker.tokens == [[b"SECRET-ACCESS-TOKEN", b"SECRET-REFRESH-TOKEN", b"77"]]
-    assert web.requests[0]["body"] == b"grant_type=authorization_code&code=abc"
+REDEEM = b"grant_type=authorization_code&code=" + H
 
 
-@pytest.mark.parametrize("answer", [b"access_token=SECRET&token_type=x", b'{"access_token": 1', b'{"access_token": ["SECRET"]}',
-                                    b'{"refresh_token": "SECRET"}', b'{"access_token": "SECRET", "x": "' + b"y" * 300000 + b'"}'],
-                         ids=["form", "cut", "list", "no access token", "large"])
-def test_tokens_that_are_not_understood_reach_nobody(login, web, broker, answer):
-    web.answer = lambda r: reply(answer)
+def test_placeholder_is_redeemed_here(login, web, broker):
+    """The code of a login is the placeholder; who the user is may be read, what proves it is not there."""
+    public = jwt("").rstrip(".").encode()
+    broker.login = 0, (public, public, b"77")
     with tls(login, login.ca, "id.test") as s:
-        _, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=authorization_code&code=abc")
-    assert b"SECRET" not in out and json.loads(out)["error"] == "server_error"
+        status, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=REDEEM)
+    assert status == 200
+    assert json.loads(out) == {"access_token": jwt(HOLDER[-24:]), "refresh_token": HOLDER, "id_token": jwt(HOLDER[-24:]), "token_type": "Bearer", "expires_in": 77}
+    assert not web.requests
+
+
+def test_redeemed_without_a_login(login, web, broker):
+    broker.login = -errno.EKEYEXPIRED, ()
+    with tls(login, login.ca, "id.test") as s:
+        answer = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=REDEEM)
+    assert answer[0] == 502 and code(answer) == "BAWN_NET_SECRET_UNAVAILABLE" and not web.requests
+
+
+NOT_REDEEMED = {
+    "real code": b"grant_type=authorization_code&code=abc&code_verifier=x",
+    "real token": b"grant_type=refresh_token&refresh_token=abc",
+    "encoded": b"grant%5ftype=refresh%5ftoken&refresh%5ftoken=abc",
+    "part": b"grant_type=authorization_code&code=x" + H,
+    "twice": REDEEM + b"&code=abc",
+    "two types": REDEEM + b"&grant_type=client_credentials",
+    "other slot": b"grant_type=authorization_code&refresh_token=" + H,
+    "client": b"grant_type=client_credentials",
+    "password": b"grant_type=password&username=a&password=b",
+    "device": b"grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=" + H,
+    "exchange": b"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=" + H,
+    "json": b'{"grant_type": "authorization_code", "code": "abc"}',
+    "nothing": b"",
+    "long": REDEEM + b"&x=" + b"y" * 65536,
+}
+
+
+@pytest.mark.parametrize("name", NOT_REDEEMED)
+def test_other_requests_for_tokens_are_refused(login, web, broker, name):
+    with tls(login, login.ca, "id.test") as s:
+        answer = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=NOT_REDEEMED[name])
+        assert answer[0] == 403 and code(answer) == "BAWN_NET_LOGIN_OUTSIDE" and b"bawn secret login idp" in answer[2], answer
+    assert not web.requests and not broker.asked
+    assert login.events(kind="request")[0]["secret"] == "idp"
+
+
+@pytest.mark.parametrize("line", [b"GET /token", b"PUT /token", b"POST /token/", b"POST /Token", b"POST //token", b"POST /%74oken", b"POST /x/../token",
+                                  b"POST /token;x=1", b"POST /token?grant_type=refresh_token", b"POST /device", b"GET /device?x"])
+def test_endpoint_however_it_is_spelled(login, web, broker, line):
+    method, _, path = line.partition(b" ")
+    with tls(login, login.ca, "id.test") as s:
+        answer = ask(s, method, path, FORM, host=b"id.test", body=b"grant_type=client_credentials")
+        assert answer[0] == 403 and code(answer) == "BAWN_NET_LOGIN_OUTSIDE", answer
+    assert not web.requests
+
+
+TOKENS = b'{"access_token": "SECRET-ACCESS-TOKEN", "id_token": "SECRET-IDENTITY-TOKEN", "expires_in": 77}'
+
+
+@pytest.mark.parametrize("name", ["id.test", "a.test"])
+def test_tokens_elsewhere_are_covered(login, web, broker, name):
+    """At another path of the login's hosts, and of the API's, in pieces, with a range: nothing of it is inside, nothing is stored."""
+    broker.formats = {0: lambda v: b"Bearer " + v}
+    web.answer = lambda r: chunked(*[TOKENS[i:i + 5] for i in range(0, len(TOKENS), 5)])
+    with tls(login, login.ca, name) as s:
+        status, _, out = ask(s, b"GET", b"/v2/other", b"Range: bytes=20-", b"Accept-Encoding: gzip", host=name.encode())
+    assert status == 200 and b"SECRET" not in out and len(out) == len(TOKENS) and json.loads(out)["expires_in"] == 77
+    assert "range" not in web.requests[0]["fields"] and web.requests[0]["fields"]["accept-encoding"] == b"identity"
     assert "tokens" in login.events(kind="trouble")[0]["path"]
 
 
-def test_other_answers_of_the_endpoint_pass(login, web, broker):
-    web.answer = lambda r: reply(b'{"error": "authorization_pending"}', status=b"400 Bad Request")
+def test_packed_answers_of_the_login_are_refused(login, web):
+    web.answer = lambda r: reply(b"xx", b"Content-Encoding: gzip")
     with tls(login, login.ca, "id.test") as s:
-        assert ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=device")[2] == b'{"error": "authorization_pending"}'
-        web.answer = lambda r: reply(b'{"error": "authorization_pending"}')
-        assert json.loads(ask(s, b"POST", b"/token", FORM, host=b"id.test", body=b"grant_type=device")[2]) == {"error": "authorization_pending"}
-    assert not broker.tokens
+        answer = ask(s, b"GET", b"/v2/other", host=b"id.test")
+    assert answer[0] == 502 and code(answer) == "BAWN_NET_CANNOT_LOOK"
+
+
+def test_tokens_over_http2(authorities, broker):
+    seen, context = [], authorities[0].server_context("a.test", alpn=["h2"])
+    answer = [b'{"access_token": "SECRET', b'-OF-MINE", "expires_in": 5}']
+    grants = [grant("idp", ["b.test"], HOLDER, **TOKEN_URL | {"token_url": "https://a.test/token"})]
+    with Server(lambda s: h2_serve(context.wrap_socket(s, server_side=True), seen, answer), port=443):
+        with gate(authorities, broker, grants=grants) as g, tls(g, authorities[1], alpn=["h2"]) as s:
+            c = H2Client(s)
+            status, _, out = c.ask([], [b"grant_type=x"])
+            assert status == 200 and json.loads(out) == {"access_token": "*" * 14, "expires_in": 5}
+    assert len(seen) == 1
 
 
 def test_jwt_with_the_core_is_the_placeholder(login, web, broker):

@@ -1,7 +1,9 @@
 """bawn-vault with real stores: the encrypted file, a real keyring, variables, commands, a token server. Nothing shows a value."""
 
+import base64
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import pathlib
@@ -9,9 +11,13 @@ import re
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.parse
+import urllib.request
 
 import pexpect
 import pytest
@@ -166,8 +172,9 @@ def test_only_for_the_purpose_that_was_asked(vault):
     assert vault.put("one").rc == 0
     got = vault.get("one", "--of", "0" * 64)
     assert (got.rc, got.status, got.value) == (1, -errno.ENOKEY, "") and b"defined anew" in got.err, got
-    rc, err = vault.keep("o", "access-token-5", "refresh-token-5", int(time.time()) + 3600, "--of", "0" * 64)
-    assert rc == 1 and b"defined anew" in err
+    proc, ours, url = vault.authorize("o", "--of", "0" * 64)
+    assert b"defined anew" in proc.communicate()[1] and proc.returncode == 1 and not url
+    ours.close()
     assert vault.get("o").status == -errno.ENOKEY
 
 
@@ -611,18 +618,80 @@ def test_https(vault, runner):
         assert vault.get("o", env={"SSL_CERT_FILE": str(cert)}).value == "access-token-1"
 
 
-def test_keep(vault, server):
-    vault.define(o=server.oauth())
-    end = int(time.time()) + 3600
-    assert vault.keep("o", "access-token-5", "refresh-token-5", end) == (0, b"")
-    assert vault.get("o").value == "access-token-5"
-    assert vault.keep("o", "access-token-6", "", end) == (0, b"")
-    got = vault.get("o")
-    assert (got.value, got.expires) == ("access-token-6", end)
-    server.refresh = "refresh-token-5"
-    assert vault.get("o", "--fresh").value == "access-token-6" and server.forms[0]["refresh_token"] == "refresh-token-5"
-    assert vault.keep("o", "", "refresh-token-5", end)[0] != 0
-    assert vault.keep("one", "access-token-5", "refresh-token-5", end)[0] == 64
+def browse(url, **change):
+    """What the user's browser does at the end of a login; the page that it gets."""
+    q = {k: v[0] for k, v in urllib.parse.parse_qs(url.partition("?")[2]).items()}
+    back = {"code": "code-1", "state": q["state"], **change}
+    with urllib.request.urlopen(q["redirect_uri"] + "?" + urllib.parse.urlencode({k: v for k, v in back.items() if v})) as r:
+        return q, r.read()
+
+
+def test_browser(vault, server):
+    """State, verifier and port are the vault's own, new for each login; the verifier is that of the challenge; the tokens are stored."""
+    vault.define(o=server.oauth(authorize_url="https://id.example.com/a?x=1", scope="read", redirect_uri="http://127.0.0.1/back"))
+    seen = []
+    for n in range(2):
+        proc, ours, url = vault.authorize("o")
+        assert url.startswith("https://id.example.com/a?x=1&response_type=code&client_id=bawn-test&redirect_uri=http%3A%2F%2F127.0.0.1%3A"), url
+        for change in ({"state": "guess"}, {"state": None}, {"code": None}, {"error": "both"}):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                browse(url, **change)
+        q, page = browse(url)
+        out, err = proc.communicate()
+        assert proc.returncode == 0 and b"Logged in" in page, err
+        form = server.forms[-1]
+        assert (form["grant_type"], form["code"], form["redirect_uri"]) == ("authorization_code", "code-1", q["redirect_uri"])
+        digest = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
+        assert (q["code_challenge"], q["code_challenge_method"], q["scope"]) == (digest, "S256", "read")
+        seen += [q["state"], form["code_verifier"]]
+        no_token(err + page)
+        ours.close()
+    assert len(set(seen)) == 4 and all(len(s) == 43 for s in seen)
+    assert vault.get("o").value == server.access
+
+
+@pytest.mark.parametrize("how", ["refused", "server"])
+def test_browser_that_does_not_end_well(vault, server, how):
+    """What was stored before stays."""
+    vault.define(o=server.oauth(authorize_url="https://id.example.com/a"))
+    assert vault.put("o", json.dumps({"access": "access-token-9", "refresh": "refresh-token-9"})).rc == 0
+    server.say = [(400, {"error": "invalid_grant"})] if how == "server" else []
+    proc, ours, url = vault.authorize("o")
+    _, page = browse(url, **({"error": "access_denied", "code": None} if how == "refused" else {}))
+    err = proc.communicate()[1]
+    assert proc.returncode == 1 and b"Not logged in" in page and b"secret 'o'" in err, err
+    assert vault.get("o").value == "access-token-9"
+    ours.close()
+
+
+def test_browser_port(vault, server):
+    """A service that knows one port: no other one is tried, and two logins at once do not take each other's answer."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        vault.define(o=server.oauth(authorize_url="https://id.example.com/a", redirect_uri=f"http://localhost:{port}/back"))
+        proc, ours, url = vault.authorize("o")
+        assert not url and f"port {port} of this machine is in use".encode() in proc.communicate()[1]
+    ours.close()
+    proc, ours, url = vault.authorize("o")
+    assert f"localhost%3A{port}%2Fback" in url
+    proc.kill()
+    proc.communicate()
+    ours.close()
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_login_without_device_url(vault, server):
+    """`bawn secret login`: the address is shown."""
+    define = server.oauth(authorize_url="https://id.example.com/a")
+    define["oauth"].pop("device_url", None)
+    vault.define(o=define)
+    proc = vault.runner.popen(vault.program, "--login", "o", env=vault.env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    line = proc.stderr.readline().decode()
+    url = re.search(r"open (https://id.example.com/a\S+) in a browser on this machine", line)[1]
+    browse(url)
+    assert b"logged in" in proc.communicate()[1] and proc.returncode == 0
+    assert vault.get("o").value == server.access
 
 
 PENDING, SLOW = (400, {"error": "authorization_pending"}), (400, {"error": "slow_down"})

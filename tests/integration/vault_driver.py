@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.parse
 
-HEAD = struct.Struct("=iIQ")  # struct vault_value
+HEAD = struct.Struct("=iIIIQ")  # struct vault_value
 VALUE = "the-real-value-0123456789"
 
 
@@ -71,20 +71,18 @@ class Vault:
     def get(self, name, *args, env=None):
         return self.finish(self.start_get(name, *args, env=env))
 
-    def keep(self, name, access, refresh, expires, *args, env=None):
-        parts = b"".join(struct.pack("=I", len(p)) + p for p in (access.encode(), refresh.encode()))
-        proc, ours = self.with_socket(["--keep", name, *args], env, HEAD.pack(0, len(parts), expires) + parts)
-        out, err = proc.communicate(timeout=300)
-        ours.close()
-        return proc.returncode, err
+    def authorize(self, name, *args, env=None):
+        """The process, our end of its socket, and the address that it wants opened."""
+        proc, ours = self.with_socket(["--authorize", name, *args], env)
+        return proc, ours, ours.recv(1 << 17).decode()
 
 
 class Got:
     def __init__(self, rc, message, out, err):
         self.rc, self.out, self.err = rc, out, err
-        self.status, length, self.expires = HEAD.unpack(message[:HEAD.size])
-        self.value = message[HEAD.size:].decode()
-        assert len(message) == HEAD.size + length
+        self.status, length, identity, _, self.expires = HEAD.unpack(message[:HEAD.size])
+        self.value, self.identity = message[HEAD.size:HEAD.size + length].decode(), message[HEAD.size + length:].decode()
+        assert len(message) == HEAD.size + length + identity
 
     def __repr__(self):
         return f"rc {self.rc} status {self.status} value {self.value!r} expires {self.expires} err {self.err!r}"

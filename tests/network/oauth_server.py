@@ -30,6 +30,28 @@ ADDRESS, IDP, API = "11.0.0.27", "id.example.com", "api.example.com"
 NAMES = {IDP: [ADDRESS], API: [ADDRESS]}
 CLIENT = "bawn-test"
 FIRST = "refresh-0-" + "f" * 32  # a login that exists already
+FOREIGN = "refresh-9-" + "e" * 32  # the login of another person, whom the user does not know
+RAW = "raw-token-" + "0123456789abcdef" * 2  # what /raw gives away
+# Answers of /raw?as=NAME: status, type, fields of the head, body. Ways in which servers give tokens, at whatever path and by whatever method.
+SHAPES = {
+    "json": (200, "application/json", [], '{"access_token":"%s"}'),
+    "spaces": (200, "application/json", [], '{ "access_token" :\n  "%s" }'),
+    "refresh": (200, "application/json", [], '{"refresh_token":"%s"}'),
+    "identity": (200, "application/json", [], '{"id_token": "%s"}'),
+    "device": (200, "application/json", [], '{"user_code":"ABCD","device_code":"%s"}'),
+    "nested": (200, "application/json", [], '{"data":{"session":[{"x":1},{"accessToken":"%s"}]}}'),
+    "escaped": (200, "application/json", [], '{"body":"{\\"access_token\\":\\"%s\\"}"}'),
+    "error": (400, "application/json", [], '{"error":"x","access_token":"%s"}'),
+    "text": (200, "text/plain", [], "access_token=%s&token_type=bearer"),
+    "form": (200, "application/x-www-form-urlencoded", [], "scope=a&access_token=%s"),
+    "page": (200, "text/html", [], '<input type="hidden" name="access_token" value="%s"/>'),
+    "xml": (200, "application/xml", [], "<OAuth><access_token>%s</access_token></OAuth>"),
+    "script": (200, "text/javascript", [], 'callback({access_token: "%s"})'),
+    "untyped": (200, "application/octet-stream", [], '{"access_token":"%s"}'),
+    "fragment": (302, "text/plain", [("Location", "http://localhost:8765/callback#access_token=%s&state=1")], "moved"),
+    "code": (302, "text/plain", [("Location", "http://localhost:8765/callback?state=1&code=%s")], "moved"),
+    "cookie": (200, "text/plain", [("Set-Cookie", "access_token=%s; Secure")], "a cookie"),
+}
 
 
 class Oauth:
@@ -75,7 +97,7 @@ class Oauth:
 class State:
     lock = threading.Lock()
     access, ends, n = None, 0, 0
-    refresh, used = {FIRST}, set()
+    refresh, used = {FIRST, FOREIGN}, set()
     codes, devices = {}, {}
 
 
@@ -91,15 +113,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.setup_now = json.loads((self.folder / "settings.json").read_text())
         self.route, _, query = self.path.partition("?")
         self.query = dict(urllib.parse.parse_qsl(query))
-        self.form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers.get("content-length", 0))).decode()))
-        name = self.route.strip("/") if self.headers["host"] == IDP else "api"
-        getattr(self, f"page_{name}", self.page_unknown)()
+        self.form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers.get("content-length", 0))).decode())) or self.query
+        name = urllib.parse.unquote(self.route).strip("/") if self.headers["host"] == IDP else "raw" if self.route == "/raw" else "api"
+        getattr(self, f"page_{name}", self.page_unknown)()  # "/token/", "//token", "/%74oken": servers take these for the same
 
-    do_GET = do_POST = handle_request
+    do_GET = do_POST = do_PUT = handle_request
 
-    def say(self, status, answer, *fields, given=()):
+    def say(self, status, answer, *fields, given=(), **more):
         line = {"host": self.headers["host"], "method": self.command, "path": self.path, "form": self.form, "status": status, "given": list(given),
-                "authorization": self.headers.get("authorization"), "grant": self.form.get("grant_type")}
+                "authorization": self.headers.get("authorization"), "grant": self.form.get("grant_type"), **more}
         with State.lock, open(self.folder / "seen.jsonl", "a") as f:
             f.write(json.dumps(line) + "\n")
         body = json.dumps(answer).encode()
@@ -126,8 +148,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def page_authorize(self):
         code = secrets.token_hex(16)
         State.codes[code] = self.query.get("code_challenge"), self.query["redirect_uri"]
-        back = urllib.parse.urlencode({"code": code, "state": self.query["state"]})
-        self.say(302, {}, ("Location", f"{self.query['redirect_uri']}?{back}"))
+        back = {"error": "access_denied"} if self.setup_now.get("refuse") else {"code": code}
+        back = urllib.parse.urlencode({**back, "state": self.query["state"]})
+        self.say(302, {}, ("Location", f"{self.query['redirect_uri']}?{back}"), code=code)
+
+    def page_raw(self):
+        status, kind, fields, body = SHAPES[self.query["as"]]
+        body = body.replace("%s", RAW).encode()
+        self.send_response(status)
+        for name, value in [("Content-Type", kind), ("Content-Length", str(len(body))), *fields]:
+            self.send_header(name, value.replace("%s", RAW))
+        self.end_headers()
+        for i in range(0, len(body), 7):  # in pieces, as they come
+            self.wfile.write(body[i:i + 7])
 
     # What programs do
 
@@ -135,7 +168,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         code, user = secrets.token_hex(16), secrets.token_hex(4)
         State.devices[user] = False
         State.codes[code] = user
-        self.say(200, {"device_code": code, "user_code": user, "verification_uri": f"https://{IDP}/activate", "interval": 1, "expires_in": 600})
+        self.say(200, {"device_code": code, "user_code": user, "verification_uri": f"https://{IDP}/activate", "interval": 1, "expires_in": 600}, device=code)
 
     def page_token(self):
         grant = self.form.get("grant_type", "").rpartition(":")[2]

@@ -34,10 +34,10 @@ def fetch(*names, url=URL):
 
 
 class Terminal:
-    def __init__(self, net, script, options=(), allow=()):
+    def __init__(self, net, script, options=(), allow=(), env=None):
         command = net.enter(*net.command("sh", "-c", script, options=options, allow=allow))
         self.net = net
-        self.child = pexpect.spawn(command[0], [str(word) for word in command[1:]], env={**net.runner.environ(), "TERM": "xterm-256color"},
+        self.child = pexpect.spawn(command[0], [str(word) for word in command[1:]], env={**net.runner.environ(), "TERM": "xterm-256color", **(env or {})},
                                    timeout=HANG, dimensions=(24, 100), encoding=None)
 
     def see(self, *what):

@@ -171,30 +171,42 @@ server = http.server.HTTPServer(("127.0.0.1", {PORT}), Handler)
 verifier, state = secrets.token_urlsafe(48), secrets.token_hex(8)
 challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
 back = "http://localhost:{PORT}/callback"
-subprocess.run(["xdg-open", "https://{IDP}/authorize?" + urllib.parse.urlencode(dict(response_type="code", client_id="{CLIENT}", redirect_uri=back,
-    state=state, code_challenge=challenge, code_challenge_method="S256"))], check=True)
+asked = dict(response_type="code", client_id="{CLIENT}", redirect_uri=back, state=state, code_challenge=challenge, code_challenge_method="S256")
+with open("asked.json", "w") as f:
+    json.dump(asked, f)
+subprocess.run(["xdg-open", "https://{IDP}/authorize?" + urllib.parse.urlencode(asked)], check=True)
 server.handle_request()
 assert came[0]["state"] == state, came
 tokens = post(grant_type="authorization_code", code=came[0]["code"], code_verifier=verifier, redirect_uri=back)
 with open(os.path.expanduser("~/tokens.json"), "w") as f:  # as programs do it
     json.dump(tokens, f)
 renewed = post(grant_type="refresh_token", refresh_token=tokens["refresh_token"])
-print(json.dumps([tokens, renewed, ask(tokens["access_token"]), ask(renewed["access_token"])]), flush=True)
+print(json.dumps([tokens, renewed, ask(tokens["access_token"]), ask(renewed["access_token"]), came[0]]), flush=True)
 sys.stdin.read()  # everything that it has is still there
 """
 
 
-def browser(login):
-    """The host's: does what its user would, who confirms, and is sent back to the program."""
+def browser(login, then=""):
+    """The host's: does what its user would, who confirms, and is sent back."""
     opened, shown = login.net.runner.home / "opened", login.net.runner.home / "shown"
-    script = login.net.runner.write(login.net.runner.home / "browser", f'#!/bin/sh\necho "$*" >> {opened}\ncurl -sL "$1" > {shown}\n', 0o755)
+    then = then or f'curl -sL "$1" > {shown}.new; mv {shown}.new {shown}'
+    script = login.net.runner.write(login.net.runner.home / "browser", f'#!/bin/sh\necho "$*" >> {opened}\n{then}\n', 0o755)
     return opened, shown, {"BAWN_OPEN": str(script)}
 
 
+def allow_logins(login, answer="once"):
+    """Who is asked about it says so, and what was asked is in the file."""
+    asked = login.net.runner.home / "asked"
+    hook = login.net.runner.write(login.net.runner.home / "hook", f"#!/bin/sh\ncat >> {asked}\necho {answer}\n", 0o755)
+    login.net.runner.write(secret_tools.config_folder(login.net.runner) / "config.json", json.dumps({"sandbox": {"askHook": str(hook)}}), 0o600)
+    return asked
+
+
 def log_in_inside(login):
-    """What the program inside has got: tokens, those of its refresh, and whether the API took them."""
+    """What the program inside has got: tokens, those of its refresh, whether the API took them, and what came back from the page."""
     login.define()
     opened, shown, env = browser(login)
+    allow_logins(login)
     script = login.net.runner.write("client.py", CLIENT_INSIDE)
     p = login.start(f"/usr/bin/python3 {script}", **env)
     got = p.stdout.readline()
@@ -202,30 +214,34 @@ def log_in_inside(login):
     out, err = p.communicate()
     assert p.returncode == 0, err
     login.nowhere(got + out + err)
-    assert opened.read_text().startswith(f"https://{IDP}/authorize?") and shown.read_text() == "you may close this page", err
+    wait_for(shown.exists)
+    assert opened.read_text().startswith(f"https://{IDP}/authorize?") and "<h1>Logged in</h1>" in shown.read_text(), err
     return json.loads(got)
 
 
 def test_login_from_inside(login):
-    """The page opens outside, its answer comes inside, and the tokens stay out: the program has placeholders, which work."""
-    login.server.settings(lifetimes=[50, 3600])
-    tokens, renewed, *asked = log_in_inside(login)
+    """The user says yes, the whole login is outside, and the program inside has placeholders, which work."""
+    login.server.settings(lifetimes=[600, 3600])
+    tokens, renewed, *asked, _ = log_in_inside(login)
     ((access, refresh, identity),) = login.given("authorization_code")
     assert asked == [True, True] and login.tokens() == [access] * 2
     assert not login.seen(grant="refresh_token"), "a refresh is answered here"
     assert {tokens["access_token"], tokens["refresh_token"], renewed["access_token"], renewed["refresh_token"]}.isdisjoint({access, refresh, identity})
-    assert tokens["token_type"] == "Bearer" and tokens["expires_in"] == 50
-    # They are kept: the next sandbox needs no login. What ends within a minute is not used any more.
+    assert tokens["token_type"] == "Bearer" and 60 < tokens["expires_in"] <= 600
+    # They are kept: the next sandbox needs no login.
     r = login.run(ASK)
-    ((second, _),) = login.given("refresh_token")
-    assert r.out == b"200\n" and login.tokens()[2:] == [second], r
-    assert [s["form"]["refresh_token"] for s in login.seen(grant="refresh_token")] == [refresh]
+    assert r.out == b"200\n" and login.tokens()[2:] == [access] and not login.given("refresh_token"), r
+    question = json.loads((login.net.runner.home / "asked").read_text())
+    assert (question["login"], question["host"]) == ("idp", IDP)
+    events = [json.loads(line) for line in login.net.bawn("log", "--json").out.splitlines()]
+    assert [(e["type"], e.get("what"), e.get("answer")) for e in events if "idp" in (e.get("name"), e.get("secret")) and e["type"] in ("policy", "ask")] == [
+        ("policy", "secret set", None), ("ask", None, "once"), ("policy", "secret login", None), ("policy", "secret login done", None)]
 
 
 def test_signed_tokens_keep_what_they_say(login):
     """A program that reads who it is out of a JWT still can; what proves it is gone."""
     login.server.settings(jwt=True)
-    tokens, renewed, *asked = log_in_inside(login)
+    tokens, renewed, *asked, _ = log_in_inside(login)
     ((access, refresh, identity),) = login.given("authorization_code")
     assert asked == [True, True] and login.tokens() == [access] * 2
     for mine, real in ((tokens["access_token"], access), (tokens["id_token"], identity)):
@@ -240,14 +256,15 @@ ONLY_SHOWN = ["https://evil.example.net/authorize", f"https://{IDP}/authorize/..
 
 
 def test_pages_that_are_not_opened(login):
-    """Only the login page of a secret opens by itself; other pages are shown to the user, and what is no page of the web not even that."""
+    """Pages that are no login are shown to the user, and what is no page of the web not even that."""
     login.define()
     opened, _, env = browser(login)
     script = "import subprocess, sys\nfor url in sys.argv[1:]: print(subprocess.run(['/run/bawn/bin/xdg-open', url], stderr=subprocess.DEVNULL).returncode)"
     r = login.net.sandbox("/usr/bin/python3", "-c", script, *BAD, *ONLY_SHOWN, allow=[IDP], env={**login.env, **env})
     lines = r.err.decode().splitlines()
     assert [int(x) != 0 for x in r.out.split()] == [True] * len(BAD) + [False] * len(ONLY_SHOWN), r
-    assert [line for line in lines if "asks to open" in line] == [f"bawn: the sandbox asks to open {url}" for url in ONLY_SHOWN], r
+    assert [line.partition(" (")[0] for line in lines if "asks to open" in line] == [f"bawn: the sandbox asks to open {url}" for url in ONLY_SHOWN], r
+    assert [IDP + "/" in line for line in lines if "confirm nothing that you did not begin yourself" in line] == [True] * 2, r
     assert not opened.exists() and b"\x1b" not in r.err
     r = login.net.sandbox("xdg-open", f"https://{IDP}/authorize?x=1", allow=[IDP], env={**login.env, **env}, options=["--no-secrets"])
     assert r.rc != 0 and not opened.exists(), r

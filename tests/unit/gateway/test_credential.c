@@ -38,7 +38,6 @@ struct scene {
     struct cred_plan plan;
     uint32_t tag;
     const char *where;
-    uint32_t skip;
 };
 
 static int setup(void **state) {
@@ -50,7 +49,6 @@ static int setup(void **state) {
     }
     assert_int_equal(placeholders_new(grants, GRANTS, &s->placeholders), 0);
     s->http.head = &s->head;
-    s->skip = UINT32_MAX;
     *state = s;
     return 0;
 }
@@ -76,7 +74,6 @@ static int plan(struct scene *s, const char *host, uint16_t port, bool tls, cons
                                    .host = host,
                                    .port = port,
                                    .tls = tls,
-                                   .skip = s->skip,
                                    .http = &s->http};
 
     snprintf(s->http.path.text, sizeof s->http.path.text, "%s", path);
@@ -241,25 +238,23 @@ static void test_sigv4(void **state) {
     assert_int_equal(s->tag, placeholder_tag(AWS, true));
 }
 
-static void test_skipped(void **state) {
-    struct scene *s = *state;
+static void test_login_hosts(void **state UNUSED) {
+    const struct grant g = {.c = {.token_url = "https://id.test:8443/oauth/token?x=1",
+                                  .device_url = "https://device.test",
+                                  .authorize_url = "http://plain.test/"}};
 
-    s->skip = B;
-    assert_int_equal(plan(s, "b.test", 443, true, "/", ""), 0);
-    assert_int_equal(s->plan.n, 0);
-}
-
-static void test_token_endpoint(void **state UNUSED) {
-    struct credential c = {.token_url = "https://id.test/oauth/token?x=1"};
-
-    assert_true(cred_is_token_endpoint(&c, "id.test", 443, "/oauth/token"));
-    assert_false(cred_is_token_endpoint(&c, "id.test", 8443, "/oauth/token"));
-    assert_false(cred_is_token_endpoint(&c, "id.test", 443, "/oauth/tokens"));
-    assert_false(cred_is_token_endpoint(&c, "od.test", 443, "/oauth/token"));
-    c.token_url = "https://id.test:8443";
-    assert_true(cred_is_token_endpoint(&c, "id.test", 8443, "/"));
-    c.token_url = "http://id.test/";
-    assert_false(cred_is_token_endpoint(&c, "id.test", 80, "/"));
+    assert_true(cred_url_is(g.c.token_url, "id.test", 8443));
+    assert_false(cred_url_is(g.c.token_url, "id.test", 443));
+    assert_false(cred_url_is(g.c.token_url, "id.test", 0));
+    assert_true(cred_url_is_host(g.c.token_url, "id.test"));
+    assert_false(cred_url_is_host(g.c.token_url, "od.test"));
+    assert_false(cred_url_is_host(NULL, "id.test"));
+    assert_true(cred_login_is_at(&g.c, "device.test"));
+    assert_false(cred_login_is_at(&g.c, "plain.test"));
+    assert_true(cred_any_for(&g, 1, "id.test", 80)); /* every port may give tokens */
+    assert_true(cred_any_for(&g, 1, "id.test", 9999));
+    assert_false(cred_any_for(&g, 1, "id.test", 22));
+    assert_false(cred_any_for(&g, 1, "other.test", 443));
 }
 
 static void test_query_add(void **state UNUSED) {
@@ -390,8 +385,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_query, setup, teardown),
         cmocka_unit_test_setup_teardown(test_basic, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sigv4, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_skipped, setup, teardown),
-        cmocka_unit_test(test_token_endpoint),
+        cmocka_unit_test(test_login_hosts),
         cmocka_unit_test(test_query_add),
         cmocka_unit_test_setup_teardown(test_cover, setup, teardown),
         cmocka_unit_test_setup_teardown(test_body_in_pieces, setup, teardown),

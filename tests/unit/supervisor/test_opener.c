@@ -1,4 +1,4 @@
-/* Claims: only a credential's own login page is opened, whatever the sandbox says; only a local port above 1023 comes back; few are shown. */
+/* Claims: a login is one only as its credential's definition has it, whatever the sandbox says; nothing of its address is opened; few are shown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,8 +26,9 @@ static void sink(const char *line, size_t len) {
 
 static struct grant grants[] = {
     {.c = {.name = "plain"}},
-    {.c = {.name = "idp", .authorize_url = "https://id.example/authorize"}},
-    {.c = {.name = "other", .authorize_url = "https://other.example/login?v=2"}},
+    {.c = {.name = "idp", .authorize_url = "https://id.example/authorize", .client_id = "me"}},
+    {.c = {.name = "other", .authorize_url = "https://other.example/login?v=2", .client_id = "you"}},
+    {.c = {.name = "third", .authorize_url = "https://other.example/login", .client_id = "they"}},
 };
 
 static struct opener opener(char *const *environ_) {
@@ -54,86 +55,153 @@ static void test_url(void **state) {
     assert_false(opener_url_ok("https://a.example/\xc3\xa4"));
 }
 
-static void test_grant(void **state) {
+static int read_url(const char *url, struct opener_login *l, const char **why) {
     struct opener o = opener(NULL);
 
-    assert_ptr_equal(opener_grant(&o, "https://id.example/authorize"), &grants[1]);
-    assert_ptr_equal(opener_grant(&o, "https://id.example/authorize?client_id=1"), &grants[1]);
-    assert_ptr_equal(opener_grant(&o, "https://other.example/login?v=2&x=1"), &grants[2]);
-    assert_null(opener_grant(&o, "https://other.example/login?v=2?x=1"));
-    assert_null(opener_grant(&o, "https://other.example/login?v=22"));
-    assert_null(opener_grant(&o, "https://id.example/authorize.evil?x"));
-    assert_null(opener_grant(&o, "https://id.example/authorize/../evil"));
-    assert_null(opener_grant(&o, "https://id.example.evil/authorize"));
-    assert_null(opener_grant(&o, "https://evil.example/?https://id.example/authorize"));
-    opener_done(&o);
+    *l = (struct opener_login){.grant = NULL};
+    *why = NULL;
+    return opener_read(&o, url, l, why);
 }
 
-static void test_callback(void **state) {
+#define PAGE "https://id.example/authorize"
+#define BACK "redirect_uri=http%3A%2F%2Flocalhost%3A8123%2Fcallback"
+#define GOOD "?response_type=code&client_id=me&" BACK
+
+/* Which login it is: by page and client, never by one of them alone. */
+static void test_grant(void **state) {
     static const struct {
-        const char *query;
-        uint16_t port;
+        const char *url;
+        int r;
+        size_t grant;
     } cases[] = {
-        {"?redirect_uri=http://localhost:8123/callback", 8123},
-        {"?a=1&redirect_uri=http%3A%2F%2F127.0.0.1%3A54321%2F", 54321},
-        {"?redirect_uri=http%3a%2f%2flocalhost%3a1024", 1024},
-        {"?redirect_uri=http://localhost:65535?x", 65535},
-        {"", 0},
-        {"?redirect_uri=", 0},
-        {"?redirect_uri=http://localhost/", 0},
-        {"?redirect_uri=http://localhost:80/", 0},
-        {"?redirect_uri=http://localhost:1023/", 0},
-        {"?redirect_uri=http://localhost:65536/", 0},
-        {"?redirect_uri=http://localhost:999999/", 0},
-        {"?redirect_uri=http://localhost:8123@evil.example/", 0},
-        {"?redirect_uri=http://localhost.evil:8123/", 0},
-        {"?redirect_uri=https://localhost:8123/", 0},
-        {"?redirect_uri=http://evil.example:8123/", 0},
-        {"?redirect_uri=http%3A%2F%2Flocalhost%3A8123%", 0},
-        {"?redirect_uri=http%3A%2F%2Flocalhost%3A8123%00", 0},
-        {"?redirect_uri=http%3A%2F%2Flocalhost%3A8123%zz", 0},
-        {"?xredirect_uri=http://localhost:8123/", 0},
-        {"#redirect_uri=http://localhost:8123/", 0},
-        {"?a#&redirect_uri=http://localhost:8123/", 0},
-        {"?redirect_uri=http://evil.example/&redirect_uri=http://localhost:8123/", 0},
+        {PAGE GOOD, 0, 1},
+        {"HTTPS://ID.example/authorize" GOOD, 0, 1},
+        {"https://other.example/login" GOOD, -EACCES, 3},
+        {"https://other.example/login?response_type=code&client_id=you&" BACK, 0, 2},
+        {"https://other.example/login?v=3&response_type=code&client_id=they&" BACK, 0, 3},
+        {PAGE, -EACCES, 1},
+        {"https://id.example/authorize.evil" GOOD, -ENOENT, 0},
+        {"https://id.example/authorize/../evil" GOOD, -ENOENT, 0},
+        {"https://id.example/authorize/" GOOD, -ENOENT, 0},
+        {"https://id.example.evil/authorize" GOOD, -ENOENT, 0},
+        {"https://evil.example/?https://id.example/authorize", -ENOENT, 0},
     };
+    struct opener_login l;
+    const char *why;
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(freep) char *url = str_dupf("https://id.example/authorize%s", cases[i].query);
+        int r = read_url(cases[i].url, &l, &why);
 
-        if (opener_callback(url) != cases[i].port)
-            fail_msg("%s: %u", url, opener_callback(url));
+        if (r != cases[i].r || (r != -ENOENT && l.grant != &grants[cases[i].grant]) || (r == -EACCES) != (why != NULL))
+            fail_msg("%s: %d %s", cases[i].url, r, why ? why : "");
+    }
+}
+
+/* What the definition says is the only thing that a page may say. */
+static void test_refused(void **state) {
+    static const char *const cases[] = {
+        "?response_type=token&client_id=me&" BACK,
+        "?response_type=code%20token&client_id=me&" BACK,
+        "?client_id=me&" BACK,
+        "?response_type=code&client_id=evil&" BACK,
+        "?response_type=code&" BACK,
+        "?response_type=code&client_id=me",
+        GOOD "&client_id=evil",
+        GOOD "&client%5Fid=evil",
+        GOOD "&" BACK,
+        GOOD "&response_mode=fragment",
+        GOOD "&response_mode=form_post",
+        GOOD "&request=x",
+        GOOD "&request_uri=x",
+        GOOD "&req%75est_uri=x",
+        GOOD "&state=%00",
+        GOOD "&state=%0a",
+        GOOD "&state=%zz",
+        "?response_type=code#&client_id=me&" BACK,
+    };
+    struct opener_login l;
+    const char *why;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(freep) char *url = str_dupf(PAGE "%s", cases[i]);
+
+        if (read_url(url, &l, &why) != -EACCES || !why)
+            fail_msg("%s", url);
+    }
+}
+
+/* The program inside waits on a port of its own; no other place is ever named. */
+static void test_callback(void **state) {
+    static const struct {
+        const char *uri;
+        uint16_t port;
+        const char *path;
+    } cases[] = {
+        {"http://localhost:8123/callback", 8123, "/callback"},
+        {"http%3A%2F%2F127.0.0.1%3A54321%2F", 54321, "/"},
+        {"http%3a%2f%2flocalhost%3a80", 80, "/"},
+        {"http://[::1]:65535/a/b%3Fc=d", 65535, "/a/b?c=d"},
+        {"", 0, NULL},
+        {"http://localhost/", 0, NULL},
+        {"http://localhost:0/", 0, NULL},
+        {"http://localhost:65536/", 0, NULL},
+        {"http://localhost:999999/", 0, NULL},
+        {"http://localhost:8123@evil.example/", 0, NULL},
+        {"http://localhost.evil:8123/", 0, NULL},
+        {"https://localhost:8123/", 0, NULL},
+        {"http://evil.example:8123/", 0, NULL},
+        {"http://localhost:8123/%0d%0aX:1", 0, NULL},
+        {"http://localhost:8123/%20x", 0, NULL},
+        {"http://localhost:8123/%23x", 0, NULL},
+        {"http%3A%2F%2Flocalhost%3A8123%", 0, NULL},
+        {"http%3A%2F%2Flocalhost%3A8123%00", 0, NULL},
+        {"http%3A%2F%2Flocalhost%3A8123%zz", 0, NULL},
+    };
+    struct opener_login l;
+    const char *why;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(freep) char *url = str_dupf(PAGE "?response_type=code&client_id=me&state=a%%20b&redirect_uri=%s", cases[i].uri);
+        int r = read_url(url, &l, &why);
+
+        if (r != (cases[i].port ? 0 : -EACCES) || (r == 0 && (l.port != cases[i].port || !str_eq(l.path, cases[i].path))))
+            fail_msg("%s: %d %u %s", url, r, l.port, l.path);
+        if (r == 0)
+            assert_string_equal(l.state, "a b");
     }
 }
 
 static void test_pieces(void **state) {
-    char *none[] = {"DISPLAY=:0", "BAWN_OPEN=none", NULL};
-    struct opener o = opener(none);
+    struct opener o = opener(NULL);
+    struct opener_login l;
     char big[600];
 
     memset(big, 'a', sizeof big - 1);
     big[sizeof big - 1] = 0;
-    assert_null(opener_piece(&o, "https://id.exam", false));
+    assert_false(opener_piece(&o, "https://id.exam", false, &l));
     assert_string_equal(buf_str(&seen), "");
-    assert_ptr_equal(opener_piece(&o, "ple/authorize?redirect_uri=http://localhost:5000/", true), &grants[1]);
-    assert_string_equal(buf_str(&seen), ""); /* not before the way back is open */
-    assert_int_equal(opener_port(&o), 5000);
-    opener_open(&o, &grants[1]);
-    assert_string_equal(buf_str(&seen), "bawn: to log in to idp, open this in your browser: "
-                                        "https://id.example/authorize?redirect_uri=http://localhost:5000/\n");
+    assert_true(opener_piece(&o, "ple/authorize" GOOD, true, &l));
+    assert_string_equal(buf_str(&seen), ""); /* the user is asked first */
+    assert_int_equal(l.port, 8123);
+    assert_false(opener_piece(&o, PAGE "?client_id=evil", true, &l));
+    assert_null(strstr(buf_str(&seen), "evil"));
+    assert_non_null(strstr(buf_str(&seen), "its definition does not allow"));
     buf_clear(&seen);
-    assert_null(opener_piece(&o, "https://evil.example/?redirect_uri=http://localhost:5000/", true));
+    assert_false(opener_piece(&o, "https://evil.example/?redirect_uri=http://localhost:5000/", true, &l));
     assert_string_equal(buf_str(&seen),
                         "bawn: the sandbox asks to open https://evil.example/?redirect_uri=http://localhost:5000/\n");
     buf_clear(&seen);
+    assert_false(opener_piece(&o, "https://id.example/activate?code=1", true, &l));
+    assert_non_null(strstr(buf_str(&seen), "confirm nothing that you did not begin yourself"));
+    buf_clear(&seen);
     for (int i = 0; i < 100; i++) /* never ends, and is never kept */
-        assert_null(opener_piece(&o, big, false));
+        assert_false(opener_piece(&o, big, false, &l));
     assert_true(o.url.cap <= OPENER_URL_MAX * 2);
-    assert_null(opener_piece(&o, "", true));
-    assert_null(opener_piece(&o, "javascript:alert(1)", true));
+    assert_false(opener_piece(&o, "", true, &l));
+    assert_false(opener_piece(&o, "javascript:alert(1)", true, &l));
     assert_string_equal(buf_str(&seen), "");
-    assert_null(opener_piece(&o, "https://fine.example/", true));
-    assert_string_equal(buf_str(&seen), "bawn: the sandbox asks to open https://fine.example/\n");
+    o.only_show = true; /* the sandbox has ended */
+    assert_false(opener_piece(&o, PAGE GOOD, true, &l));
     opener_done(&o);
 }
 
@@ -143,7 +211,7 @@ static void test_flood(void **state) {
     size_t lines = 0;
 
     for (int i = 0; i < 1000; i++)
-        opener_piece(&o, "https://evil.example/", true);
+        opener_piece(&o, "https://evil.example/", true, &(struct opener_login){0});
     for (const char *p = buf_str(&seen); (p = strchr(p, '\n')); p++)
         lines++;
     assert_int_equal(lines, 7); /* and one that says that there are more */
@@ -172,7 +240,7 @@ static void test_program(void **state) {
     env[0] = variable;
     env[1] = path;
     o = opener(env);
-    opener_open(&o, opener_piece(&o, "https://id.example/authorize?a=1&b=$(id);x", true));
+    opener_open(&o, &grants[1], "https://id.example/authorize?a=1&b=$(id);x");
     assert_non_null(strstr(buf_str(&seen), "is opened in your browser"));
     while ((n = fd_read_file_at(AT_FDCWD, out, text, sizeof text)) < 0 && n == -ENOENT)
         poll(NULL, 0, 5);
@@ -184,8 +252,9 @@ static void test_program(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_url),    cmocka_unit_test(test_grant), cmocka_unit_test(test_callback),
-        cmocka_unit_test(test_pieces), cmocka_unit_test(test_flood), cmocka_unit_test(test_program),
+        cmocka_unit_test(test_url),      cmocka_unit_test(test_grant),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_callback), cmocka_unit_test(test_pieces), cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_program),
     };
 
     log_set_sink(sink);

@@ -77,43 +77,12 @@ static void test_wrong_words(void **state) {
     }
 }
 
-/* The port of somebody who has just closed it. */
-static uint16_t free_port(void) {
-    struct published p = {0};
-    struct err err;
-    uint16_t port;
-
-    assert_int_equal(open_words(&p, &err, "3000:0", NULL), 0);
-    port = p.v[0].outside;
-    published_done(&p);
-    return port;
-}
-
-static void test_for_a_while(void **state) {
-    CLEANUP(published_done) struct published p = {0};
-    uint16_t port = free_port(), other = free_port();
-    struct err err;
-    int fd;
-
-    assert_int_equal(open_words(&p, &err, "3000:0", NULL), 0);
-    fd = published_add(&p, port, 1000);
-    assert_true(fd >= 0);
-    close(fd);
-    assert_int_equal(published_add(&p, port, 1000), -EEXIST);
-    close(published_add(&p, other, 500));
-    assert_true(published_has(&p, port) && published_has(&p, other));
-    assert_int_equal(published_expire(&p, 499), 500);
-    assert_int_equal(published_expire(&p, 500), 1000);
-    assert_false(published_has(&p, other));
-    assert_int_equal(published_expire(&p, 1000), 0);
-    assert_int_equal(p.n, 1); /* the user's own stays */
-    assert_true(published_has(&p, 3000));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loopback_only), cmocka_unit_test(test_other_address), cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_for_a_while),   cmocka_unit_test(test_wrong_words),
+        cmocka_unit_test(test_loopback_only),
+        cmocka_unit_test(test_other_address),
+        cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_wrong_words),
     };
 
     log_set_sink(quiet);

@@ -1,0 +1,189 @@
+#include "vault/callback.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+
+enum { BACKLOG = 16, LINGER_MS = 2000 };
+
+union any_addr {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static int listen_at(const struct credential_redirect *r, struct callback *ret) {
+    bool v6 = r->host[0] == '[';
+    union any_addr a = {0};
+    socklen_t len = v6 ? sizeof a.v6 : sizeof a.v4;
+    CLEANUP(closep) int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (v6)
+        a.v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(r->port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    else
+        a.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(r->port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) < 0)
+        return -errno;
+    if (bind(fd, &a.any, len) < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, &a.any, &len) < 0)
+        return -errno;
+    ret->port = ntohs(v6 ? a.v6.sin6_port : a.v4.sin_port);
+    ret->fd = TAKE_FD(fd);
+    return 0;
+}
+
+int callback_listen(const struct credential_redirect *r, struct callback *ret, struct err *err) {
+    int e = listen_at(r, ret);
+
+    if (e == -EADDRINUSE)
+        return err_set(err, -ENOKEY, "port %u of this machine is in use, and the login has to come back there", r->port);
+    return e < 0 ? err_sys(err, e, "listen for the end of the login") : 0;
+}
+
+void callback_done(struct callback *cb) {
+    closep(&cb->fd);
+}
+
+/* Clients ---------------------------------------------------------------------------------------------------------- */
+
+struct client {
+    int fd;
+    uint64_t until_ms;
+    size_t len;
+    char head[CALLBACK_HEAD_MAX]; /* may have a code */
+};
+
+struct waiting {
+    struct client *v[CALLBACK_CLIENTS_MAX];
+    size_t n;
+};
+
+static uint64_t now_ms(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void client_drop(struct waiting *w, size_t i) {
+    closep(&w->v[i]->fd);
+    explicit_bzero(w->v[i], sizeof *w->v[i]);
+    free(w->v[i]);
+    w->v[i] = w->v[--w->n];
+}
+
+static void waiting_done(struct waiting *w) {
+    while (w->n)
+        client_drop(w, w->n - 1);
+}
+
+static void client_accept(struct waiting *w, int listener) {
+    struct client *c;
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    c = calloc(1, sizeof *c);
+    if (!c) {
+        close(fd);
+        return;
+    }
+    c->fd = fd;
+    c->until_ms = now_ms() + CALLBACK_CLIENT_MS;
+    w->v[w->n++] = c;
+}
+
+static void say(int fd, const char *status, const char *title, const char *text) {
+    CLEANUP(freep)
+    char *page = str_dupf("<!doctype html><meta charset=utf-8><title>%s</title><h1>%s</h1><p>%s\n", title, title, text);
+    CLEANUP(freep)
+    char *all = page ? str_dupf("HTTP/1.1 %s\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %zu\r\n"
+                                "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n%s",
+                                status, strlen(page), page)
+                     : NULL;
+
+    if (all)
+        (void)send(fd, all, strlen(all), MSG_NOSIGNAL | MSG_DONTWAIT); /* an empty socket takes it */
+}
+
+/* As callback_read(); -EPIPE: the client is gone or took too long. */
+static int client_read(struct client *c, const char *path, const char *state, struct secret *code) {
+    ssize_t n = recv(c->fd, c->head + c->len, sizeof c->head - c->len, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return now_ms() < c->until_ms ? -EAGAIN : -EPIPE;
+    if (n <= 0)
+        return -EPIPE;
+    c->len += (size_t)n;
+    return callback_read(c->head, c->len, path, state, code);
+}
+
+/* 1: nobody has come yet. */
+static int serve(struct waiting *w, const char *path, const char *state, struct secret *code, int *ret_client) {
+    for (size_t i = w->n; i-- > 0;) {
+        int r = client_read(w->v[i], path, state, code);
+
+        if (r == 0 || r == -EACCES) {
+            *ret_client = TAKE_FD(w->v[i]->fd);
+            return r;
+        }
+        if (r == -EINVAL)
+            say(w->v[i]->fd, "404 Not Found", "Not found", "This is not the end of a login that Bawn waits for.");
+        if (r != -EAGAIN)
+            client_drop(w, i);
+    }
+    return 1;
+}
+
+static int wait_some(const struct callback *cb, const struct waiting *w) {
+    struct pollfd fds[1 + CALLBACK_CLIENTS_MAX] = {{.fd = w->n < CALLBACK_CLIENTS_MAX ? cb->fd : -1, .events = POLLIN}};
+
+    for (size_t i = 0; i < w->n; i++)
+        fds[1 + i] = (struct pollfd){.fd = w->v[i]->fd, .events = POLLIN};
+    if (poll(fds, (nfds_t)(1 + w->n), 1000) < 0 && errno != EINTR)
+        return -errno;
+    return fds[0].revents != 0;
+}
+
+int callback_wait(struct callback *cb, const char *path, const char *state, struct secret *ret_code, int *ret_client,
+                  struct err *err) {
+    CLEANUP(waiting_done) struct waiting w = {.n = 0};
+    uint64_t until = now_ms() + CALLBACK_MS;
+    int r = 1;
+
+    while (r == 1 && now_ms() < until) {
+        int come = wait_some(cb, &w);
+
+        if (come < 0)
+            return err_sys(err, come, "wait for the end of the login");
+        if (come)
+            client_accept(&w, cb->fd);
+        r = serve(&w, path, state, ret_code, ret_client);
+    }
+    callback_done(cb);
+    if (r == 1)
+        return err_set(err, -ETIMEDOUT, "the login took too long");
+    return r < 0 ? err_set(err, r, "the login was refused in the browser") : 0;
+}
+
+void callback_answer(int client, bool ok) {
+    CLEANUP(closep) int fd = client;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char rest[512];
+
+    if (ok)
+        say(fd, "200 OK", "Logged in", "The tokens are in Bawn's store, outside of every sandbox. You may close this page.");
+    else
+        say(fd, "200 OK", "Not logged in", "The login did not work; the terminal says why. You may close this page.");
+    /* A socket that is closed with something unread resets the connection, and the page may be lost. */
+    shutdown(fd, SHUT_WR);
+    for (int i = 0; i < 16 && poll(&p, 1, LINGER_MS) > 0 && recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0;)
+        i++;
+}
