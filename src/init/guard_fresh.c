@@ -89,22 +89,17 @@ static uint64_t age(uint64_t now, uint64_t then) {
 }
 
 bool judge_is_fresh(const struct guard *g, const struct stat *st, uint64_t birth_ns) {
-    uint64_t changed = time_ns(&st->st_ctim);
+    uint64_t born = birth_ns ? birth_ns : time_ns(&st->st_ctim);
 
-    if (!S_ISREG(st->st_mode) || changed < g->born_ns || (birth_ns && birth_ns < g->born_ns))
+    if (!S_ISREG(st->st_mode) || born < g->born_ns || known_has(g, st, birth_ns))
         return false;
-    return !known_has(g, st, birth_ns);
+    return age(now_ns(), born) < YOUNG_S * SECOND_NS;
 }
 
 int judge_rest(struct guard *g, const char *rel, const struct stat *st, uint64_t birth_ns, bool writing) {
-    uint64_t now, changed = time_ns(&st->st_ctim);
-
     if (!rel || !judge_is_fresh(g, st, birth_ns))
         return 0;
-    now = now_ns();
-    if (age(now, birth_ns ? birth_ns : changed) >= YOUNG_S * SECOND_NS)
-        return 0;
-    if (age(now, changed) >= REST_S * SECOND_NS && !(writing && guard_ask_open(g, rel, st)))
+    if (age(now_ns(), time_ns(&st->st_ctim)) >= REST_S * SECOND_NS && !(writing && guard_ask_open(g, rel, st)))
         return 0;
     if (g->waited_ms < GUARD_PATIENCE_MS && g->n_later < GUARD_LATER_MAX)
         return GUARD_LATER;

@@ -99,7 +99,7 @@ static int note_alias(void *arg, const struct walk_entry *e) {
         return 0;
     if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return guard_is_absence(errno) ? 0 : -errno;
-    if (!S_ISREG(st.st_mode) || st.st_nlink < 2)
+    if (!S_ISREG(st.st_mode))
         return 0;
     if (a->n == a->cap) {
         size_t cap = a->cap ? 2 * a->cap : 16;
@@ -127,8 +127,8 @@ static int find_aliases(struct guard *g) {
     return a->scanned ? 0 : -E2BIG;
 }
 
-/* Another name of a protected file? Inside none can be made, so that one look is enough until the supervisor sees that the host made one. The other name
- * may also lie outside of the workspace, in a folder that was mounted. */
+/* Another name of a protected file? One look at which files these are is enough until the supervisor sees that there are new ones: who makes another name
+ * makes no new file. That name may also lie outside of the workspace, in a folder that was mounted. */
 static int check_alias(struct guard *g, const struct place *p) {
     const struct guard_aliases *a = &g->aliases;
 

@@ -157,13 +157,15 @@ static int compare_files(int a, int b) {
     }
 }
 
-/* git writes its configuration anew, through config.lock, also when it ends up as it was: then it may believe that it did. */
+/* git writes its configuration anew, through config.lock, also when it ends up as it was: then it may believe that it did. Not the host's git, whose lock
+ * would be gone. */
 static bool is_config_rewrite(const struct move *m) {
     const struct place *f = m->from, *t = m->to;
 
-    return f->rel && t->rel && f->dir >= 0 && t->exists && S_ISREG(f->st.st_mode) && S_ISREG(t->st.st_mode) &&
-           str_eq(f->name, "config.lock") && str_eq(t->name, "config") && strlen(f->path) == strlen(t->path) + strlen(".lock") &&
-           str_starts(f->path, t->path) && guard_rules_below_git(t->rel) && guard_rules_protect(&m->g->rules, t->rel, RULES_FILE);
+    return f->rel && t->rel && f->dir >= 0 && known_has(m->g, &f->st, f->birth_ns) && t->exists && S_ISREG(f->st.st_mode) &&
+           S_ISREG(t->st.st_mode) && str_eq(f->name, "config.lock") && str_eq(t->name, "config") &&
+           strlen(f->path) == strlen(t->path) + strlen(".lock") && str_starts(f->path, t->path) &&
+           guard_rules_below_git(t->rel) && guard_rules_protect(&m->g->rules, t->rel, RULES_FILE);
 }
 
 static int rewrite_config(const struct move *m) {

@@ -44,7 +44,7 @@ struct guard_inode {
     ino_t ino;
 };
 
-/* Protected files that have other names, found when the first file with several names is written to. */
+/* The protected files, any of which may have other names; found when a file with several names is written to. */
 struct guard_aliases {
     struct guard_inode *v;
     size_t n, cap;
@@ -220,7 +220,7 @@ int known_read_links(struct guard *g);
 /* guard_fresh.c */
 /* What a program of the host calls a file by which it saves a protected one; making: only those that it does not make anew. */
 bool judge_is_save(const struct guard *g, const char *rel, bool making);
-/* Made by the host since the start, and not opened for writing inside yet. */
+/* Made by the host since the start and a few seconds ago, and not opened for writing inside yet. */
 bool judge_is_fresh(const struct guard *g, const struct stat *st, uint64_t birth_ns);
 /* 0, GUARD_LATER, or -EBUSY: the host is just saving it. writing: else it is removed or renamed. */
 int judge_rest(struct guard *g, const char *rel, const struct stat *st, uint64_t birth_ns, bool writing);

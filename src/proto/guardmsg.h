@@ -38,10 +38,10 @@ struct guard_msg {
  * place at any moment, and the supervisor must then know whether the inside ever had that file open for writing.
  *
  * written: a key (guardmsg_key()) for each file that was opened for writing inside, in the order in which they were; bit 0 (GUARD_KEY_HOSTS) is set if the
- * host had made it while the sandbox ran. turn is odd while the guard is at work on a call: what it is about to open is not among them yet.
+ * host had made it a few seconds before. turn is odd while the guard is at work on a call: what it is about to open is not among them yet.
  *
  * links: the other way, what the supervisor found: links of the host in protected places. Pairs of strings, each with its NUL: a place, and the path that
- * leads there. aliases counts up when a protected file got another name.
+ * leads there. aliases counts up when a file appeared in a protected place.
  */
 enum {
     GUARD_WRITTEN_MAX = 2 * 1024 * 1024, /* files; past it: full, and every file may be one of them */

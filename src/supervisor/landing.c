@@ -1,18 +1,17 @@
 #include "supervisor/landing.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "proto/guardmsg.h"
@@ -21,19 +20,17 @@
 #include "workspace/place.h"
 #include "workspace/protect.h"
 
-enum { AGAIN_MS = 2 };
-
-static const uint64_t SECOND_NS = 1000000000;
+enum { AGAIN_MS = 2, ORIGIN_MAX = 2 * GUARD_PATH_MAX };
 
 void landing_init(struct landing *l, const struct guard *g, const struct ignore *protect, int workspace, const char *path) {
-    *l = (struct landing){.guard = g, .protect = protect, .workspace = workspace, .path = path, .begun_ns = clock_mark()};
+    *l = (struct landing){.guard = g, .protect = protect, .workspace = workspace, .path = path};
 }
 
 void landing_done(struct landing *l) {
+    landing_keys_done(&l->keys);
     strv_done(&l->waiting);
     strv_done(&l->told);
     strv_done(&l->links);
-    strv_done(&l->aliases);
     strv_done(&l->behind);
     free(l->stopped);
     *l = (struct landing)LANDING_INIT;
@@ -50,8 +47,9 @@ static void fold(const char *path, char out[static GUARD_PATH_MAX]) {
 }
 
 /* What git obeys in any folder that has a HEAD: the guard looks more closely, and so protects no more. */
+static const char *const obeyed[] = {"config", "config.worktree", "hooks", "commondir", "gitdir"};
+
 static bool in_repository(const struct landing *l, const char *path) {
-    static const char *const obeyed[] = {"config", "config.worktree", "hooks", "commondir", "gitdir"};
     char head[GUARD_PATH_MAX + sizeof "HEAD"];
     struct stat st;
 
@@ -72,23 +70,26 @@ static bool matches(const struct landing *l, const char *path) {
     return ignore_match(l->protect, folded, false) == IGNORE_EXCLUDED;
 }
 
-static bool is_behind_link(const struct landing *l, const char *path) {
-    char at[2 * GUARD_PATH_MAX];
-
+/* The protected path that leads to this one, which may be itself; NULL: none does. */
+static const char *origin_of(const struct landing *l, const char *path, char room[static ORIGIN_MAX]) {
+    if (matches(l, path))
+        return path;
     for (size_t i = 0; i + 1 < l->behind.len; i += 2) {
         size_t len = strlen(l->behind.v[i]);
 
         if (strncmp(path, l->behind.v[i], len) != 0 || (path[len] && path[len] != '/'))
             continue;
-        snprintf(at, sizeof at, "%s%s", l->behind.v[i + 1], path + len);
-        if (matches(l, at))
-            return true;
+        snprintf(room, ORIGIN_MAX, "%s%s", l->behind.v[i + 1], path + len);
+        if (matches(l, room))
+            return room;
     }
-    return false;
+    return NULL;
 }
 
 static bool is_protected(const struct landing *l, const char *path) {
-    return matches(l, path) || is_behind_link(l, path) || in_repository(l, path);
+    char room[ORIGIN_MAX];
+
+    return origin_of(l, path, room) || in_repository(l, path);
 }
 
 /* -- links and other names ------------------------------------------------------------------------------------------------ */
@@ -117,7 +118,7 @@ void landing_share(void *arg) {
 
 struct seeing {
     struct landing *l;
-    const char *path;
+    const char *path, *origin;
     int r;
 };
 
@@ -125,80 +126,121 @@ static void see_place(void *arg, const char *place, bool is_link UNUSED) {
     struct seeing *s = arg;
 
     if (s->r == 0 && !str_eq(place, s->path))
-        s->r = strv_add(&s->l->behind, place) < 0 || strv_add(&s->l->behind, s->path) < 0 ? -ENOMEM : 0;
+        s->r = strv_add(&s->l->behind, place) < 0 || strv_add(&s->l->behind, s->origin) < 0 ? -ENOMEM : 0;
 }
 
-/* A link in a protected place: the links that follow it, and where they lead, are protected as it is, whether there is something or not. */
-static int see_link(struct landing *l, const char *path) {
-    struct seeing s = {.l = l, .path = path};
-    int r;
+/* The host may turn a link elsewhere: only the same one with the same text is known. 1: it is; 0: it is from now on. */
+static int know_link(struct landing *l, const char *path) {
+    CLEANUP(closep) int fd = place_open(l->workspace, path, O_PATH | O_NOFOLLOW);
+    char text[PATH_MAX];
+    ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", text, sizeof text - 1);
+    CLEANUP(freep) char *line = NULL;
 
-    if (strv_has(&l->links, path))
-        return 0;
-    if (l->links.len == LANDING_LINKS_MAX)
-        return -E2BIG;
-    r = strv_add(&l->links, path);
-    r = r < 0 ? r : protect_follow(l->workspace, l->path, path, see_place, &s);
-    r = r < 0 ? r : s.r;
-    return r < 0 ? r : share_links(l);
-}
-
-/* Another name of the file may be anywhere: the guard looks for it before it next lets a file with several names be written. */
-static int see_alias(struct landing *l, const char *path, const struct stat *st) {
-    CLEANUP(freep) char *line = str_dupf("%ju %s", (uintmax_t)st->st_ino, path);
-
+    if (n < 0)
+        return 1; /* it is gone */
+    text[n] = 0;
+    line = str_dupf("%s -> %s", path, text);
     if (!line)
         return -ENOMEM;
-    if (strv_has(&l->aliases, line))
-        return 0;
-    if (l->aliases.len < LANDING_LINKS_MAX && strv_add(&l->aliases, line) < 0)
-        return -ENOMEM;
-    if (l->guard->share)
-        l->guard->share->aliases++;
-    return 0;
-}
-
-int landing_see(struct landing *l, const char *path, bool appeared) {
-    struct stat st;
-
-    if (!l->guard || !is_protected(l, path) || place_stat(l->workspace, path, &st) < 0)
-        return 0;
-    if (S_ISLNK(st.st_mode))
-        return see_link(l, path);
-    if (!S_ISREG(st.st_mode))
-        return 0;
-    if (st.st_nlink > 1 && see_alias(l, path, &st) < 0)
-        return -ENOMEM;
-    /* A rename or a new link sets the ctime. */
-    if (!appeared && (uint64_t)st.st_ctim.tv_sec * SECOND_NS + (uint64_t)st.st_ctim.tv_nsec < l->begun_ns - SECOND_NS)
-        return 0;
-    if (l->waiting.len == LANDING_WAITING_MAX)
-        return -E2BIG;
-    if (l->waiting.len == 0 && l->guard->share)
-        l->turn = l->guard->share->turn;
-    return strv_add(&l->waiting, path);
+    if (strv_has(&l->links, line))
+        return 1;
+    return l->links.len == LANDING_LINKS_MAX ? -E2BIG : strv_add_take(&l->links, TAKE_PTR(line));
 }
 
 /* -- verdicts ------------------------------------------------------------------------------------------------------------- */
 
-enum touch { UNTOUCHED, TOUCHED, TOUCHED_SAVE };
-
-static enum touch was_touched(const struct landing *l, int fd) {
+/* What the guard is about to open it has not said yet: another call, or none, means that it has. */
+static bool is_at_work(const struct landing *l, uint32_t turn) {
     const struct guard_share *s = l->guard->share;
-    uint64_t n, key;
-    struct statx x;
 
-    if (!s)
-        return UNTOUCHED;
-    if (s->full || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &x) < 0)
-        return TOUCHED;
-    key = guardmsg_key(makedev(x.stx_dev_major, x.stx_dev_minor), x.stx_ino,
-                       x.stx_mask & STATX_BTIME ? (uint64_t)x.stx_btime.tv_sec * SECOND_NS + x.stx_btime.tv_nsec : 0);
-    n = MIN_OF(s->n_written, (uint64_t)guard_written_room(l->guard));
-    for (uint64_t i = 0; i < n; i++)
-        if ((s->written[i] & ~GUARD_KEY_HOSTS) == key)
-            return s->written[i] & GUARD_KEY_HOSTS ? TOUCHED_SAVE : TOUCHED;
-    return UNTOUCHED;
+    return s && l->guard->sock >= 0 && (s->turn & 1) && s->turn == turn;
+}
+
+static int wait_for(struct landing *l, const char *path, uint32_t turn) {
+    if (l->waiting.len == LANDING_WAITING_MAX) { /* all is looked at once more, instead */
+        l->again = true;
+        return 0;
+    }
+    l->turns[l->waiting.len] = turn;
+    return strv_add(&l->waiting, path);
+}
+
+/* A file in a protected place; most of them were never touched inside. */
+static int see_file(struct landing *l, const char *path) {
+    uint32_t turn = l->guard->share ? l->guard->share->turn : 0; /* first, and then what the guard has said */
+    CLEANUP(closep) int fd = place_open(l->workspace, path, O_PATH | O_NOFOLLOW);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    if (l->guard->share)
+        l->guard->share->aliases++;
+    return (turn & 1) || landing_keys_find(&l->keys, l->guard, fd) != LANDING_UNTOUCHED ? wait_for(l, path, turn) : 0;
+}
+
+/* Everything in a folder that became protected as a whole. */
+static int see_below(struct landing *l, const char *path, int depth) { /* NOLINT(misc-no-recursion): LANDING_DEPTH_MAX */
+    int r = 0, fd = place_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+
+    if (!d) {
+        closep(&fd);
+        return see_file(l, path);
+    }
+    while (r == 0 && (e = readdir(d))) {
+        CLEANUP(freep) char *each = str_dupf("%s/%s", path, e->d_name);
+
+        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
+            continue;
+        if (!each || depth == LANDING_DEPTH_MAX)
+            r = each ? -E2BIG : -ENOMEM;
+        else
+            r = is_protected(l, each) ? see_below(l, each, depth + 1) : 0;
+    }
+    closedir(d);
+    return r;
+}
+
+/* A link in a protected place: the links that follow it, and where they lead, are protected as it is, whether there is something or not. */
+static int see_link(struct landing *l, const char *path) {
+    char room[ORIGIN_MAX];
+    struct seeing s = {.l = l, .path = path, .origin = origin_of(l, path, room)};
+    size_t first = l->behind.len;
+    int r = know_link(l, path);
+
+    if (r != 0 || !s.origin)
+        return r < 0 ? r : 0;
+    r = protect_follow(l->workspace, l->path, path, see_place, &s);
+    r = r < 0 ? r : s.r;
+    r = r < 0 ? r : share_links(l);
+    for (size_t i = first; r == 0 && i < l->behind.len; i += 2)
+        r = see_below(l, l->behind.v[i], 0);
+    return r;
+}
+
+/* A HEAD makes a repository of its folder, and what lay there before becomes what git obeys. */
+static int see_head(struct landing *l, const char *path) {
+    size_t dir = strlen(path) - strlen("HEAD");
+    int r = 0;
+
+    if (!str_ends(path, "HEAD") || (dir > 0 && path[dir - 1] != '/'))
+        return 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(obeyed); i++) {
+        CLEANUP(freep) char *each = str_dupf("%.*s%s", (int)dir, path, obeyed[i]);
+
+        r = each ? see_below(l, each, 0) : -ENOMEM;
+    }
+    return r;
+}
+
+int landing_see(struct landing *l, const char *path) {
+    struct stat st;
+    int r = see_head(l, path);
+
+    if (r < 0 || !is_protected(l, path) || place_stat(l->workspace, path, &st) < 0)
+        return r;
+    return S_ISLNK(st.st_mode) ? see_link(l, path) : see_file(l, path);
 }
 
 static int stop(struct landing *l, const char *path, struct err *err) {
@@ -214,41 +256,39 @@ static int stop(struct landing *l, const char *path, struct err *err) {
 static int decide(struct landing *l, const char *path, struct err *err) {
     CLEANUP(closep) int fd = place_open(l->workspace, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     CLEANUP(closep) int any = fd >= 0 ? -1 : place_open(l->workspace, path, O_PATH | O_NOFOLLOW);
-    enum touch touch;
+    enum landing_touch touch;
 
     if (fd < 0 && any < 0) /* it is gone again */
         return 0;
-    touch = was_touched(l, fd >= 0 ? fd : any);
-    if (touch == UNTOUCHED)
+    touch = landing_keys_find(&l->keys, l->guard, fd >= 0 ? fd : any);
+    if (touch == LANDING_UNTOUCHED)
         return 0;
-    if (touch == TOUCHED_SAVE || fd < 0 || place_writers(fd) != 0)
+    if (touch == LANDING_TOUCHED_SAVE || fd < 0 || place_writers(fd) != 0)
         return stop(l, path, err);
     if (l->told.len < LANDING_TOLD_MAX && !strv_has(&l->told, path) && strv_add(&l->told, path) < 0)
         return err_oom(err);
     return 0;
 }
 
-/* What the guard is about to open it has not said yet: another call, or none, means that it has. */
-static bool is_at_work(const struct landing *l) {
-    const struct guard_share *s = l->guard->share;
-
-    return s && l->guard->sock >= 0 && (s->turn & 1) && s->turn == l->turn;
-}
-
 int landing_timeout(const struct landing *l) {
-    return l->waiting.len == 0 ? -1 : is_at_work(l) ? AGAIN_MS : 0;
+    return l->waiting.len == 0 ? -1 : is_at_work(l, l->turns[0]) ? AGAIN_MS : 0;
 }
 
 int landing_settle(struct landing *l, struct err *err) {
     int r = l->guard ? share_links(l) : 0;
+    size_t n = 0;
 
     if (r < 0)
         return err_set(err, r, "stopped: there are more links in protected places than can be followed");
-    if (l->waiting.len == 0 || is_at_work(l))
-        return 0;
-    for (size_t i = 0; r == 0 && i < l->waiting.len; i++)
-        r = decide(l, l->waiting.v[i], err);
-    strv_done(&l->waiting);
+    for (; r == 0 && n < l->waiting.len && !is_at_work(l, l->turns[n]); n++)
+        r = decide(l, l->waiting.v[n], err);
+    for (size_t i = 0; i < n; i++)
+        free(l->waiting.v[i]);
+    if (n > 0) {
+        l->waiting.len -= n;
+        memmove(l->waiting.v, l->waiting.v + n, (l->waiting.len + 1) * sizeof *l->waiting.v);
+        memmove(l->turns, l->turns + n, l->waiting.len * sizeof *l->turns);
+    }
     return r;
 }
 

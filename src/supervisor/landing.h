@@ -8,33 +8,36 @@
  *   - somebody can, or it cannot be known: everything inside is ended. If that leaves a writer the file is replaced by a copy;
  *   - the host made the file while the sandbox ran, so that it is a save which the inside has touched: the same;
  *   - nobody can, and nobody will, as the place is protected: it is told when the run has ended.
- * A link that appears makes what it leads to protected, another name of a protected file makes the guard look for such names again.
+ * A link makes what it leads to protected, and a new file in a protected place makes the guard look again which files these are: any of them may have
+ * another name somewhere.
  *
  * The inside can write for as long as it takes us to notice, a millisecond or so: for what the host is just saving, the guard is the wall.
  */
 #pragma once
 
 #include "base/strv.h"
+#include "supervisor/landing_keys.h"
 
 struct err;
 struct guard;
 struct ignore;
 
-enum { LANDING_TOLD_MAX = 20, LANDING_WAITING_MAX = 4096, LANDING_LINKS_MAX = 1024 };
+enum { LANDING_TOLD_MAX = 20, LANDING_WAITING_MAX = 4096, LANDING_LINKS_MAX = 1024, LANDING_DEPTH_MAX = 64 };
 
 struct landing {
     const struct guard *guard;    /* NULL: nothing is protected; borrowed */
     const struct ignore *protect; /* borrowed */
     int workspace;                /* borrowed */
     const char *path;             /* of the workspace; borrowed */
-    uint64_t begun_ns;            /* as files are stamped */
-    struct strv waiting;          /* what landed while the guard was at work on a call */
-    uint32_t turn;                /* which one */
-    struct strv told;             /* paths for the user to look at */
-    struct strv links, aliases;   /* what was found already */
-    struct strv behind;           /* where links lead: pairs of a place and the path that leads there */
-    size_t n_shared;              /* of them the guard has these */
-    char *stopped;                /* why the sandbox had to end: this path; NULL: it had not */
+    struct landing_keys keys;
+    struct strv waiting;                 /* what landed while the guard was at work on a call, and what was touched inside */
+    uint32_t turns[LANDING_WAITING_MAX]; /* on which call, for each of them */
+    bool again;                          /* there was more: the whole workspace has to be looked at once more */
+    struct strv told;                    /* paths for the user to look at */
+    struct strv links;                   /* what was found already */
+    struct strv behind;                  /* where links lead: pairs of a place and the path that leads there */
+    size_t n_shared;                     /* of them the guard has these */
+    char *stopped;                       /* why the sandbox had to end: this path; NULL: it had not */
 };
 #define LANDING_INIT \
     { .workspace = -1 }
@@ -42,8 +45,8 @@ struct landing {
 void landing_init(struct landing *l, const struct guard *g, const struct ignore *protect, int workspace, const char *path);
 void landing_done(struct landing *l);
 
-/* A name that is in the workspace and no folder. appeared: just now; else it was found there. Negative: out of memory, or more than can be watched. */
-int landing_see(struct landing *l, const char *path, bool appeared);
+/* A name that is in the workspace, or appeared there just now, and is no folder. Negative: out of memory, or more than can be watched. */
+int landing_see(struct landing *l, const char *path);
 /* Hands the guard what was found before it had anywhere to put it; arg: the struct landing. */
 void landing_share(void *arg);
 /* Milliseconds until there is work, -1: none. */

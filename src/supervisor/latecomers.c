@@ -76,7 +76,7 @@ int latecomers_timeout(const struct latecomers *l) {
 
     if (l->begin_ms && !l->resting)
         return l->begin_ms <= now ? 0 : (int)(l->begin_ms - now);
-    return l->queue.len || l->found.len ? 0 : -1;
+    return l->queue.len || l->found.len || (l->landing && l->landing->again) ? 0 : -1;
 }
 
 static int remember(struct latecomers *l, int wd, const char *path) {
@@ -120,8 +120,8 @@ static int add_watch(struct latecomers *l, int dir, const char *path) {
     return 0;
 }
 
-/* One name in a watched folder: hidden ones are to be covered, folders to be looked into. appeared: just now. */
-static int judge(struct latecomers *l, const char *dir, const char *name, bool is_dir, bool appeared) {
+/* One name in a watched folder: hidden ones are to be covered, folders to be looked into. */
+static int judge(struct latecomers *l, const char *dir, const char *name, bool is_dir) {
     CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, name) : strdup(name);
 
     if (!path)
@@ -131,7 +131,7 @@ static int judge(struct latecomers *l, const char *dir, const char *name, bool i
     if (guard_saw_made(l->guard, path)) /* a certificate that comes with a package, say */
         return is_dir ? strv_add(&l->queue, path) : 0;
     if (l->landing && !is_dir) {
-        int r = landing_see(l->landing, path, appeared);
+        int r = landing_see(l->landing, path);
 
         if (r < 0)
             return r;
@@ -168,7 +168,7 @@ static int look_into(struct latecomers *l, const char *path) {
     r = l->inotify < 0 ? 0 : add_watch(l, fd, path);
     while (r == 0 && (e = readdir(d)))
         if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            r = judge(l, path, e->d_name, is_folder(fd, e), false);
+            r = judge(l, path, e->d_name, is_folder(fd, e));
     closedir(d);
     return r;
 }
@@ -178,7 +178,7 @@ static int on_event(struct latecomers *l, const struct inotify_event *ev) {
         return strv_add(&l->queue, "");
     if (ev->wd < 0 || (size_t)ev->wd >= l->n_paths || !l->path_of[ev->wd] || ev->len == 0)
         return 0;
-    return judge(l, l->path_of[ev->wd], ev->name, (ev->mask & IN_ISDIR) != 0, true);
+    return judge(l, l->path_of[ev->wd], ev->name, (ev->mask & IN_ISDIR) != 0);
 }
 
 static int read_events(struct latecomers *l) {
@@ -255,6 +255,10 @@ int latecomers_handle(struct latecomers *l, struct err *err) {
     if (r < 0 || (l->inotify < 0 && l->begin_ms) || l->workspace < 0)
         return r;
     r = l->inotify < 0 ? 0 : read_events(l);
+    if (r == 0 && l->landing && l->landing->again && l->queue.len == 0) {
+        l->landing->again = false;
+        r = strv_add(&l->queue, "");
+    }
     if (r < 0)
         return fail(r, err);
     r = cover_found(l, err);

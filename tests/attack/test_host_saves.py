@@ -313,6 +313,10 @@ def test_a_file_that_the_inside_has_open_ends_the_run_when_it_lands(tree, hold):
 
 
 WAYS = {
+    "folder as it was": lambda ws: os.rename(ws / "older", ws / ".vscode"),
+    "link to it": lambda ws: os.symlink("../old.txt", ws / "sub/.mcp.json"),
+    "link to its folder": lambda ws: os.symlink("../../older", ws / "sub/.git/hooks") if (ws / "sub/.git").mkdir() is None else None,
+    "head": lambda ws: (ws / "older/HEAD").write_text("ref: refs/heads/x"),
     "rename": lambda ws: os.rename(ws / "old.txt", ws / ".git/config"),
     "replace": lambda ws: os.replace(ws / "old.txt", ws / ".mcp.json"),
     "link": lambda ws: os.link(ws / "old.txt", ws / ".git/hooks/pre-commit"),
@@ -325,8 +329,12 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_of_landing_ends_the_run(tree, way):
     """Claim: by rename, by link, within a folder that is moved, deep in the tree, in a bare repository."""
+    for name in ("older/tasks.json", "older/config", "older/objects/x", "older/refs/x"):
+        tree.write(name, "x")
     agent = run(tree)
-    assert agent.do(fill_in(HOLDS["descriptor"], "old.txt")) is None
+    for name in ("old.txt", "older/tasks.json", "older/config"):
+        assert agent.do(fill_in(HOLDS["descriptor"], name)) is None
+        assert agent.do("saved = globals().get('saved', []) + [fd]") is None
     WAYS[way](tree.workspace)
     stopped(tree, agent, "")
 
@@ -430,18 +438,27 @@ def test_a_second_name_that_is_gone_leads_nowhere(hook, second):
     assert status == 0, err
 
 
-def test_a_second_name_that_the_host_makes_later_is_seen(hook):
-    """Claim: the look for other names is taken again when the host has made one, also by a link of an ordinary file into a protected place."""
+@pytest.mark.parametrize("what", ["older file", "newer file", "moved folder", "link into a protected place"])
+def test_a_second_name_that_the_host_makes_later_is_seen(hook, what):
+    """Claim: the look for other names is not taken once and for all."""
     agent = run(hook)
     hook.write("twin", "x")
     os.link(hook.workspace / "twin", hook.workspace / "twin2")  # so that there is something to look for
     assert agent.do("os.close(os.open('twin', os.O_WRONLY))") is None
     time.sleep(0.3)
-    os.link(hook.workspace / ".git/hooks/pre-commit", hook.workspace / "copy")
-    os.link(hook.workspace / "old.txt", hook.workspace / ".git/hooks/post-commit")
+    if what == "newer file":
+        hook.write(".git/hooks/post-commit", "#!/bin/sh\n")
+        time.sleep(0.3)
+        assert agent.do("os.close(os.open('twin', os.O_WRONLY))") is None
+    if what == "moved folder":
+        hook.write("new/tasks.json", "{}")
+        os.rename(hook.workspace / "new", hook.workspace / ".vscode")
+        time.sleep(0.3)
+        assert agent.do("os.close(os.open('twin', os.O_WRONLY))") is None
+    pairs = {"older file": (".git/hooks/pre-commit", "copy"), "newer file": (".git/hooks/post-commit", "copy"), "moved folder": (".vscode/tasks.json", "copy"), "link into a protected place": ("old.txt", ".git/hooks/x")}
+    os.link(*(hook.workspace / name for name in pairs[what]))
     time.sleep(0.3)
-    for name in ("copy", "old.txt"):
-        assert agent.do("fd = os.open(%r, os.O_WRONLY)" % name) == "EACCES", name
+    assert agent.do("fd = os.open(%r, os.O_WRONLY)" % ("old.txt" if what.startswith("link") else "copy")) == "EACCES"
     assert agent.do("os.close(os.open('twin2', os.O_WRONLY))") is None
     assert agent.end()[0] == 0
 
