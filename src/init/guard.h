@@ -12,7 +12,9 @@
  *   - to create, write, truncate, chmod, unlink, rename, replace or link from what the protect rules match, by whatever name;
  *   - to make a name that the hide rules match, or to change what has one (the host may have made it after the start);
  *   - to make, remove or rename `.git`; to put a folder or a link where a protected path would lead through it; to move a tree
- *     so that something in it becomes protected, or stops being it; to make a folder that git takes for a repository.
+ *     so that something in it becomes protected, or stops being it; to make a folder that git takes for a repository;
+ *   - to change what programs of the host save a protected file by, or (EBUSY, after a while) what one of them is just saving (guard_fresh.c);
+ *   - to write to a file that has lost the name by which it was opened, unless it has no other and was made or opened for writing inside.
  * The first change of every path below the workspace is told to the supervisor before it happens (proto/guardmsg.h).
  *
  * The operation is done with bawn-init's credentials, Landlock domain and mounts, which are the caller's: nobody inside can
@@ -22,7 +24,7 @@
  * Differences that a program can see: getsockname() of a unix socket that was bound through links or ".." shows its last name only; opening a terminal does not make it the controlling one (TIOCSCTTY does);
  * a signal handler runs only after the call, and if it was installed without SA_RESTART, a call that the guard has not begun
  * yet ends with EINTR; PR_SET_DUMPABLE 0 is ignored; what can be attached to by ptrace can be opened in /proc; a program that
- * may be executed but not read cannot change files.
+ * may be executed but not read cannot change files; what the host has just saved is written a little later.
  */
 #pragma once
 

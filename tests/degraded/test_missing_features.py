@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import socket
+import subprocess
 
 import pytest
 
@@ -369,3 +370,17 @@ def test_a_full_table_of_namespaces_is_a_refusal_or_the_named_rung(root_runner):
         assert announced(r) and "landlock" in announced(r)[0], r
     else:
         assert r.rc == 125 and announced(r), r
+
+
+def test_the_weaker_rung_sees_what_lands_in_protected_places(user_runner, deny):
+    """Claim: also without user namespaces a file that is open for writing inside ends the run when the host renames it into a protected place."""
+    user_runner.write("old.txt", "x")
+    code = "import os, sys, time; fd = os.open('old.txt', os.O_WRONLY); print('open', flush=True); sys.stdin.read()"
+    proc = user_runner.popen(deny, "userns", "--", user_runner.path, "run", "--workspace", "direct", "--", "/usr/bin/python3", "-c", code,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert proc.stdout.readline() == b"open\n", proc.stderr.read()
+    (user_runner.workspace / "old.txt").rename(user_runner.workspace / ".mcp.json")
+    status = proc.wait(120)
+    err = proc.stderr.read()
+    proc.stdin.close()
+    assert status == 125 and b"stopped: '.mcp.json'" in err and b"landlock" in err, err
