@@ -13,9 +13,10 @@
 #include "base/str.h"
 #include "init/guard_priv.h"
 
-enum { YOUNG_S = 10, REST_S = 1 };
+/* A program that saves has its file open until it renames it, but for a moment, and a machine under load makes that longer. */
+enum { YOUNG_MS = 10000, REST_MS = 300 };
 
-static const uint64_t SECOND_NS = 1000000000;
+static const uint64_t MS_NS = 1000000;
 
 /* What a program that saves NAME calls its other files. taken: it opens the file without asking whether there is one, so none may be made beforehand. */
 static const struct save_name {
@@ -93,13 +94,18 @@ bool judge_is_fresh(const struct guard *g, const struct stat *st, uint64_t birth
 
     if (!S_ISREG(st->st_mode) || born < g->born_ns || known_has(g, st, birth_ns))
         return false;
-    return age(now_ns(), born) < YOUNG_S * SECOND_NS;
+    return age(now_ns(), born) < YOUNG_MS * MS_NS;
+}
+
+/* What came to its name by a rename is what a program has saved, not what it is saving. */
+static bool rests(struct guard *g, const char *rel, const struct stat *st, bool writing) {
+    if (age(now_ns(), time_ns(&st->st_ctim)) >= REST_MS * MS_NS)
+        return !writing || guard_ask_open(g, rel, st) != -EBUSY;
+    return !guard_has_renamed(g, rel) && guard_ask_open(g, rel, st) == -EEXIST;
 }
 
 int judge_rest(struct guard *g, const char *rel, const struct stat *st, uint64_t birth_ns, bool writing) {
-    if (!rel || !judge_is_fresh(g, st, birth_ns))
-        return 0;
-    if (age(now_ns(), time_ns(&st->st_ctim)) >= REST_S * SECOND_NS && !(writing && guard_ask_open(g, rel, st)))
+    if (!rel || !judge_is_fresh(g, st, birth_ns) || rests(g, rel, st, writing))
         return 0;
     if (g->waited_ms < GUARD_PATIENCE_MS && g->n_later < GUARD_LATER_MAX)
         return GUARD_LATER;

@@ -186,6 +186,10 @@ static int judge_and_touch(struct guard *g, const struct place *from, const stru
 
     if (exchange && r == 0)
         r = judge_move(&back);
+    if (r == 0 && to->rel)
+        guard_note_renamed(g, to->rel);
+    if (r == 0 && exchange && from->rel)
+        guard_note_renamed(g, from->rel);
     r = r < 0 ? r : touch_move(&there);
     return r < 0 || !exchange ? r : touch_move(&back);
 }

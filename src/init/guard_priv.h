@@ -205,7 +205,11 @@ int guard_touch_at(struct guard *g, const char *rel, int dir, const char *name, 
 int guard_touch(struct guard *g, const struct place *p, bool unlinking);       /* whatever is there; outside: nothing to do */
 int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r); /* tells it; returns r */
 int guard_send_share(struct guard *g, int fd);
-bool guard_ask_open(struct guard *g, const char *rel, const struct stat *st); /* a program of the host writes to it */
+/* -EBUSY: a program of the host has it open for writing; -EEXIST: none has, and a rename brought it to this name; else it is unknown. */
+int guard_ask_open(struct guard *g, const char *rel, const struct stat *st);
+/* The inside renamed something to this name, so that a rename of the host's cannot be told from it. */
+void guard_note_renamed(struct guard *g, const char *rel);
+bool guard_has_renamed(const struct guard *g, const char *rel);
 bool seen_add_hash(struct guard_seen *s, uint64_t hash);
 bool seen_has_hash(const struct guard_seen *s, uint64_t hash);
 

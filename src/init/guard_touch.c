@@ -9,7 +9,7 @@
 #include "os/fd.h"
 #include "os/sock.h"
 
-enum { SEEN_START = 1024, SALT_TOUCH = 0 /* reasons of a refusal are the other salts */ };
+enum { SEEN_START = 1024, SALT_TOUCH = 0, /* reasons of a refusal are the other salts, and */ SALT_RENAMED = 1000 };
 
 struct packet {
     struct guard_msg head;
@@ -170,11 +170,21 @@ int guard_send_share(struct guard *g, int fd) {
 }
 
 /* The supervisor looks, from the host's side: whether file leases can be had here is not ours to say. */
-bool guard_ask_open(struct guard *g, const char *rel, const struct stat *st) {
+int guard_ask_open(struct guard *g, const char *rel, const struct stat *st) {
     struct packet p;
+    int r;
 
     p.head = (struct guard_msg){.type = GUARD_MSG_OPEN, .wait = 1, .mode = st->st_mode, .dev = st->st_dev, .ino = st->st_ino};
-    return send_packet(g, &p, rel, NULL) < 0 || wait_for_go(g) == -EBUSY;
+    r = send_packet(g, &p, rel, NULL);
+    return r < 0 ? -EBUSY : wait_for_go(g);
+}
+
+void guard_note_renamed(struct guard *g, const char *rel) {
+    seen_add(&g->seen, SALT_RENAMED, rel);
+}
+
+bool guard_has_renamed(const struct guard *g, const char *rel) {
+    return seen_has(&g->seen, SALT_RENAMED, rel);
 }
 
 int guard_touch_new(struct guard *g, const char *rel) {

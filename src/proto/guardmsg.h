@@ -18,7 +18,7 @@ enum guard_msg_type {
     GUARD_MSG_SHARE, /* to the supervisor, before the first change: a descriptor of the memory that both share (struct guard_share). Answered by
                             GUARD_MSG_GO once what the supervisor knows is in it */
     GUARD_MSG_OPEN /* to the supervisor: does a program of the host have `path`, with dev and ino, open for writing? Answered by
-                            GUARD_MSG_GO: 0 no, -EBUSY yes, else it cannot be known */
+                            GUARD_MSG_GO: -EBUSY yes, 0 no, -EEXIST no, and a rename brought it to this name; else it cannot be known */
 };
 
 enum guard_why { GUARD_WHY_PROTECTED = 1, GUARD_WHY_HIDDEN, GUARD_WHY_BARE_REPO, GUARD_WHY_SAVE, GUARD_WHY_BUSY };

@@ -188,7 +188,9 @@ static void on_open(struct guard *g, const struct incoming *in) {
         fd = safepath_open(g->workspace, in->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == in->head.ino)
         r = place_writers(fd);
-    send_go(g, r == 1 ? -EBUSY : r < 0 ? -EINVAL : 0);
+    if (r == 0 && g->arrived && g->arrived(g->shared_arg, in->path, &st))
+        r = -EEXIST;
+    send_go(g, r == 1 ? -EBUSY : r);
 }
 
 /* Returns 1 and a message whose lengths are right, 0 if none is waiting, or -errno. */

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/strv.h"
 #include "workspace/journal.h"
 
@@ -28,6 +30,8 @@ struct guard {
     struct guard_share *share; /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */
     size_t share_size;
     void (*shared)(void *arg); /* it is there: called before the guard goes on; NULL: nobody cares */
+    bool (*arrived)(void *arg, const char *path,
+                    const struct stat *st); /* a rename brought it to this name, and nothing has changed it since */
     void *shared_arg;
 };
 #define GUARD_INIT \

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "proto/guardmsg.h"
@@ -32,6 +33,8 @@ void landing_done(struct landing *l) {
     strv_done(&l->told);
     strv_done(&l->links);
     strv_done(&l->behind);
+    for (size_t i = 0; i < LANDING_ARRIVALS; i++)
+        free(l->arrivals[i].path);
     free(l->stopped);
     *l = (struct landing)LANDING_INIT;
 }
@@ -110,6 +113,26 @@ static int share_links(struct landing *l) {
         s->links_len = at + (uint32_t)(len + link_len);
     }
     return 0;
+}
+
+/* -- what rests ------------------------------------------------------------------------------------------------------------ */
+
+void landing_arrive(struct landing *l, const char *path) {
+    struct landing_arrival *a = &l->arrivals[l->next_arrival++ % LANDING_ARRIVALS];
+
+    free(a->path);
+    *a = (struct landing_arrival){strdup(path), clock_mark()};
+}
+
+/* The ctime is that of the rename, or older. */
+bool landing_has_arrived(void *arg, const char *path, const struct stat *st) {
+    const struct landing *l = arg;
+    uint64_t changed = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+
+    for (size_t i = 0; i < LANDING_ARRIVALS; i++)
+        if (l->arrivals[i].path && str_eq(l->arrivals[i].path, path) && changed <= l->arrivals[i].at_ns)
+            return true;
+    return false;
 }
 
 void landing_share(void *arg) {

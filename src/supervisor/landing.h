@@ -15,6 +15,8 @@
  */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/strv.h"
 #include "supervisor/landing_keys.h"
 
@@ -22,7 +24,13 @@ struct err;
 struct guard;
 struct ignore;
 
-enum { LANDING_TOLD_MAX = 20, LANDING_WAITING_MAX = 4096, LANDING_LINKS_MAX = 1024, LANDING_DEPTH_MAX = 64 };
+enum {
+    LANDING_TOLD_MAX = 20,
+    LANDING_WAITING_MAX = 4096,
+    LANDING_LINKS_MAX = 1024,
+    LANDING_DEPTH_MAX = 64,
+    LANDING_ARRIVALS = 64
+};
 
 struct landing {
     const struct guard *guard;    /* NULL: nothing is protected; borrowed */
@@ -32,12 +40,17 @@ struct landing {
     struct landing_keys keys;
     struct strv waiting;                 /* what landed while the guard was at work on a call, and what was touched inside */
     uint32_t turns[LANDING_WAITING_MAX]; /* on which call, for each of them */
-    bool again;                          /* there was more: the whole workspace has to be looked at once more */
-    struct strv told;                    /* paths for the user to look at */
-    struct strv links;                   /* what was found already */
-    struct strv behind;                  /* where links lead: pairs of a place and the path that leads there */
-    size_t n_shared;                     /* of them the guard has these */
-    char *stopped;                       /* why the sandbox had to end: this path; NULL: it had not */
+    struct landing_arrival {
+        char *path;
+        uint64_t at_ns;
+    } arrivals[LANDING_ARRIVALS]; /* the last ones */
+    size_t next_arrival;
+    bool again;         /* there was more: the whole workspace has to be looked at once more */
+    struct strv told;   /* paths for the user to look at */
+    struct strv links;  /* what was found already */
+    struct strv behind; /* where links lead: pairs of a place and the path that leads there */
+    size_t n_shared;    /* of them the guard has these */
+    char *stopped;      /* why the sandbox had to end: this path; NULL: it had not */
 };
 #define LANDING_INIT \
     { .workspace = -1 }
@@ -47,6 +60,9 @@ void landing_done(struct landing *l);
 
 /* A name that is in the workspace, or appeared there just now, and is no folder. Negative: out of memory, or more than can be watched. */
 int landing_see(struct landing *l, const char *path);
+/* A rename, of the host's or from inside, brought something to this name; and whether it is still what the rename brought. arg: the struct landing. */
+void landing_arrive(struct landing *l, const char *path);
+bool landing_has_arrived(void *arg, const char *path, const struct stat *st);
 /* Hands the guard what was found before it had anywhere to put it; arg: the struct landing. */
 void landing_share(void *arg);
 /* Milliseconds until there is work, -1: none. */

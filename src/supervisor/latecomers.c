@@ -178,6 +178,13 @@ static int on_event(struct latecomers *l, const struct inotify_event *ev) {
         return strv_add(&l->queue, "");
     if (ev->wd < 0 || (size_t)ev->wd >= l->n_paths || !l->path_of[ev->wd] || ev->len == 0)
         return 0;
+    if (l->landing && (ev->mask & (IN_MOVED_TO | IN_ISDIR)) == IN_MOVED_TO) {
+        const char *dir = l->path_of[ev->wd];
+        CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, ev->name) : strdup(ev->name);
+
+        if (path)
+            landing_arrive(l->landing, path);
+    }
     return judge(l, l->path_of[ev->wd], ev->name, (ev->mask & IN_ISDIR) != 0);
 }
 

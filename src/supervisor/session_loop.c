@@ -26,6 +26,7 @@ static int watch_names(struct session *s, struct err *err) {
     if (guarded)
         landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->facts.workspace);
     s->guard.shared = guarded ? landing_share : NULL;
+    s->guard.arrived = guarded ? landing_has_arrived : NULL;
     s->guard.shared_arg = &s->landing;
     return latecomers_init(&s->latecomers, &opts, err);
 }

@@ -97,7 +97,8 @@ class Init:
             for fd in fds:
                 os.close(fd)
             fields = GUARD_MSG.unpack_from(data)
-            self.touched.append((fields[0], data[GUARD_MSG.size:].decode()))
+            if fields[0] != 4:  # the memory that both share
+                self.touched.append((fields[0], data[GUARD_MSG.size:].decode()))
             if fields[1]:
                 self.guard.send(GUARD_MSG.pack(3, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 
