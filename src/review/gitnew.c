@@ -239,9 +239,10 @@ static int hold_the_rest(const struct repo *g) {
 
     for (size_t i = 0; r == 0 && i < g->ctx.set->n; i++) {
         const char *path = g->ctx.set->v[i].path, *name = path + len + 1;
+        mode_t mode = g->ctx.set->v[i].new_.mode;
 
-        if (str_starts(path, g->dir) && path[len] == '/' && g->ctx.set->v[i].new_.mode &&
-            risk_glob(never_carried, name, strlen(name)))
+        if (str_starts(path, g->dir) && path[len] == '/' && mode &&
+            (S_ISLNK(mode) || risk_glob(never_carried, name, strlen(name)))) /* git makes no links, and follows them */
             r = strv_add(&g->out->hold, path);
     }
     return r;
@@ -339,9 +340,44 @@ static size_t git_dir_len(const char *path) {
     return found;
 }
 
-static int find_repos(const struct change_set *set, struct strv *ret) {
+/* A folder of another name that git takes for a repository: one that `git init --separate-git-dir` made, or a bare one with
+ * worktrees beside it. Returns the length of the folder's path, 0: none. */
+static size_t other_dir_len(const struct risk_context *ctx, const char *path, struct strv *checked) {
+    static const char parts[] = "HEAD|*_HEAD|index|refs|logs|packed-refs|objects";
+
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        CLEANUP(freep) char *dir = NULL, *head = NULL, *objects = NULL;
+
+        if (!risk_glob(parts, slash + 1, strcspn(slash + 1, "/")))
+            continue;
+        dir = strndup(path, (size_t)(slash - path));
+        if (!dir || strv_has(checked, dir) || checked->len >= GITNEW_CHECKED_MAX)
+            continue;
+        head = str_dupf("%s/HEAD", dir);
+        objects = str_dupf("%s/objects", dir);
+        if (head && objects && risk_after_exists(ctx, head) && risk_after_exists(ctx, objects))
+            return (size_t)(slash - path);
+        strv_add(checked, dir);
+    }
+    return 0;
+}
+
+static size_t repo_len(const struct risk_context *ctx, const char *path, const struct strv *known, struct strv *checked) {
+    size_t len = git_dir_len(path);
+
+    for (size_t i = 0; !len && i < known->len; i++)
+        if (str_starts(path, known->v[i]) && path[strlen(known->v[i])] == '/')
+            return strlen(known->v[i]);
+    return len ? len : other_dir_len(ctx, path, checked);
+}
+
+/* Returns 0, or the number of the change whose repository is one too many. */
+static int find_repos(const struct risk_context *ctx, struct strv *ret) {
+    CLEANUP(strv_done) struct strv checked = {0};
+    const struct change_set *set = ctx->set;
+
     for (size_t i = 0; i < set->n; i++) {
-        size_t len = set->v[i].hidden ? 0 : git_dir_len(set->v[i].path);
+        size_t len = set->v[i].hidden ? 0 : repo_len(ctx, set->v[i].path, ret, &checked);
         CLEANUP(freep) char *dir = len ? strndup(set->v[i].path, len) : NULL;
 
         if (!len || (dir && strv_has(ret, dir)))
@@ -359,7 +395,7 @@ static int too_many(const struct change *ch, const struct risk_context *ctx, str
     struct repo g = {.ctx = *ctx, .out = out};
     int r = gitnew_item(out, ch, &g.item);
 
-    r = r < 0 ? r : strv_addf(&out->hold, "%.*s/", (int)git_dir_len(ch->path), ch->path);
+    r = r < 0 ? r : strv_addf(&out->hold, "%.*s/", (int)strcspn(ch->path, "/"), ch->path);
     return r < 0 ? r
                  : gitnew_add(&g, RISK_GIT_DIR, RISK_HIGH, 0, NULL, "there are more repositories than %d: not examined",
                               GITNEW_REPOS_MAX);
@@ -420,7 +456,7 @@ static int add_more(struct gitnew *n) {
 int gitnew_judge(const struct gitnew_args *a, struct gitnew *ret, struct err *err) {
     CLEANUP(strv_done) struct strv dirs = {0};
     CLEANUP(gitnew_done) struct gitnew n = {0};
-    int r = find_repos(a->ctx->set, &dirs);
+    int r = find_repos(a->ctx, &dirs);
 
     if (r > 0)
         r = too_many(&a->ctx->set->v[r], a->ctx, &n);

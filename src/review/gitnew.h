@@ -14,6 +14,7 @@ struct err;
 
 enum {
     GITNEW_FILE_MAX = 256 * 1024 * 1024, /* an index, packed-refs, a reflog */
+    GITNEW_CHECKED_MAX = 1000,           /* folders that might be repositories */
     GITNEW_REPOS_MAX = 64,               /* repositories in one change set: submodules, nested ones */
     GITNEW_TIPS_MAX = 100 * 1000,        /* new ids in one file */
     GITNEW_COMMITS_MAX = 10 * 1000,      /* new commits of one repository */

@@ -7,10 +7,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/sha256.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "review/gitnew_priv.h"
+
+enum { CHUNK = 64 * 1024, LFS_MAX = 1024 * 1024 * 1024 };
 
 static int report(struct repo *g, const struct change *ch, int r, const char *what) {
     if (r == 0 || r == -ENOMEM)
@@ -81,16 +84,42 @@ static int judge_file(struct repo *g, const struct change *ch, const char *name)
     return 0;
 }
 
+/* lfs/objects/ab/cd/abcd...: the SHA-256 of the content. git lfs puts it into the file that a pointer stands for. */
+static int check_lfs(struct repo *g, const struct change *ch) {
+    const char *name = strrchr(ch->path, '/') + 1;
+    CLEANUP(closep) int fd = -1;
+    CLEANUP(freep) unsigned char *chunk = malloc(CHUNK);
+    char hex[SHA256_HEX_SIZE];
+    struct sha256 h;
+    ssize_t n;
+
+    if (strlen(name) != SHA256_HEX_SIZE - 1 || strspn(name, "0123456789abcdef") != SHA256_HEX_SIZE - 1)
+        return 0;
+    if (!chunk)
+        return -ENOMEM;
+    if (ch->new_.size > LFS_MAX)
+        return report(g, ch, -EFBIG, "this object of git lfs");
+    fd = change_open_new(g->ctx.set, ch);
+    sha256_init(&h);
+    while ((n = fd < 0 ? -1 : fd_read_some(fd, chunk, CHUNK)) > 0)
+        sha256_add(&h, chunk, (size_t)n);
+    sha256_end_hex(&h, hex);
+    return report(g, ch, n == 0 && str_eq(hex, name) ? 0 : -EBADMSG, "this object of git lfs");
+}
+
 int objects_judge(struct repo *g) {
-    CLEANUP(freep) char *prefix = str_dupf("%s/objects/", g->dir);
-    int r = prefix ? 0 : -ENOMEM;
+    CLEANUP(freep) char *prefix = str_dupf("%s/objects/", g->dir), *lfs = str_dupf("%s/lfs/objects/", g->dir);
+    int r = prefix && lfs ? 0 : -ENOMEM;
 
     for (size_t i = 0; r == 0 && i < g->ctx.set->n; i++) {
         const struct change *ch = &g->ctx.set->v[i];
 
-        if (!ch->hidden && S_ISREG(ch->new_.mode) && (ch->kind != CHANGE_MODIFIED || ch->what & ~(unsigned)CHANGE_MODE) &&
-            str_starts(ch->path, prefix))
+        if (ch->hidden || !S_ISREG(ch->new_.mode) || (ch->kind == CHANGE_MODIFIED && !(ch->what & ~(unsigned)CHANGE_MODE)))
+            continue;
+        if (str_starts(ch->path, prefix))
             r = judge_file(g, ch, ch->path + strlen(prefix));
+        else if (str_starts(ch->path, lfs))
+            r = check_lfs(g, ch);
     }
     return r;
 }

@@ -172,7 +172,7 @@ static int read_old(const struct repo *g, const char *path, struct risk_text *re
         fd = safepath_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (fd < 0)
         return (ret->data = calloc(1, 1)) ? 0 : -ENOMEM;
-    return risk_text_read(fd, ret);
+    return risk_text_read_some(fd, GITNEW_FILE_MAX, ret);
 }
 
 /* The refs that stand in the git directory now, unless the run touched them. */
@@ -202,22 +202,31 @@ static int gather_refs(struct repo *g) {
     return r;
 }
 
+/* The kind of the file that the old version of a change was, if it was one of this git directory's. */
+static enum tips_kind old_kind(const struct repo *g, const struct change *ch) {
+    const char *path = ch->from ? ch->from : ch->path;
+    size_t len = strlen(g->dir);
+
+    if (!S_ISREG(ch->old_.mode) || ch->kind == CHANGE_ADDED || !str_starts(path, g->dir) || path[len] != '/')
+        return TIPS_NONE;
+    return tips_kind(path + len + 1);
+}
+
 static int gather_changed(struct repo *g) {
     const struct change_set *set = g->ctx.set;
-    size_t len = strlen(g->dir);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < set->n; i++) {
-        const struct change *ch = &set->v[i];
+        enum tips_kind kind = old_kind(g, &set->v[i]);
         CLEANUP(risk_text_done) struct risk_text text = {0};
-        enum tips_kind kind;
+        int fd;
 
-        if (!str_starts(ch->path, g->dir) || ch->path[len] != '/' || !S_ISREG(ch->old_.mode))
-            continue;
-        kind = tips_kind(ch->path + len + 1);
         if (kind != TIPS_LINES && kind != TIPS_LOG)
             continue;
-        r = read_old(g, ch->path, &text);
+        fd = change_open_old(set, &set->v[i]);
+        if (fd < 0)
+            continue;
+        r = risk_text_read_some(fd, GITNEW_FILE_MAX, &text);
         r = r < 0 ? r : each_token(kind, &text, g->id_len, note_old, g);
     }
     return r;

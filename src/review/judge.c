@@ -58,11 +58,36 @@ static int merge_item(struct verdict *v, struct gitnew_item *it, struct err *err
     return 0;
 }
 
+static int by_change(const void *a, const void *b) {
+    const struct verdict *x = a, *y = b;
+
+    return x->change < y->change ? -1 : x->change > y->change;
+}
+
+/* Verdicts are in the order of the set, which is an array. */
 static struct verdict *verdict_for(struct judgement *j, const struct change *c) {
-    for (size_t i = 0; i < j->n; i++)
-        if (j->v[i].change == c)
-            return &j->v[i];
-    return NULL;
+    const struct verdict key = {.change = c};
+
+    return j->n ? bsearch(&key, j->v, j->n, sizeof key, by_change) : NULL;
+}
+
+/* Whether somebody asks for it: these formats show no risks, and single paths are asked for one by one. */
+static bool asks_for_git(const struct request *q) {
+    bool any = q->paths.len == 0;
+
+    for (size_t i = 0; i < q->paths.len; i++)
+        any |= strchr(q->paths.v[i], '/') != NULL;
+    return any && q->format != REQUEST_PATCH && q->format != REQUEST_STAT && q->format != REQUEST_NAMES;
+}
+
+/* Not for bawn itself, which asks for paths that can be applied. */
+static int judge_branch(const struct request *q, const struct apply_filter *f, struct judgement *j, struct err *err) {
+    struct gitnew_item *it = &j->git.v[j->git.n - 1];
+
+    if (it->carrier != j->git.branch || it->risks.n == 0 || q->format == REQUEST_PATHS || !wanted(q, f, it->carrier))
+        return 0;
+    j->v[j->n++] = (struct verdict){.change = it->carrier, .git = true};
+    return merge_item(&j->v[j->n - 1], it, err);
 }
 
 /* Commits and the index. The branch of worktree mode is in no change set: it comes last. */
@@ -73,15 +98,13 @@ static int judge_git(const struct request *q, const struct apply_filter *f, cons
 
     for (size_t i = 0; r == 0 && i < j->git.n; i++) {
         struct gitnew_item *it = &j->git.v[i];
-        struct verdict *v = verdict_for(j, it->carrier);
+        struct verdict *v = it->carrier == j->git.branch ? NULL : verdict_for(j, it->carrier);
 
-        if (it->carrier == j->git.branch && it->risks.n && wanted(q, f, it->carrier)) {
-            v = &j->v[j->n++];
-            *v = (struct verdict){.change = it->carrier};
-        }
+        if (v)
+            v->git = true;
         r = v ? merge_item(v, it, err) : 0;
     }
-    return r;
+    return r < 0 || !j->git.branch ? r : judge_branch(q, f, j, err);
 }
 
 static int judge_set(const struct request *q, int run, int workspace, const struct ignore *protect, struct judgement *j,
@@ -108,7 +131,7 @@ static int judge_set(const struct request *q, int run, int workspace, const stru
         if (r < 0)
             return r;
     }
-    if (q->format != REQUEST_PATCH && q->format != REQUEST_STAT && q->format != REQUEST_NAMES) /* these show no risks */
+    if (asks_for_git(q))
         r = judge_git(q, &f, &ctx, run, j, err);
     for (size_t i = 0; i < j->n; i++) {
         for (size_t k = 0; k < j->v[i].risks.n; k++)

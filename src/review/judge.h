@@ -11,6 +11,7 @@ struct verdict {
     const struct change *change;
     struct risk_list risks;
     enum risk_level level; /* the highest of them */
+    bool git;              /* it is of git's own state, and commits or objects were judged with it */
 };
 
 struct judgement {

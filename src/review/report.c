@@ -72,7 +72,7 @@ int report_git(struct report *r, struct err *err) {
             const char *path = r->j->v[i].change->path;
             CLEANUP(buf_done) struct buf line = BUF_INIT(REPORT_HELD_MAX);
 
-            if (risk->level < RISK_HIGH || !(str_starts(path, ".git/") || strstr(path, "/.git/")))
+            if (risk->level < RISK_HIGH || !(r->j->v[i].git || str_starts(path, ".git/") || strstr(path, "/.git/")))
                 continue;
             if (!risk->path) {
                 escape_text(&line, path);

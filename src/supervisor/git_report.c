@@ -24,9 +24,15 @@ static const char *in_git(const char *path) {
     return NULL;
 }
 
+/* A git directory may have another name (`git init --separate-git-dir`): these are names that a run cannot do without. */
+static bool like_git(const char *path) {
+    return strstr(path, "/refs/") || strstr(path, "/objects/") || str_ends(path, "/packed-refs") || str_ends(path, "/index") ||
+           str_ends(path, "HEAD");
+}
+
 bool git_report_needed(const struct change_set *set) {
     for (size_t i = 0; i < set->n; i++)
-        if (!set->v[i].hidden && set->v[i].new_.mode && in_git(set->v[i].path))
+        if (!set->v[i].hidden && set->v[i].new_.mode && (in_git(set->v[i].path) || like_git(set->v[i].path)))
             return true;
     return false;
 }
@@ -80,9 +86,7 @@ int git_report_make(const struct rundir *rd, int workspace, const struct ignore 
 bool git_report_holds(const struct git_report *g, const char *path) {
     const char *in = in_git(path);
 
-    if (!in)
-        return false;
-    if (g->failed && !str_starts(in, "objects/") && !strstr(in, "/objects/"))
+    if (g->failed && in && !str_starts(in, "objects/") && !strstr(in, "/objects/"))
         return true;
     for (size_t i = 0; i < g->hold.len; i++) {
         const char *hold = g->hold.v[i];

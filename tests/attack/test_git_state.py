@@ -237,3 +237,90 @@ def test_user_lines_hold_a_commit_back(repo):
     assert repo.bawn("discard", "--yes", "r").rc == 0
     run_in(repo, "sync", script)
     assert git(repo, "rev-parse", "HEAD").out != before
+
+
+# What is no high risk as a file is none in a commit, but it is named. (script, path, class, level)
+NAMED = {
+    "submodule": ("git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),mod; git commit -qm x", "mod", "git-dir", "medium"),
+    "filter": ("put 100644 '* filter=evil' .gitattributes; git commit -qm x", ".gitattributes", "git-attributes", "medium"),
+    "executable": ("git update-index --chmod=+x README; git commit -qm x", "README", "executable", "medium"),
+    "gitmodules": ("put 100644 '[submodule \"m\"]\n path = m\n url = ext::evil\n' .gitmodules; git commit -qm x", ".gitmodules", "git-config", "high"),
+    "rules removed": ("git rm -q --cached .sandboxignore; git commit -qm x", ".sandboxignore", "sandbox-policy", "high"),
+    "build": ("put 100644 'all: ; evil' Makefile; git commit -qm x", "Makefile", "package-script", "medium"),
+    "notes": ("git notes add -m x; git update-ref refs/notes/commits $(git commit-tree -m x $(printf '100644 blob %s\\tx.code-workspace\\n' $(blob '{\"settings\": {\"git.path\": \"evil\"}}') | git mktree))",
+              "x.code-workspace", "ide", "high"),
+}
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay"])
+@pytest.mark.parametrize("name", NAMED)
+def test_the_level_is_that_of_a_file(repo, mode, name):
+    script, path, class_, level = NAMED[name]
+    run_in(repo, mode, script)
+    report = review(repo, mode)
+    assert level in {k["level"] for _, k in found(report, path, class_)}, report
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay", "sync"])
+def test_a_git_directory_of_another_name(repo, mode):
+    """Claim: a repository whose .git is a file that leads into the workspace is judged, too."""
+    os.rename(repo.workspace / ".git", repo.workspace / "meta")
+    repo.write(".git", "gitdir: meta\n")
+    r = run_in(repo, mode, ATTACKS["branch"][0])
+    report = review(repo, mode)
+    assert any(k["level"] == "high" for _, k in found(report, ".vscode/tasks.json", "ide")), report
+    if mode == "sync":
+        assert git(repo, "rev-parse", "evil", ok=False).rc != 0
+    if mode != "overlay":
+        assert b".vscode/tasks.json" in r.err, r
+
+
+@pytest.mark.parametrize("mode", ["overlay", "sync"])
+def test_a_link_in_the_place_of_a_ref(repo, mode):
+    """Claim: git follows links among refs; one that leads to a file of the workspace is named and not carried."""
+    run_in(repo, mode, "put 100644 '%s' .vscode/tasks.json; c=$(git commit-tree -m x $(git write-tree)); git reset -q; echo $c > innocent; ln -s ../../../innocent .git/refs/heads/evil" % TASKS)
+    assert [p for p, _ in high(review(repo, mode)) if p == ".git/refs/heads/evil"]
+    assert not os.path.lexists(repo.workspace / ".git/refs/heads/evil")
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay", "sync"])
+def test_objects_of_git_lfs(repo, mode):
+    name = "0123456789abcdef" * 4
+    good = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"  # of "test"
+    run_in(repo, mode, f"for n in {name} {good}; do d=.git/lfs/objects/$(echo $n | cut -c1-2)/$(echo $n | cut -c3-4); mkdir -p $d; printf test > $d/$n; done")
+    bad = [p for p, k in high(review(repo, mode)) if "lfs" in k["reason"]]
+    assert [os.path.basename(p) for p in bad] == [name], bad
+    if mode == "sync":
+        assert not (repo.workspace / bad[0]).exists() and (repo.workspace / f".git/lfs/objects/9f/86/{good}").exists()
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay"])
+def test_submodules_and_linked_worktrees(repo, mode):
+    """Claim: commits in a submodule, in a nested repository and in a linked worktree of the repository are judged, each as its own."""
+    lib = repo.mkdir(repo.top / "lib")
+    git(repo, "init", "-q", "-b", "main", cwd=lib)
+    git(repo, "commit", "-q", "--allow-empty", "-m", "l", cwd=lib)
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", lib, "mod")
+    git(repo, "commit", "-qm", "with a submodule")
+    git(repo, "init", "-q", "-b", "main", "nested")
+    git(repo, "worktree", "add", "-q", "wt")
+    (repo.workspace / "wt/.git").write_text("gitdir: ../.git/worktrees/wt\n")
+    for place in ("mod", "nested", "wt"):
+        run = run_in(repo, mode, f"cd {place}; git rev-parse -q --verify HEAD >/dev/null || git commit -q --allow-empty -m x; put 100644 evil .envrc; git commit -qm x")
+        report = review(repo, mode)
+        assert any(k["level"] == "high" for _, k in found(report, ".envrc", "environment")), (place, report)
+        if mode == "direct":
+            assert b"'.envrc' in " in run.err, (place, run)
+        else:
+            assert repo.bawn("discard", "--yes", "r").rc == 0
+
+
+def test_ceilings_are_told(repo):
+    """Claim: past a ceiling the review does not say 0 risks. 10000 commits are judged; one behind them is not, and that is said."""
+    script = r'''
+{ for i in $(seq 10050); do printf 'commit refs/heads/many\ncommitter t <t@example.com> %d +0000\ndata 1\nx\n' $i
+    [ $i = 1 ] && printf 'M 100644 inline .envrc\ndata 4\nevil\n'; [ $i = 2 ] && printf 'D .envrc\n'; done; } | git fast-import --quiet
+'''
+    run_in(repo, "overlay", script)
+    risks = [k for p, k in high(review(repo, "overlay")) if p == ".git/refs/heads/many"]
+    assert any("not examined" in k["reason"] for k in risks), risks
