@@ -231,7 +231,7 @@ static int judge_carriers(struct repo *g) {
 static const char never_carried[] =
     "rebase-merge|rebase-merge/*|rebase-apply|rebase-apply/*|sequencer|sequencer/*|reftable|reftable/*|"
     "worktrees/*/rebase-merge*|worktrees/*/rebase-apply*|worktrees/*/sequencer*|worktrees/*/reftable*|"
-    "objects/info/commit-graph|objects/info/commit-graphs|objects/info/commit-graphs/*|objects/pack/multi-pack-index*";
+    "objects/info/commit-graphs|objects/info/commit-graphs/*|objects/pack/multi-pack-index*";
 
 static int hold_the_rest(const struct repo *g) {
     size_t len = strlen(g->dir);

@@ -18,6 +18,7 @@ enum {
     GITNEW_REPOS_MAX = 64,               /* repositories in one change set: submodules, nested ones */
     GITNEW_TIPS_MAX = 100 * 1000,        /* new ids in one file */
     GITNEW_COMMITS_MAX = 10 * 1000,      /* new commits of one repository */
+    GITNEW_GRAPH_MAX = 200 * 1000,       /* commits in a commit-graph */
     GITNEW_OLD_MAX = 50 * 1000,          /* old commits that are looked at to know which are new */
     GITNEW_STEPS_MAX = 20 * 1000 * 1000, /* entries of trees that are compared */
     GITNEW_DEPTH_MAX = 128,              /* folders in a tree */

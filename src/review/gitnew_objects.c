@@ -23,7 +23,7 @@ static int report(struct repo *g, const struct change *ch, int r, const char *wh
     if (r == -EFBIG)
         return gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL, "%s is too large to be examined, or too much was before it", what);
     return gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL,
-                      "%s is damaged or not what its name says: git would use it in the place of the real one", what);
+                      "%s is damaged or not what its name says: git would use it in the place of the real thing", what);
 }
 
 /* "ab/cdef..." */
@@ -71,9 +71,19 @@ static bool has_index(const struct repo *g, const char *path, size_t len) {
     return ch && ch->new_.mode && !ch->hidden;
 }
 
+static int check_graph(struct repo *g, const struct change *ch) {
+    CLEANUP(risk_text_done) struct risk_text text = {0};
+    int fd = change_open_new(g->ctx.set, ch), r = fd < 0 ? -EBADMSG : risk_text_read_some(fd, GITNEW_FILE_MAX, &text);
+
+    return report(g, ch, r < 0 ? r : graph_check(g, &text), "this commit-graph");
+}
+
 static int judge_file(struct repo *g, const struct change *ch, const char *name) {
     size_t len = strlen(ch->path);
     struct id id;
+
+    if (str_eq(name, "info/commit-graph"))
+        return check_graph(g, ch);
 
     if (loose_id(g, name, &id))
         return check_loose(g, ch, &id);

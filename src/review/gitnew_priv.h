@@ -63,6 +63,12 @@ int tips_gather_old(struct repo *g);
 int tips_add_old(struct repo *g, const struct id *id);
 
 /* gitnew_walk.c: commits and trees. */
+struct commit {
+    struct id tree, parents[GITNEW_PARENTS_MAX];
+    size_t n;
+    bool cut; /* it has more parents */
+};
+int walk_commit(struct repo *g, const struct id *id, struct commit *ret); /* -ENOENT: no commit, or not readable; -ENOMEM */
 /* All commits that are new behind this id; *ret_level is the highest of them. 1 if there is no such object, else 0, -ENOMEM. */
 int walk_tip(struct repo *g, const struct id *tip, enum risk_level *ret_level);
 int walk_tree_of(struct repo *g, const struct id *commit, struct id *ret); /* -ENOENT: no commit, or not readable; -ENOMEM */
@@ -81,3 +87,5 @@ int entry_judge_index(struct repo *g, const struct risk_text *was, const struct 
 
 /* gitnew_objects.c: files of the object store that are new. */
 int objects_judge(struct repo *g);
+/* gitnew_graph.c: what a commit-graph says is what the commits say. 0, -EBADMSG, -EFBIG, -ENOMEM. */
+int graph_check(struct repo *g, const struct risk_text *text);

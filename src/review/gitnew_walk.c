@@ -21,13 +21,6 @@ static int read_object(struct repo *g, const struct id *id, struct object *ret) 
     return r == 0 || r == -ENOMEM ? r : 1;
 }
 
-/* "tree HEX\nparent HEX\n..." */
-struct commit {
-    struct id tree, parents[GITNEW_PARENTS_MAX];
-    size_t n;
-    bool cut; /* it has more parents */
-};
-
 static bool next_header(const char **s, const char *end, const char *key, size_t id_len, struct id *ret) {
     size_t len = strlen(key), all = len + 2 * id_len + 1;
 
@@ -37,6 +30,7 @@ static bool next_header(const char **s, const char *end, const char *key, size_t
     return true;
 }
 
+/* "tree HEX\nparent HEX\n..." */
 static bool commit_parse(const struct repo *g, const struct object *o, struct commit *ret) {
     const char *s = (const char *)o->data, *end = s + o->len;
     struct id more;
@@ -51,7 +45,7 @@ static bool commit_parse(const struct repo *g, const struct object *o, struct co
 }
 
 /* Quietly: an old commit that is not to be had (a shallow or borrowed history) ends the old history there. */
-static int commit_read(struct repo *g, const struct id *id, struct commit *ret) {
+int walk_commit(struct repo *g, const struct id *id, struct commit *ret) {
     struct object o = {0};
     int r = objects_read(g->objects, id->b, &o);
 
@@ -63,7 +57,7 @@ static int commit_read(struct repo *g, const struct id *id, struct commit *ret) 
 
 int walk_tree_of(struct repo *g, const struct id *commit, struct id *ret) {
     struct commit c;
-    int r = commit_read(g, commit, &c);
+    int r = walk_commit(g, commit, &c);
 
     if (r == 0)
         *ret = c.tree;
@@ -75,7 +69,7 @@ static int expand_old(struct repo *g) {
     while (g->frontier.n > 0 && g->old.n < GITNEW_OLD_MAX) {
         struct id id = g->frontier.v[--g->frontier.n];
         struct commit c;
-        int r = commit_read(g, &id, &c);
+        int r = walk_commit(g, &id, &c);
 
         for (size_t i = 0; r == 0 && i < c.n; i++)
             r = tips_add_old(g, &c.parents[i]);

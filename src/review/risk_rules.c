@@ -39,8 +39,7 @@ const struct risk_rule risk_rules[] = {
     {".git/objects/info/alternates|.git/objects/info/http-alternates|.git/modules/**/objects/info/alternates|"
      ".git/info/grafts|.git/refs/replace/**|.git/modules/**/refs/replace/**|.git/modules/**/info/grafts",
      RISK_GIT_DIR, RISK_HIGH, "it makes git take objects from elsewhere, or others in their place"},
-    {".git/objects/info/commit-graph|.git/objects/info/commit-graphs/**|.git/objects/pack/multi-pack-index*|"
-     ".git/modules/**/objects/info/commit-graph|.git/modules/**/objects/info/commit-graphs/**|"
+    {".git/objects/info/commit-graphs/**|.git/objects/pack/multi-pack-index*|.git/modules/**/objects/info/commit-graphs/**|"
      ".git/modules/**/objects/pack/multi-pack-index*",
      RISK_GIT_DIR, RISK_HIGH,
      "git believes what this cache says about commits and objects, and it is not examined; delete it, git makes it anew"},

@@ -132,7 +132,7 @@ def test_what_git_would_bring_out_is_named(repo, mode, name):
 def test_ordinary_commits_have_no_risk(repo, mode):
     """The harmless twin: work, commit, branch, stash, merge, gc. Nothing high, and it gets to the host."""
     script = ("echo b >> README; git add README; git commit -qm b; git checkout -q -b f; echo c > c.txt; git add c.txt; git commit -qm c; git checkout -q -; git merge -q --no-ff -m m f; "
-              "echo d >> README; git stash -q; git stash pop -q; git tag -a -m t v1")
+              "echo d >> README; git stash -q; git stash pop -q; git tag -a -m t v1; git merge -q -s ours --no-ff -m o $(git commit-tree -m p HEAD^{tree}) $(git commit-tree -m q HEAD^{tree}) --allow-unrelated-histories; git gc -q")
     r = run_in(repo, mode, script)
     assert b"high risk" not in r.err, r
     report = review(repo, mode, "--fail-on", "none") if mode != "sync" else {"changes": []}
@@ -195,7 +195,8 @@ UNEXAMINED = {
     "replace in packed-refs": ("h=$(git rev-parse HEAD); t=$(git rev-parse HEAD:README); printf '# pack-refs with: peeled fully-peeled sorted \\n%s refs/heads/main\\n%s refs/replace/%s\\n' $h $t $t > p; cat p > .git/packed-refs; rm p",
      ".git/packed-refs"),
     "todo list": ("mkdir -p .git/rebase-merge; echo 'exec evil' > .git/rebase-merge/git-rebase-todo", ".git/rebase-merge/git-rebase-todo"),
-    "commit-graph": ("git commit-graph write --reachable", ".git/objects/info/commit-graph"),
+    "split commit-graph": ("git commit-graph write --reachable --split", ".git/objects/info/commit-graphs/"),
+    "multi-pack-index": ("git repack -adq; git multi-pack-index write", ".git/objects/pack/multi-pack-index"),
     "split index": ("echo x > x; git add x; git update-index --split-index", ".git/index"),
 }
 
@@ -207,6 +208,30 @@ def test_what_cannot_be_examined_is_a_high_risk(repo, mode, name):
     run_in(repo, mode, script)
     report = review(repo, mode)
     assert [p for p, _ in high(report) if p == path or p.startswith(path)], report
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay", "sync"])
+def test_a_commit_graph_that_lies(repo, mode):
+    """Claim: git takes trees from the commit-graph, which `git gc` writes; one that gives HEAD another tree is named and not carried."""
+    lie = r"""
+import hashlib, os, subprocess
+run = lambda *a, **k: subprocess.run(a, check=True, capture_output=True, **k).stdout
+blob = run("git", "hash-object", "-w", "--stdin", input=b"evil").decode().strip()
+evil = run("git", "mktree", input=run("git", "ls-tree", "HEAD") + f"100644 blob {blob}\tx.code-workspace\n".encode()).decode().strip()
+run("git", "commit-graph", "write", "--reachable")
+path = ".git/objects/info/commit-graph"
+data = open(path, "rb").read()[:-20].replace(bytes.fromhex(run("git", "rev-parse", "HEAD^{tree}").decode().strip()), bytes.fromhex(evil))
+os.unlink(path)
+open(path, "wb").write(data + hashlib.sha1(data).digest())
+"""
+    script = f"echo b >> README; git commit -qam b; /usr/bin/python3 -c '{lie}'"
+    control(repo, script, "git checkout -q main~1; git cherry-pick main", "x.code-workspace")
+    r = run_in(repo, mode, script)
+    assert [p for p, k in high(review(repo, mode)) if p == ".git/objects/info/commit-graph"]
+    if mode == "direct":
+        assert b"commit-graph" in r.err, r
+    if mode == "sync":
+        assert not (repo.workspace / ".git/objects/info/commit-graph").exists()
 
 
 def test_a_file_and_its_commit_are_told_once(repo):
