@@ -27,7 +27,7 @@ struct token_cover {
     bool codes; /* "code=", too: in redirects */
     bool any;   /* something was covered */
 
-    char word[32]; /* the end of the word so far: small letters and digits */
+    char word[64]; /* the end of the word so far: small letters and digits */
     size_t n_word;
     bool quoted, in_value, assigned, covering;
     unsigned expect; /* MEMBERS: what has to come next */

@@ -111,10 +111,14 @@ void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant 
 /* The gate may have been taken over: the address is judged here. */
 static int on_open(struct gatekeeper *g, const struct gate_msg *m) {
     struct opener_login login;
+    enum opener_result result;
 
     g->opener.only_show = g->finishing;
-    if (opener_piece(&g->opener, m->path, m->value == 1, &login))
+    result = opener_piece(&g->opener, m->path, m->value == 1, &login);
+    if (result == OPENER_LOGIN)
         gate_login_want(g, &login);
+    else if (result == OPENER_REFUSED && login.port)
+        gate_login_refuse(g, &login);
     return 0;
 }
 

@@ -24,7 +24,10 @@ static void deliver(struct gatekeeper *g) {
         login_inside(&g->login, -1);
 }
 
-static void refuse(struct gatekeeper *g, const struct opener_login *what) {
+/* One that the user is in the middle of goes on. */
+void gate_login_refuse(struct gatekeeper *g, const struct opener_login *what) {
+    if (g->login.state == LOGIN_VAULT)
+        return;
     login_refuse(&g->login, what);
     deliver(g);
 }
@@ -54,7 +57,7 @@ void gate_login_want(struct gatekeeper *g, const struct opener_login *what) {
         log_line("the sandbox asks to log in to %s at %s: refused, as there is no terminal to ask at; use 'bawn secret login %s'",
                  m.secret, m.host, m.secret);
         gate_answer_log(g, &m, GATE_DENY);
-        refuse(g, what);
+        gate_login_refuse(g, what);
         return;
     }
     g->login_asked = true;
@@ -70,13 +73,13 @@ void gate_login_answered(struct gatekeeper *g, const struct gate_msg *question, 
     g->login_asked = false;
     if (answer == GATE_DENY) {
         log_line("the login to %s that the sandbox asked for was refused", question->secret);
-        refuse(g, &g->login_next);
+        gate_login_refuse(g, &g->login_next);
         return;
     }
     if (write_audit(g, "secret login", question, &err) < 0 ||
         login_start(&g->login, &g->login_next, g->opts.where->environ_, &err) < 0) {
         log_err(&err);
-        refuse(g, &g->login_next);
+        gate_login_refuse(g, &g->login_next);
     }
 }
 

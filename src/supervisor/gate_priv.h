@@ -63,6 +63,7 @@ int gate_inside_next(struct gatekeeper *g);
 int gate_ask_init(const struct gatekeeper *g, uint32_t id, uint32_t port);
 /* gate_login.c */
 void gate_login_want(struct gatekeeper *g, const struct opener_login *what);
+void gate_login_refuse(struct gatekeeper *g, const struct opener_login *what); /* the program inside gets an error */
 void gate_login_answered(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
 void gate_login_handle(struct gatekeeper *g);
 /* A human's answer that is to be remembered: as a rule; and every one in the log. */

@@ -93,10 +93,14 @@ static void pass_messages(const struct login *l) {
 }
 
 /* Its socket is closed by its end, so it is not waited for. */
-static void vault_over(struct login *l) {
+static void vault_over(struct login *l, bool by_itself) {
     int status = 0;
 
-    l->ok = waitpid(l->pid, &status, 0) == l->pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!by_itself)
+        status = process_end(l->pid);
+    else if (waitpid(l->pid, &status, 0) != l->pid)
+        status = -ECHILD;
+    l->ok = status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     l->pid = -1;
     pass_messages(l);
     closep(&l->sock);
@@ -104,7 +108,7 @@ static void vault_over(struct login *l) {
     l->state = LOGIN_CONNECT;
 }
 
-/* One message is the address; then comes the end. */
+/* One message is the address; then comes the end. Anything else is not what was agreed on. */
 static bool vault_read(struct login *l, const struct opener *o) {
     char url[OPENER_URL_MAX];
     long n = sock_recv(l->sock, url, sizeof url - 1, NULL, NULL);
@@ -117,7 +121,7 @@ static bool vault_read(struct login *l, const struct opener *o) {
         opener_open(o, l->what.grant, url);
         return false;
     }
-    vault_over(l);
+    vault_over(l, n == 0);
     return true;
 }
 

@@ -35,7 +35,7 @@ struct err;
 
 /* One that is under way is given up. */
 int login_start(struct login *l, const struct opener_login *what, char *const *environ_, struct err *err);
-/* The user said no: the program inside is told so. The caller asks bawn-init for a connection, as after LOGIN_CONNECT. */
+/* The user said no, and the program inside will get an error. The caller asks bawn-init for a connection, as after LOGIN_CONNECT. */
 void login_refuse(struct login *l, const struct opener_login *what);
 void login_end(struct login *l);
 

@@ -129,56 +129,56 @@ static bool state_ok(const char *s) {
     return true;
 }
 
-static const char *fill(const struct params *p, struct opener_login *ret) {
+/* Also of a login that is refused: the program inside waits for its end. */
+static void take_back(const struct params *p, struct opener_login *ret) {
+    const char *state = p->v[PARAM_STATE];
+
+    if (strlen(state) < sizeof ret->state && state_ok(state) && read_back(p->v[PARAM_REDIRECT], ret) == 0)
+        snprintf(ret->state, sizeof ret->state, "%s", state);
+}
+
+/* NULL: it is as the definition has it. */
+static const char *find_fault(const struct params *p, const struct grant *g, const struct opener_login *l) {
+    if (!g->c.client_id || !str_eq(p->v[PARAM_CLIENT], g->c.client_id))
+        return "its client_id is another one";
     if (!str_eq(p->v[PARAM_TYPE], "code"))
         return "its response_type is not \"code\"";
     if (p->has[PARAM_MODE] && !str_eq(p->v[PARAM_MODE], "query"))
         return "it has a response_mode";
     if (p->has[PARAM_REQUEST] || p->has[PARAM_REQUEST_URI])
         return "it has a request object";
-    if (read_back(p->v[PARAM_REDIRECT], ret) < 0)
-        return "its redirect_uri is not a port of localhost";
-    if (strlen(p->v[PARAM_STATE]) >= sizeof ret->state || !state_ok(p->v[PARAM_STATE]))
-        return "its state is too long";
-    snprintf(ret->state, sizeof ret->state, "%s", p->v[PARAM_STATE]);
-    return NULL;
+    return l->port ? NULL : "its redirect_uri is not a port of localhost, or its state is too long";
 }
 
 /* Two credentials may have one page: the client says whose login it is. */
-static const struct grant *find_grant(const struct opener *o, const char *url, const char *client,
-                                      const struct grant **ret_page) {
+static const struct grant *find_grant(const struct opener *o, const char *url, const char *client) {
+    const struct grant *page = NULL;
+
     for (size_t i = 0; i < o->n_grants; i++) {
         const struct grant *g = &o->grants[i];
 
-        if (!is_page(url, g->c.authorize_url))
-            continue;
-        *ret_page = g;
-        if (g->c.client_id && str_eq(client, g->c.client_id))
-            return g;
+        if (is_page(url, g->c.authorize_url) && (!page || (g->c.client_id && str_eq(client, g->c.client_id))))
+            page = g;
     }
-    return NULL;
+    return page;
 }
 
 int opener_read(const struct opener *o, const char *url, struct opener_login *ret, const char **ret_why) {
     struct params *p = calloc(1, sizeof *p);
-    struct opener_login login = {.grant = NULL};
-    const struct grant *page = NULL;
     bool clear = p && read_params(url, p) == 0;
+    struct opener_login login = {.grant = find_grant(o, url, clear ? p->v[PARAM_CLIENT] : "")};
+    const char *why = "a parameter is there twice, or not encoded right";
 
-    login.grant = find_grant(o, url, clear ? p->v[PARAM_CLIENT] : "", &page);
-    if (page) {
-        *ret_why = !clear         ? "a parameter is there twice, or not encoded right"
-                   : !login.grant ? "its client_id is another one"
-                                  : fill(p, &login);
-        ret->grant = page;
+    if (login.grant && clear) {
+        take_back(p, &login);
+        why = find_fault(p, login.grant, &login);
     }
     free(p);
-    if (!page)
+    if (!login.grant)
         return -ENOENT;
-    if (*ret_why)
-        return -EACCES;
     *ret = login;
-    return 0;
+    *ret_why = why;
+    return why ? -EACCES : 0;
 }
 
 /* What is done ----------------------------------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ static bool too_many(struct opener *o) {
     return o->n > PER_MINUTE;
 }
 
-/* Whose login is at this host? NULL: nobody's. */
+/* The credential that has its login at this host; NULL: none. */
 static const struct grant *login_host(const struct opener *o, const char *url) {
     for (size_t i = 0; i < o->n_grants; i++) {
         const struct credential *c = &o->grants[i].c;
@@ -232,13 +232,13 @@ static void show(const struct opener *o, const char *url) {
         log_line("the sandbox asks to open %s", url);
 }
 
-bool opener_piece(struct opener *o, const char *piece, bool last, struct opener_login *ret) {
+enum opener_result opener_piece(struct opener *o, const char *piece, bool last, struct opener_login *ret) {
     const char *why = NULL;
     int r = -ENOENT;
 
     buf_adds(&o->url, piece);
     if (!last)
-        return false;
+        return OPENER_NOTHING;
     if (buf_ok(&o->url) && opener_url_ok(buf_str(&o->url)) && !too_many(o)) {
         r = opener_read(o, buf_str(&o->url), ret, &why);
         if (r == -ENOENT)
@@ -248,7 +248,7 @@ bool opener_piece(struct opener *o, const char *piece, bool last, struct opener_
                      ret->grant->c.name, why);
     }
     buf_clear(&o->url);
-    return r == 0 && !o->only_show;
+    return o->only_show || r == -ENOENT ? OPENER_NOTHING : r == 0 ? OPENER_LOGIN : OPENER_REFUSED;
 }
 
 void opener_open(const struct opener *o, const struct grant *login, const char *url) {

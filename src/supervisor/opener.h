@@ -25,14 +25,15 @@ struct opener {
 /* A login that a sandbox wants: of whom, and how the program inside waits for its end, on its own loopback interface. */
 struct opener_login {
     const struct grant *grant;
-    uint16_t port;
+    uint16_t port;              /* 0: not known, of one that is refused */
     char path[OPENER_BACK_MAX]; /* with a query, if it has one */
     char state[OPENER_STATE_MAX];
 };
 
 void opener_done(struct opener *o);
-/* The next piece of an address. True: it is complete, and a login. */
-bool opener_piece(struct opener *o, const char *piece, bool last, struct opener_login *ret);
+/* The next piece of an address. LOGIN, REFUSED: it is complete, and a login, or one that the definition does not allow. */
+enum opener_result { OPENER_NOTHING, OPENER_LOGIN, OPENER_REFUSED };
+enum opener_result opener_piece(struct opener *o, const char *piece, bool last, struct opener_login *ret);
 /* Our own address of a login, for the user's browser. */
 void opener_open(const struct opener *o, const struct grant *login, const char *url);
 

@@ -90,7 +90,7 @@ static void client_accept(struct waiting *w, int listener) {
 
     if (fd < 0)
         return;
-    c = calloc(1, sizeof *c);
+    c = callback_peer_is_ours(fd) ? calloc(1, sizeof *c) : NULL;
     if (!c) {
         close(fd);
         return;
@@ -125,7 +125,7 @@ static int client_read(struct client *c, const char *path, const char *state, st
     return callback_read(c->head, c->len, path, state, code);
 }
 
-/* 1: nobody has come yet. */
+/* 1: no request that counts has come yet. */
 static int serve(struct waiting *w, const char *path, const char *state, struct secret *code, int *ret_client) {
     for (size_t i = w->n; i-- > 0;) {
         int r = client_read(w->v[i], path, state, code);

@@ -1,7 +1,7 @@
 /*
  * Where the user's browser comes back to after a login (RFC 8252, 7.3): a listener on a loopback address of this machine, open while a
  * login is under way. Every program of this machine and every web page can send something there, so one kind of request counts: a GET of
- * exactly the redirect's path with our state. Whatever else comes gets a 404 and changes nothing. The first that counts closes the listener.
+ * exactly the redirect's path with our state, by a program of the same user. Whatever else comes gets a 404 and changes nothing. The first that counts closes the listener.
  */
 #pragma once
 
@@ -31,5 +31,7 @@ int callback_wait(struct callback *cb, const char *path, const char *state, stru
                   struct err *err);
 void callback_answer(int client, bool ok); /* a page for people; takes client */
 
+/* callback_peer.c: is its other end a program of our own user's, or root's? Also for root, who is everybody. */
+bool callback_peer_is_ours(int fd);
 /* The head of a request. 0: the code; -EACCES: the service says error=...; -EAGAIN: it is not whole yet; -EINVAL: nothing that counts. */
 int callback_read(const char *head, size_t len, const char *path, const char *state, struct secret *ret_code);

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(copy, data, size);
     r = callback_read(copy, size, "/cb", state, &code);
     if (r != 0 && r != -EACCES && r != -EAGAIN && r != -EINVAL)
-        BUG("an answer that nobody knows");
+        BUG("an unknown answer");
     if (r == 0 && (code.len == 0 || code.len > CALLBACK_CODE_MAX || !memmem(data, size, "state=s%25t", strlen("state=s%25t"))) &&
         !memmem(data, size, "%", 1))
         BUG("a code without its state");

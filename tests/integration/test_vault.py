@@ -664,6 +664,22 @@ def test_browser_that_does_not_end_well(vault, server, how):
     ours.close()
 
 
+def test_browser_of_another_user(vault, server):
+    """Claim: another user of the machine, who saw the address among the arguments of the browser, cannot finish the login with a code of their own.
+    Control: the same request by the user's own program. Root, whose browser has another id, takes it from anyone."""
+    vault.define(o=server.oauth(authorize_url="https://id.example.com/a"))
+    proc, ours, url = vault.authorize("o")
+    q = {k: v[0] for k, v in urllib.parse.parse_qs(url.partition("?")[2]).items()}
+    back = f"{q['redirect_uri']}?code=foreign-code&state={q['state']}"
+    if os.getuid() == 0 and not vault.runner.is_root:
+        r = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-s", back], stdout=subprocess.PIPE)
+        assert r.returncode != 0 and not r.stdout and not server.forms and proc.poll() is None, r
+    r = vault.runner.run("curl", "-s", back.replace("foreign", "own"))
+    assert b"Logged in" in r.out and proc.wait() == 0 and server.forms[-1]["code"] == "own-code", r
+    proc.communicate()
+    ours.close()
+
+
 def test_browser_port(vault, server):
     """A service that knows one port: no other one is tried, and two logins at once do not take each other's answer."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

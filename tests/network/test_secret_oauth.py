@@ -228,7 +228,7 @@ def test_login_from_inside(login):
     assert not login.seen(grant="refresh_token"), "a refresh is answered here"
     assert {tokens["access_token"], tokens["refresh_token"], renewed["access_token"], renewed["refresh_token"]}.isdisjoint({access, refresh, identity})
     assert tokens["token_type"] == "Bearer" and 60 < tokens["expires_in"] <= 600
-    # They are kept: the next sandbox needs no login.
+    # They are stored: the next sandbox needs no login.
     r = login.run(ASK)
     assert r.out == b"200\n" and login.tokens()[2:] == [access] and not login.given("refresh_token"), r
     question = json.loads((login.net.runner.home / "asked").read_text())

@@ -50,7 +50,7 @@ static void test_any(void **state) {
         {"{\"access_token\":null,\"token_type\":\"bearer_long_word\"}", NULL},
         {"[\"code\",\"id_token\",\"code id_token\",\"something_else_long\"]", NULL},
         {"{\"id_token_signing_alg_values_supported\":[\"something_long\"]}", NULL},
-        {"the access_token is a long word that nobody assigns", NULL},
+        {"the access_token is a long word without an assignment", NULL},
         {"{\"error\":\"invalid_request_of_some_kind\"}", NULL},
     };
 
@@ -94,6 +94,24 @@ static void test_fields(void **state) {
     }
 }
 
+/* Two bytes for each character. */
+static void test_utf16(void **state) {
+    static const char text[] = "{\"access_token\":\"SECRET-VALUE\"}";
+    CLEANUP(buf_done) struct buf out = BUF_INIT(4096);
+    struct token_cover c = {.mode = TOKEN_COVER_ANY};
+    uint8_t wide[2 * sizeof text];
+
+    for (size_t i = 0; i < sizeof text; i++) {
+        wide[2 * i] = (uint8_t)text[i];
+        wide[2 * i + 1] = 0;
+    }
+    token_cover_feed(&c, wide, sizeof wide, true, &out);
+    assert_int_equal(out.len, sizeof wide);
+    for (size_t i = 0; i < out.len; i++)
+        assert_true(!strchr("SRVLU", out.data[i]) || !out.data[i]);
+    assert_memory_equal(out.data, wide, strlen("{\"access_token\":\"") * 2);
+}
+
 /* What waits is decided by names and punctuation: two values of one length give the same pieces. */
 static void test_no_oracle(void **state) {
     static const char *const values[] = {"{\"access_token\":\"aaaaaaaaaaaaaaaaaaaa\"}",
@@ -114,7 +132,7 @@ static void test_no_oracle(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_any), cmocka_unit_test(test_members), cmocka_unit_test(test_fields),
-                                       cmocka_unit_test(test_no_oracle)};
+                                       cmocka_unit_test(test_utf16), cmocka_unit_test(test_no_oracle)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

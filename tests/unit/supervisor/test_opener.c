@@ -76,7 +76,7 @@ static void test_grant(void **state) {
     } cases[] = {
         {PAGE GOOD, 0, 1},
         {"HTTPS://ID.example/authorize" GOOD, 0, 1},
-        {"https://other.example/login" GOOD, -EACCES, 3},
+        {"https://other.example/login" GOOD, -EACCES, 2},
         {"https://other.example/login?response_type=code&client_id=you&" BACK, 0, 2},
         {"https://other.example/login?v=3&response_type=code&client_id=they&" BACK, 0, 3},
         {PAGE, -EACCES, 1},
@@ -180,10 +180,12 @@ static void test_pieces(void **state) {
     big[sizeof big - 1] = 0;
     assert_false(opener_piece(&o, "https://id.exam", false, &l));
     assert_string_equal(buf_str(&seen), "");
-    assert_true(opener_piece(&o, "ple/authorize" GOOD, true, &l));
+    assert_int_equal(opener_piece(&o, "ple/authorize" GOOD, true, &l), OPENER_LOGIN);
     assert_string_equal(buf_str(&seen), ""); /* the user is asked first */
     assert_int_equal(l.port, 8123);
-    assert_false(opener_piece(&o, PAGE "?client_id=evil", true, &l));
+    assert_int_equal(opener_piece(&o, PAGE "?client_id=evil&state=s&" BACK, true, &l), OPENER_REFUSED);
+    assert_int_equal(l.port, 8123); /* where the program inside waits */
+    assert_string_equal(l.state, "s");
     assert_null(strstr(buf_str(&seen), "evil"));
     assert_non_null(strstr(buf_str(&seen), "its definition does not allow"));
     buf_clear(&seen);

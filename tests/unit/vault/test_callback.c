@@ -96,7 +96,7 @@ static int knock(uint16_t port, const char *text) {
     return fd;
 }
 
-/* Those who say nothing or something else are in nobody's way, and the port is closed afterwards. */
+/* Clients that send nothing, or something else, hold up no login, and the port is closed afterwards. */
 static void test_wait(void **state) {
     CLEANUP(callback_done) struct callback cb = {.fd = -1};
     struct credential_redirect r;
