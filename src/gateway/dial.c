@@ -30,6 +30,8 @@ struct dial {
     dial_fn *fn;
     void *arg;
     struct resolve *resolve;
+    struct addr found[ATTEMPTS_MAX]; /* while the network's NAT64 prefix is looked up */
+    size_t n_found;
     struct attempt attempts[ATTEMPTS_MAX];
     size_t n, next; /* [0, next) were started */
     int error;      /* of the last attempt */
@@ -235,12 +237,53 @@ static void judge_all(struct dial *d, const struct addr *addrs, size_t n) {
         try_next(d);
 }
 
+/* While no answer comes nobody knows where an IPv6 address leads: then only the others are tried. */
+static void drop_ipv6(struct dial *d) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < d->n_found; i++)
+        if (d->found[i].len == 4)
+            d->found[kept++] = d->found[i];
+    d->n_found = kept;
+}
+
+static void nat64_resolved(void *arg, int status, const struct addr *addrs, size_t n) {
+    struct dial *d = arg;
+
+    d->resolve = NULL;
+    if (n || status == -ENOENT || status == -ENODATA)
+        nat64_learn(&d->gate->nat64, addrs, n, uv_now(&d->gate->loop));
+    else if (status == -EIO)
+        nat64_not_learned(&d->gate->nat64, uv_now(&d->gate->loop));
+    else
+        drop_ipv6(d);
+    if (d->n_found)
+        judge_all(d, d->found, d->n_found);
+    else
+        dial_fail(d, DIAL_NO_ADDRESS, "look up the NAT64 prefix of the network (ipv4only.arpa)", status);
+}
+
+static void find_nat64(struct dial *d, const struct addr *addrs, size_t n) {
+    struct host name;
+
+    nat64_name(&name);
+    d->n_found = MIN_OF(n, (size_t)ATTEMPTS_MAX);
+    memcpy(d->found, addrs, d->n_found * sizeof *addrs);
+    d->resolve = resolve_start(d->gate->resolver, &name, nat64_resolved, d);
+    if (!d->resolve)
+        dial_fail(d, DIAL_FAILED, "look up", -EBUSY);
+}
+
 static void dial_resolved(void *arg, int status, const struct addr *addrs, size_t n) {
     struct dial *d = arg;
 
     d->resolve = NULL;
     if (n == 0) {
         dial_fail(d, d->proxied ? DIAL_FAILED : DIAL_NO_ADDRESS, d->proxied ? "look up the host's proxy" : "look up", status);
+        return;
+    }
+    if (!d->proxied && nat64_is_needed(&d->gate->nat64, addrs, n, uv_now(&d->gate->loop))) {
+        find_nat64(d, addrs, n);
         return;
     }
     if (!d->proxied) {

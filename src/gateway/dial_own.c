@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "gateway/dial.h"
 #include "gateway/dial_priv.h"
 #include "os/fd.h"
@@ -86,20 +87,23 @@ static bool is_own_cached(struct gate *g, const struct addr *a) {
     return slot->own;
 }
 
-static size_t find_own(struct gate *g, const struct addr *a, struct addr own[static 1 + ADDR_INNER_MAX]) {
-    struct addr tried[1 + ADDR_INNER_MAX] = {addr_unmapped(a)};
+enum { OWN_MAX = 2 + ADDR_INNER_MAX };
+
+static size_t find_own(struct gate *g, const struct addr *a, struct addr own[static OWN_MAX]) {
+    struct addr tried[OWN_MAX] = {addr_unmapped(a)};
     size_t n = 1 + addr_inner(&tried[0], &tried[1]), found = 0;
 
+    n += addr_may_be_nat64(&tried[0], &tried[n]);
     for (size_t i = 0; i < n; i++)
         if (addr_classify(&tried[i], NULL, 0).class != ADDR_LOOPBACK && is_own_cached(g, &tried[i]))
             own[found++] = tried[i];
     return found;
 }
 
-void gate_judge(struct gate *g, const struct policy_request *given, struct policy_verdict *ret) {
+static void judge_once(struct gate *g, const struct policy_request *given, struct policy_verdict *ret) {
     struct policy_request req = *given;
     const struct addr *address = req.host->kind != HOST_NAME ? &req.host->addr : req.address;
-    struct addr own[1 + ADDR_INNER_MAX];
+    struct addr own[OWN_MAX];
     size_t n = address ? find_own(g, address, own) : 0;
     struct host nowhere;
 
@@ -109,4 +113,48 @@ void gate_judge(struct gate *g, const struct policy_request *given, struct polic
         req = (struct policy_request){.host = &nowhere, .port = req.port};
     }
     policy_judge(&g->policy, &req, ret);
+}
+
+static bool is_public(struct gate *g, const struct addr *a) {
+    struct addr own[OWN_MAX];
+    size_t n = find_own(g, a, own);
+
+    return addr_classify(a, own, n).class == ADDR_PUBLIC;
+}
+
+/* The host is an address that the client names. Rules name the one that is dialled, so of the other one only denials of it count, and, unless a rule
+ * has exactly this address, what it is. */
+static void judge_literal_inside(struct gate *g, const struct policy_request *given, const struct addr *inner,
+                                 struct policy_verdict *ret) {
+    struct policy_request req = *given;
+    struct policy_verdict inside;
+    struct host host;
+
+    host_from_addr(inner, &host);
+    req.host = &host;
+    judge_once(g, &req, &inside);
+    if (inside.code == POLICY_DENIED_ADDRESS)
+        *ret = inside;
+    else if (!is_public(g, inner) && !str_eq(ret->pattern, given->host->text))
+        policy_refuse(POLICY_DENIED_ADDRESS, given->host->text, "a translator of the network carries it to one", ret);
+}
+
+/* What a translator of the host's network carries to an IPv4 address has to be allowed there, too. */
+void gate_judge(struct gate *g, const struct policy_request *given, struct policy_verdict *ret) {
+    const struct addr *address = given->host->kind != HOST_NAME ? &given->host->addr : given->address;
+    struct policy_request req = *given;
+    struct policy_verdict inside;
+    struct addr inner;
+
+    judge_once(g, given, ret);
+    if (!address || ret->action == RULE_DENY || !nat64_inner(&g->nat64, address, &inner))
+        return;
+    if (given->host->kind != HOST_NAME) {
+        judge_literal_inside(g, given, &inner, ret);
+        return;
+    }
+    req.address = &inner;
+    judge_once(g, &req, &inside);
+    if (inside.action < ret->action)
+        *ret = inside;
 }

@@ -83,6 +83,7 @@ int gate_reload(struct gate *g, struct gate_config *config, struct err *err) {
         return r;
     }
     policy_replace(g, &m, config);
+    g->nat64.until_ms = 0; /* perhaps the host is in another network now */
     flows_judge_again(g);
     listeners_resume(g);
     return 0;

@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "gateway/names.h"
+#include "gateway/nat64.h"
 #include "policy/gateconf.h"
 #include "policy/verdict.h"
 
@@ -75,6 +76,7 @@ struct gate {
     struct ask *asks;    /* list; ask.h */
     size_t n_asks;
     uint32_t next_ask;
+    struct nat64 nat64;
     struct own_addr own[GATE_OWN_CACHE]; /* dial_own.c */
     size_t files;
     int status; /* what gate_serve() returns */

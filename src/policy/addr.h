@@ -52,6 +52,11 @@ struct addr addr_unmapped(const struct addr *a);
 /* The IPv4 addresses to which a tunnel or translator would carry this one (6to4, Teredo, NAT64, ...): how many there are. */
 size_t addr_inner(const struct addr *a, struct addr ret[static ADDR_INNER_MAX]);
 
+/* The IPv4 address in one behind a NAT64 prefix of so many bits (RFC 6052: 32, 40, 48, 56, 64 or 96; else false). */
+bool addr_nat64_inner(const struct addr *a, unsigned bits, struct addr *ret);
+/* The same for an unknown prefix of 96 bits that is filled up with zeros, as they are. */
+bool addr_may_be_nat64(const struct addr *a, struct addr *ret);
+
 struct addr_verdict {
     enum addr_class class;
     bool wrapped; /* the class is that of an IPv4 address inside */

@@ -25,14 +25,21 @@ struct block {
     enum addr_class class;
 };
 
-/* The first block that holds the address counts. IANA's special-purpose registries, and what the clouds took on their own. */
+/* The first block that holds the address counts. IANA's special-purpose registries, and what the clouds took on their own, each with who
+ * says so ("ci": doc/rtd/reference/datasources and cloudinit/sources of canonical/cloud-init). */
 static const struct block v4[] = {
-    {{169, 254, 169, 254}, 32, ADDR_METADATA}, /* AWS, Google, Azure, OpenStack, ... */
-    {{169, 254, 170, 2}, 32, ADDR_METADATA},   /* AWS: credentials of ECS tasks */
-    {{169, 254, 170, 23}, 32, ADDR_METADATA},  /* AWS: credentials of EKS pods */
-    {{100, 100, 100, 200}, 32, ADDR_METADATA}, /* Alibaba */
-    {{168, 63, 129, 16}, 32, ADDR_METADATA},   /* Azure's wire server: public by its number */
-    {{192, 0, 0, 192}, 32, ADDR_METADATA},     /* Oracle */
+    {{169, 254, 169, 254}, 32, ADDR_METADATA}, /* AWS, Google, Azure, DigitalOcean, Hetzner, Vultr, IBM, OpenStack, ... (ci) */
+    {{169, 254, 169, 252},
+     32,
+     ADDR_METADATA}, /* Google: GKE's metadata server behind its NAT (cloud.google.com, Workload Identity) */
+    {{169, 254, 170, 2}, 32, ADDR_METADATA},   /* AWS: credentials of ECS tasks (docs.aws.amazon.com, task IAM roles) */
+    {{169, 254, 170, 23}, 32, ADDR_METADATA},  /* AWS: credentials of EKS pods (docs.aws.amazon.com, Pod Identity) */
+    {{169, 254, 42, 42}, 32, ADDR_METADATA},   /* Scaleway (ci: scaleway.rst) */
+    {{169, 254, 0, 23}, 32, ADDR_METADATA},    /* Tencent: metadata.tencentyun.com (DataDog/datadog-agent, tencent.go) */
+    {{100, 100, 100, 200}, 32, ADDR_METADATA}, /* Alibaba (ci: aliyun.rst) */
+    {{168, 63, 129, 16}, 32, ADDR_METADATA}, /* Azure's wire server: public by its number (learn.microsoft.com, 168.63.129.16) */
+    {{192, 0, 0, 192}, 32, ADDR_METADATA},   /* Oracle Classic (docs.oracle.com, instance metadata) */
+    {{77, 221, 156, 49}, 32, ADDR_METADATA}, /* Aeza: public, and answers by who asks (ci: aeza.rst) */
     {{0}, 8, ADDR_UNSPECIFIED},
     {{127}, 8, ADDR_LOOPBACK},
     {{10}, 8, ADDR_PRIVATE},
@@ -52,11 +59,23 @@ static const struct block v4[] = {
 };
 
 static const struct block v6[] = {
-    {{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54}, 128, ADDR_METADATA},                /* AWS */
-    {{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x23}, 128, ADDR_METADATA},                   /* AWS: EKS pods */
-    {{0xfd, 0x20, 0, 0xce, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54}, 128, ADDR_METADATA},                /* Google */
-    {{0xfd, 0, 0, 0xc1, 0, 0, 0, 0, 0xa9, 0xfe, 0xa9, 0xfe, 0xa9, 0xfe, 0xa9, 0xfe}, 128, ADDR_METADATA}, /* Oracle */
-    {{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa9, 0xfe, 0xa9, 0xfe}, 128, ADDR_METADATA},             /* OpenStack */
+    {{0xfd, 0, 0x0e, 0xc2},
+     32,
+     ADDR_METADATA}, /* AWS: ::254 metadata, ::23 EKS pods, name and time servers (docs.aws.amazon.com) */
+    {{0xfd, 0x20, 0, 0xce, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54},
+     128,
+     ADDR_METADATA}, /* Google (cloud.google.com, IPv6-only) */
+    {{0xfd, 0, 0, 0xc1, 0, 0, 0, 0, 0, 0, 0, 0, 0xa9, 0xfe, 0xa9, 0xfe},
+     128,
+     ADDR_METADATA}, /* Oracle (ci: DataSourceOracle.py) */
+    {{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa9, 0xfe, 0xa9, 0xfe},
+     128,
+     ADDR_METADATA},                                                                 /* OpenStack (docs.openstack.org, neutron) */
+    {{0xfd, 0, 0, 0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x42}, 128, ADDR_METADATA}, /* Scaleway (ci: scaleway.rst) */
+    {{0xfd, 0, 0xa9, 0xfe, 0xa9, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01},
+     128,
+     ADDR_METADATA},                                                                    /* Akamai, Linode (ci: akamai.rst) */
+    {{0xfd, 0, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0, 0x02, 0}, 128, ADDR_METADATA}, /* Alibaba (ci: tests of aliyun) */
     {{0}, 128, ADDR_UNSPECIFIED},
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, ADDR_LOOPBACK},
     {{0xfe, 0x80}, 10, ADDR_LINK_LOCAL},
@@ -110,6 +129,28 @@ static void add_inner(const struct addr *a, size_t at, bool inverted, struct add
         ret->b[i] = inverted ? (uint8_t)~a->b[at + i] : a->b[at + i];
 }
 
+bool addr_nat64_inner(const struct addr *a, unsigned bits, struct addr *ret) {
+    static const struct {
+        uint8_t bits, at[4];
+    } places[] = {{32, {4, 5, 6, 7}},   {40, {5, 6, 7, 9}},    {48, {6, 7, 9, 10}},
+                  {56, {7, 9, 10, 11}}, {64, {9, 10, 11, 12}}, {96, {12, 13, 14, 15}}};
+
+    for (size_t i = 0; a->len == 16 && i < ARRAY_LEN(places); i++)
+        if (places[i].bits == bits) {
+            *ret = (struct addr){.len = 4};
+            for (size_t k = 0; k < 4; k++)
+                ret->b[k] = a->b[places[i].at[k]];
+            return true;
+        }
+    return false;
+}
+
+bool addr_may_be_nat64(const struct addr *a, struct addr *ret) {
+    static const uint8_t zero[4];
+
+    return a->len == 16 && memcmp(a->b + 8, zero, sizeof zero) == 0 && addr_nat64_inner(a, 96, ret);
+}
+
 size_t addr_inner(const struct addr *a, struct addr ret[static ADDR_INNER_MAX]) {
     static const struct block plain = {{0}, 120, ADDR_PUBLIC}; /* ::, ::1 and their like are addresses of their own */
     size_t n = 0;
@@ -157,6 +198,20 @@ static bool is_own(const struct addr *a, const struct addr *own, size_t n) {
     return false;
 }
 
+/* An operator's own NAT64 prefix of 96 bits looks like any other network. Where nothing stands between the network's number and four bytes
+ * that are an address of this machine or of a private network, they are taken for that: hosts are not numbered so by chance. */
+static enum addr_class behind_nat64(const struct addr *a, const struct addr *own, size_t n_own) {
+    static const bool counts[ADDR_CLASSES] = {
+        [ADDR_LOOPBACK] = true, [ADDR_PRIVATE] = true, [ADDR_LINK_LOCAL] = true, [ADDR_CGNAT] = true, [ADDR_METADATA] = true};
+    struct addr inner;
+    enum addr_class class;
+
+    if (!addr_may_be_nat64(a, &inner))
+        return ADDR_PUBLIC;
+    class = by_tables(&inner).class;
+    return counts[class] ? class : is_own(&inner, own, n_own) ? ADDR_OWN : ADDR_PUBLIC;
+}
+
 struct addr_verdict addr_classify(const struct addr *given, const struct addr *own, size_t n_own) {
     struct addr a = addr_unmapped(given), inner[ADDR_INNER_MAX];
     struct addr_verdict v = by_tables(&a);
@@ -175,5 +230,7 @@ struct addr_verdict addr_classify(const struct addr *given, const struct addr *o
     /* A translator's prefix in front of a public address is as public as that address. */
     if (n && !is_isatap(&a) && (v.class == ADDR_RESERVED || v.class == ADDR_TRANSLATED))
         return (struct addr_verdict){ADDR_PUBLIC, true, 0};
+    if (v.class == ADDR_PUBLIC && n == 0 && behind_nat64(&a, own, n_own) != ADDR_PUBLIC)
+        return (struct addr_verdict){behind_nat64(&a, own, n_own), true, 128};
     return v;
 }

@@ -121,6 +121,19 @@ static int parse_name(const char *data, size_t len, struct host *ret, struct err
     return 0;
 }
 
+bool host_is_metadata(const struct host *h) {
+    static const char *const names[] = {
+        "metadata.platformequinix.com",    /* Equinix Metal (deploy.equinix.com, metadata) */
+        "metadata.packet.net",             /* the same, before */
+        "global.cloudinit.sdns.ksyun.com", /* Kingsoft (endocs.ksyun.com/documents/7200) */
+    };
+
+    for (size_t i = 0; h->kind == HOST_NAME && i < ARRAY_LEN(names); i++)
+        if (strcmp(h->text, names[i]) == 0)
+            return true;
+    return false;
+}
+
 void host_from_addr(const struct addr *a, struct host *ret) {
     *ret = (struct host){.kind = a->len == 4 ? HOST_IPV4 : HOST_IPV6, .addr = *a};
     addr_format(a, ret->text);

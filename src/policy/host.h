@@ -31,5 +31,8 @@ int host_parse(const char *data, size_t len, struct host *ret, struct err *err);
 /* "host", "host:443", "[::1]:443". *ret_port is 0 if there is none; an IPv6 address with a port needs its brackets. */
 int host_parse_with_port(const char *data, size_t len, struct host *ret, uint16_t *ret_port, struct err *err);
 
+/* A metadata service that has a public address: it tells machines apart by who asks. */
+bool host_is_metadata(const struct host *h);
+
 void host_from_addr(const struct addr *a, struct host *ret);
 bool host_eq(const struct host *a, const struct host *b);

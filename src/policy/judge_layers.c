@@ -148,6 +148,8 @@ void policy_judge(const struct policy *p, const struct policy_request *given, st
         req.address = NULL; /* the host is the address; nothing was looked up */
     if (req.host->kind != HOST_NAME || req.address)
         class = addr_classify(req.address ? req.address : &req.host->addr, p->own, p->n_own);
+    if (class.class == ADDR_PUBLIC && host_is_metadata(req.host))
+        class = (struct addr_verdict){ADDR_METADATA, false, 32};
     f = judge_grants(p, &req, &class);
     hold_all_stricter(p, &req, &class, &f);
     for (size_t i = 0; i < LAYERS; i++) {

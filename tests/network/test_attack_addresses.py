@@ -9,12 +9,17 @@ from attack_tools import inside, into, outside, python, recorder
 
 PORT = 8081  # of recorders that take any address, in the internet and on the machine itself
 
+# Scaleway, Tencent, GKE, Aeza; then Scaleway, Oracle, Akamai, Alibaba, Google
+CLOUDS = ["169.254.42.42", "169.254.0.23", "169.254.169.252", "77.221.156.49", "fd00:42::42", "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:100::100:200", "fd20:ce::254"]
+# Operators' NAT64: the last ones behind 2a00:64:0:1::/64, which only ipv4only.arpa shows
+NAT64 = ["2a00:64::a00:5", "2a00:64::7f00:1", "2a00:64::a9fe:a9fe", "2a00:64::bff:2", "2a00:64:0:1:a:0:500:0", "2a00:64:0:1:a9:fea9:fe00:0", "2a00:64:0:1:b:ff00:200:0"]
 OWN = ["127.0.0.1", "127.8.8.8", "::1", "0.0.0.0", "::", "::ffff:127.0.0.1", "172.31.0.1", "11.255.0.1", "11.255.0.2", "fd99::1", "::ffff:11.255.0.2"]
 PRIVATE = ["10.0.0.5", "192.168.7.7", "172.16.0.9", "100.64.0.1", "fd12::1", "::ffff:10.0.0.5", "172.31.0.2"]
-METADATA = ["169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "::ffff:169.254.169.254", "::ffff:168.63.129.16"]
+METADATA = ["169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "::ffff:169.254.169.254", "::ffff:168.63.129.16", *CLOUDS]
 WRAPPED = ["2002:a00:5::1", "2002:a9fe:a9fe::1", "2002:7f00:1::1", "64:ff9b::a00:5", "64:ff9b::a9fe:a9fe", "64:ff9b::7f00:1",
            "64:ff9b:1::a00:5", "::a00:5",
-           "2001:0:1:1::f5ff:fffa", "fec0::1", "2001:db8::1"]
+           "2001:0:1:1::f5ff:fffa", "fec0::1", "2001:db8::1", *NAT64]
+FINE = "2a00:64:0:1:b:0:a00:0"  # 11.0.0.10 behind the same prefix
 RESERVED = ["198.51.100.7"]
 EVERYTHING = OWN + PRIVATE + METADATA + WRAPPED + RESERVED
 NOBODY = ["224.0.0.1", "255.255.255.255", "240.0.0.1", "198.18.0.1", "ff02::1"]  # nothing can listen there
@@ -27,11 +32,12 @@ def name_of(address):
 @pytest.fixture(scope="module")
 def wrapped(inter_net):
     """Somebody in the internet has the addresses that carry others."""
-    for a in WRAPPED:
-        subprocess.run(into(inter_net.inet, "ip", "addr", "add", f"{a}/128", "dev", "lo", "nodad"), check=True)
+    more = [*WRAPPED, *CLOUDS, FINE]
+    for a in more:
+        subprocess.run(into(inter_net.inet, "ip", "addr", "add", a, "dev", "lo", *(["nodad"] if ":" in a else [])), check=True)
     yield
-    for a in WRAPPED:
-        subprocess.run(into(inter_net.inet, "ip", "addr", "del", f"{a}/128", "dev", "lo"), check=True)
+    for a in more:
+        subprocess.run(into(inter_net.inet, "ip", "addr", "del", f"{a}/128" if ":" in a else f"{a}/32", "dev", "lo"), check=True)
 
 
 @pytest.fixture
@@ -39,7 +45,7 @@ def traps(net, wrapped):
     """Recorders on every address of the internet and of the machine; every bad address has a name."""
     far, near = recorder(net, f"tcp:[::]:{PORT}"), recorder(net, f"tcp:[::]:{PORT}", pid=net.world.outer)
     net.names.update({name_of(a): [a] for a in EVERYTHING + NOBODY})
-    net.names["fine.example.com"] = ["11.0.0.10"]
+    net.names.update({"fine.example.com": ["11.0.0.10"], "fine6.example.com": [FINE], "ipv4only.arpa": ["192.0.0.170", "192.0.0.171", "2a00:64:0:1:c0:0:aa00:0"]})
     net.save_names()
     net.trapped = lambda: [h for seen in (far, near) for h in seen()]
     return net
@@ -88,8 +94,31 @@ def test_names_that_lead_home(traps, rules):
     assert all("got there" in answer for answer in found.pop("fine.example.com")), "the rule itself opens the port"
     assert {h["to"] for h in traps.trapped()} == {"::ffff:11.0.0.10"}
     refused(found, names)
-    asked = {q.split()[1] for q in traps.queries()}
+    asked = {q.split()[1] for q in traps.queries()} - {"ipv4only.arpa"}
     assert asked == set(names) | {"fine.example.com"}, "the gate did not even ask, so its filter was not tried"
+
+
+def test_translator_to_a_public_address(traps):
+    """The harmless twin: what the network's translator carries to a public address is reached, and its prefix was asked for."""
+    found = inside(traps, attempts(["fine6.example.com"]), allow=["fine6.example.com"])
+    assert all("got there" in answer for answer in found["fine6.example.com"]), found
+    assert "ipv4only.arpa" in {q.split()[1] for q in traps.queries()}
+
+
+def test_denied_network_behind_a_translator(traps):
+    """Claim: a deny of an IPv4 network holds for the same host by the translator's address, too."""
+    traps.rules({"action": "deny", "host": "11.0.0.0/24"}, {"action": "allow", "host": "fine6.example.com"})
+    refused(inside(traps, attempts(["fine6.example.com"])), ["fine6.example.com"])
+    assert traps.trapped() == []
+
+
+@pytest.mark.parametrize("rules", [{"options": ["--network", "full"]}, {"allow": ["*.platformequinix.com"]}], ids=["full", "wildcard"])
+def test_metadata_service_with_a_public_address(traps, rules):
+    """Claim: a metadata service that is told apart by its name only has to be named, too."""
+    traps.names["metadata.platformequinix.com"] = ["11.0.0.10"]
+    traps.save_names()
+    refused(inside(traps, attempts(["metadata.platformequinix.com"]), **rules), ["metadata.platformequinix.com"])
+    assert traps.trapped() == []
 
 
 @pytest.mark.parametrize("rules", [{"options": ["--network", "full"]}, {"allow": ["0.0.0.0/0"]}, {"allow": ["::/0"]}, {"allow": ["ok.example.com"]}],
