@@ -218,6 +218,13 @@ static void add_rule_reason(const struct policy_request *req, const struct verdi
                   cause->over_layer > LAYER_SANDBOX ? "not said for this sandbox" : "wider");
 }
 
+static void add_not_handed_out(const struct verdict_cause *cause, enum policy_code code, struct line *b) {
+    line_adds(b, policy_codes[code].help);
+    if (cause->by_name)
+        line_addf(b, " Rule '%s' (%s) is about a host by name, so an address needs a rule of its own.", cause->by_name->id,
+                  policy_layer_names[cause->by_name_layer]);
+}
+
 /* Without a rule: the address itself, or what no rule had. */
 static void add_other_reason(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v,
                              struct line *b) {
@@ -256,10 +263,7 @@ static void add_other_reason(const struct policy_request *req, const struct verd
         line_addf(b, "No rule covers this request to %s; the user is asked.", req->host->text);
         return;
     case POLICY_NOT_HANDED_OUT:
-        line_adds(b, policy_codes[v->code].help);
-        if (cause->by_name)
-            line_addf(b, " Rule '%s' (%s) is about a host by name, so an address needs a rule of its own.", cause->by_name->id,
-                      policy_layer_names[cause->by_name_layer]);
+        add_not_handed_out(cause, v->code, b);
         return;
     case POLICY_DENIED_OFF:
     case POLICY_DENIED_UNANSWERED:

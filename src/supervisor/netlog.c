@@ -18,7 +18,7 @@
 #include "supervisor/netmerge.h"
 #include "supervisor/watch.h"
 
-enum { NETLOG_FIRSTS = 256 };
+enum { NETLOG_FIRSTS = 256, NETLOG_MINUTE_MS = 60 * 1000, NETLOG_SHARE_MINUTES = 7 * 24 * 60 };
 
 static const char file_name[] = "network.jsonl", old_name[] = "network.jsonl.1";
 
@@ -34,7 +34,8 @@ struct netlog {
     int dir, fd; /* -1 until the first line */
     bool failed; /* was told */
     struct buf out;
-    uint64_t used[NET_CLASSES]; /* bytes of this sandbox in the file */
+    uint64_t used[NET_CLASSES]; /* bytes of this sandbox in the file, less what time gave back */
+    uint64_t used_ms;           /* when that was counted */
     struct netmerge merged;     /* what is past its share */
     struct firsts firsts;
 
@@ -45,7 +46,7 @@ struct netlog {
     struct firsts audit_firsts;
 };
 
-/* Of the shared file, until it is rotated. Together well below its size: one sandbox alone never rotates it. */
+/* Of the shared file, until it is rotated, and anew in a week. Together well below its size: one sandbox alone takes weeks to rotate it. */
 static const uint64_t shares[NET_CLASSES] = {
     [NET_ALLOWED] = NETLOG_SIZE_MAX / 4, [NET_LOOKUP] = NETLOG_SIZE_MAX / 32, [NET_DENIED] = NETLOG_SIZE_MAX / 32,
     [NET_ANSWER] = NETLOG_SIZE_MAX / 32, [NET_SECRET] = NETLOG_SIZE_MAX / 32, [NET_BLOCKED] = NETLOG_SIZE_MAX / 32,
@@ -150,10 +151,20 @@ static bool is_first(struct firsts *f, enum net_class class, const struct gate_m
     return true;
 }
 
+/* One that runs for weeks is not to be merged for ever because of its first days. */
+static void give_back(struct netlog *l) {
+    uint64_t minutes = (watch_now_ms() - l->used_ms) / NETLOG_MINUTE_MS;
+
+    for (size_t i = 0; minutes && i < NET_CLASSES; i++)
+        l->used[i] -= MIN_OF(l->used[i], shares[i] * minutes / NETLOG_SHARE_MINUTES);
+    l->used_ms += minutes * NETLOG_MINUTE_MS;
+}
+
 void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m) {
     enum net_class class = net_class_of(type, m);
     struct netmerge_event e = {.type = type, .kind = kind, .m = *m, .count = 1};
 
+    give_back(l);
     if (!is_first(&l->firsts, class, m) && l->used[class] >= shares[class]) {
         netmerge_add(&l->merged, type, kind, m, watch_now_ms());
         return;

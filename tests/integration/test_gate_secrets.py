@@ -193,7 +193,7 @@ def test_bearer_basic_and_query(authorities, web, broker):
     grants = [grant("bearer", ["a.test"], HOLDER, header="Authorization", format="Bearer {}"),
               grant("forge", ["b.test"], OTHER, place="basic", user="me"),
               grant("maps", ["c.test"], "Mapz0" + "1234567890abcdefGHIJKLMN", place="query", query="key")]
-    with gate(authorities, broker, A | {"host": "*.test"}, grants=grants) as g:
+    with gate(authorities, broker, A | {"host": ["a.test", "b.test", "c.test", "id.test"]}, grants=grants) as g:
         with tls(g, authorities[1]) as s:
             assert ask(s, b"GET", b"/", b"Authorization: Bearer " + HOLDER.encode())[0] == 200
         with tls(g, authorities[1], "b.test") as s:
@@ -614,7 +614,7 @@ FORM = b"Content-Type: application/x-www-form-urlencoded"
 
 @pytest.fixture
 def login(authorities, broker):
-    with gate(authorities, broker, A | {"host": "*.test"}, grants=[grant("idp", ["a.test"], HOLDER, **TOKEN_URL)]) as g:
+    with gate(authorities, broker, A | {"host": ["a.test", "b.test", "c.test", "id.test"]}, grants=[grant("idp", ["a.test"], HOLDER, **TOKEN_URL)]) as g:
         g.ca = authorities[1]
         yield g
 
