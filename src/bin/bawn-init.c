@@ -96,6 +96,7 @@ static bool reap(struct init *in, int *ret_status) {
         if (pid != in->command) {
             jobs_child(in, pid, status);
         } else if (WIFSTOPPED(status)) {
+            in->stopped = true;
             send_msg(in, INIT_MSG_STOPPED, WSTOPSIG(status), 0);
         } else {
             *ret_status = status;
@@ -106,10 +107,16 @@ static bool reap(struct init *in, int *ret_status) {
     return ended;
 }
 
-static void pass_signal(const struct init *in, const struct init_msg *msg) {
+static void pass_signal(struct init *in, const struct init_msg *msg) {
+    pid_t to = msg->extra ? -in->command : in->command;
+
     if (msg->value == SIGCONT)
         terminal_foreground(in->tty, in->command);
-    kill(msg->extra ? -in->command : in->command, msg->value);
+    kill(to, msg->value);
+    if (in->stopped && signal_is_ending(msg->value))
+        kill(to, SIGCONT);
+    if (msg->value == SIGCONT || signal_is_ending(msg->value))
+        in->stopped = false;
 }
 
 static void read_control(struct init *in) {
@@ -124,6 +131,10 @@ static void read_control(struct init *in) {
         pass_signal(in, &msg);
     else if (msg.type == INIT_MSG_INSIDE)
         inside_answer(in, &msg);
+    if (msg.type != INIT_MSG_ALL)
+        return;
+    resident_signal_all(in, msg.value);
+    send_msg(in, INIT_MSG_ALL, msg.value, 0);
 }
 
 /* A supervisor that is slow makes us keep what it must know, up to a point: then we read nothing until it takes some. */

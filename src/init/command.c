@@ -1,14 +1,18 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "init/init.h"
 #include "os/fd.h"
 
-enum { STACK = 128 * 1024, PATH_BUF = 4096, INIT_SCRIPT_ARGS_MAX = 4096 };
+enum { STACK = 128 * 1024, PATH_BUF = 4096, INIT_SCRIPT_ARGS_MAX = 4096, TICK_MS = 20 };
 
 struct child {
     struct init *in;
@@ -105,12 +109,70 @@ static int child_main(void *arg) {
     return EXIT_NOTFOUND;
 }
 
+struct apart {
+    int (*f)(void *);
+    void *arg;
+    int runs; /* the kernel makes it 0, and wakes us, when the process execs or ends */
+};
+
+static int apart_main(void *arg) {
+    struct apart *a = arg;
+
+    syscall(SYS_set_tid_address, &a->runs);
+    return a->f(a->arg);
+}
+
+/* The system call as it is: the C library's function would write errno, which is the child's, too, while it lasts. */
+static void sleep_while(const int *address, int value) {
+    const struct timespec tick = {.tv_nsec = TICK_MS * 1000000L};
+#ifdef __x86_64__
+    register const struct timespec *r10 __asm__("r10") = &tick;
+    long r;
+
+    __asm__ volatile("syscall"
+                     : "=a"(r)
+                     : "a"((long)SYS_futex), "D"(address), "S"((long)FUTEX_WAIT), "d"((long)value), "r"(r10)
+                     : "rcx", "r11", "memory");
+#else
+    register long x8 __asm__("x8") = SYS_futex, x1 __asm__("x1") = FUTEX_WAIT, x2 __asm__("x2") = value;
+    register const void *x0 __asm__("x0") = address, *x3 __asm__("x3") = &tick;
+
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+#endif
+}
+
+bool command_unstop(pid_t pid, unsigned *stops) {
+    siginfo_t info = {.si_pid = 0};
+
+    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid != pid)
+        return true;
+    kill(pid, ++*stops > COMMAND_STOPS_MAX ? SIGKILL : SIGCONT);
+    return *stops <= COMMAND_STOPS_MAX;
+}
+
+static bool has_ended(pid_t pid) {
+    siginfo_t info = {.si_pid = 0};
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Not CLONE_VFORK: a process can be stopped from inside before it execs, and we would wait for it in the kernel, for ever. */
 pid_t command_clone(int (*f)(void *), void *arg, int flags) {
     static char stack[STACK] __attribute__((aligned(16))); /* not allocated: the limits on memory are already in force */
+    struct apart a = {.f = f, .arg = arg, .runs = 1};
     /* Shares memory until it execs: nothing is copied, and errors come back as they are. */
-    pid_t pid = clone(f, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD | flags, arg);
+    pid_t pid = clone(apart_main, stack + STACK, CLONE_VM | SIGCHLD | flags, &a);
+    bool fine = true;
+    unsigned stops = 0;
 
-    return pid < 0 ? -errno : pid;
+    if (pid < 0)
+        return -errno;
+    while (__atomic_load_n(&a.runs, __ATOMIC_SEQ_CST) && !has_ended(pid)) {
+        sleep_while(&a.runs, 1);
+        if (__atomic_load_n(&a.runs, __ATOMIC_SEQ_CST))
+            fine = command_unstop(pid, &stops) && fine;
+    }
+    return fine ? pid : -EAGAIN;
 }
 
 int command_start(struct init *in, const struct command *c, pid_t *ret_pid, int *ret_errno, struct err *err) {
@@ -118,6 +180,10 @@ int command_start(struct init *in, const struct command *c, pid_t *ret_pid, int 
     /* With a guard it shares the descriptors too, so that the listener is ours at once; our 0, 1 and 2 are then the command's. */
     pid_t pid = command_clone(child_main, &child, in->guard ? CLONE_FILES : 0);
 
+    if (pid == -EAGAIN)
+        return err_set(
+            err, pid,
+            "the command could not be started: something inside stops it before it begins, or there are too many processes");
     if (pid < 0)
         return err_sys(err, pid, "start the command");
     if (child.err.code) {

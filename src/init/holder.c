@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 #include "init/init.h"
 #include "os/fd.h"
 #include "os/sock.h"
+
+enum { TICK_MS = 20 };
 
 /* How the start went; with the guard's listener if it succeeded and there is a guard. */
 struct begun {
@@ -83,11 +86,22 @@ static int make_channel(struct init *in, struct err *err) {
     return r < 0 ? err_sys(err, r, "socket for the command's parent") : 0;
 }
 
-static int wait_begun(struct init *in, int answer, struct begun *ret, struct err *err) {
+/* It may be stopped from inside before it has told anything. */
+static void wait_for(pid_t holder, int answer) {
+    struct pollfd p = {.fd = answer, .events = POLLIN};
+    unsigned stops = 0;
+
+    while (poll(&p, 1, TICK_MS) <= 0)
+        command_unstop(holder, &stops);
+}
+
+static int wait_begun(struct init *in, pid_t holder, int answer, struct begun *ret, struct err *err) {
     size_t n_fds = 1;
     int listener = -1;
-    long n = sock_recv(answer, ret, sizeof *ret, &listener, &n_fds);
+    long n;
 
+    wait_for(holder, answer);
+    n = sock_recv(answer, ret, sizeof *ret, &listener, &n_fds);
     if (n != (long)sizeof *ret)
         return err_set(err, -ECHILD, "the command was killed before it began");
     if (n_fds)
@@ -114,7 +128,7 @@ int holder_start(struct init *in, int id, const struct command *c, struct job *r
     if (pid == 0)
         holder_main(in, id, c, theirs);
     closep(&theirs);
-    r = wait_begun(in, ours, &b, err);
+    r = wait_begun(in, pid, ours, &b, err);
     if (r < 0)
         return r;
     if (b.result < 0)

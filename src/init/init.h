@@ -31,6 +31,7 @@ struct job {
     int id; /* the supervisor's number */
     pid_t pid;
     pid_t child; /* ours: the command itself, or the holder of its session (holder.c) */
+    bool stopped;
 };
 
 struct jobs {
@@ -57,6 +58,7 @@ struct init {
     int tty;  /* slave of the command's pty, -1: none */
     int null; /* resident: /dev/null, also at 0, 1 and 2, so that no descriptor that comes gets these numbers */
     pid_t command;
+    bool stopped;           /* the command */
     bool childless;         /* nothing runs inside: nothing to watch */
     sigset_t old_mask;      /* for the commands */
     struct init_msg *early; /* signals that came before there was a command: it gets them first of all */
@@ -87,8 +89,12 @@ struct command {
 };
 /* Returns 0 with *ret_pid; 1 if execve failed (*ret_errno); negative if it could not be prepared. Until the command execs we wait. */
 int command_start(struct init *in, const struct command *c, pid_t *ret_pid, int *ret_errno, struct err *err);
-/* Runs f(arg) in a process with our memory and descriptors until it ends or execs; its pid or -errno. flags: more for clone(). */
+/* Runs f(arg) in a process with our memory and descriptors until it ends or execs; its pid or -errno. flags: more for clone(). -EAGAIN: it
+ * was stopped again and again. */
 pid_t command_clone(int (*f)(void *), void *arg, int flags);
+/* Continues a child that something inside stopped before it began. After COMMAND_STOPS_MAX times it is killed: false. */
+enum { COMMAND_STOPS_MAX = 100 };
+bool command_unstop(pid_t pid, unsigned *stops);
 
 /* environment.c: base with what r's changes; a malloc'ed array of pointers into both. -E2BIG, -ENOMEM. */
 int environment_merge(char *const *base, size_t n_base, char *const *changes, size_t n_changes, char ***ret);
@@ -108,8 +114,10 @@ void holder_read(struct init *in); /* what holders told */
  * started us may have them ignored, and no command inside could ask for that, or undo it, by the library's functions. */
 void signal_default(int sig);
 void signals_of_libc_default(void);
+bool signal_is_ending(int sig); /* asks a process to end; one that is stopped would not hear it */
 
 /* resident.c: the messages of a kept sandbox */
+void resident_signal_all(const struct init *in, int sig); /* everything inside but us; also in a run */
 int resident_begin(struct init *in, struct err *err);
 void resident_read(struct init *in); /* one message; sets outbox.broken when the supervisor is gone */
 

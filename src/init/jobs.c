@@ -156,6 +156,7 @@ void jobs_changed(struct init *in, int id, int status) {
     if (!j)
         return;
     if (WIFSTOPPED(status)) {
+        j->stopped = true;
         msg.type = INIT_MSG_STOPPED;
         msg.value = WSTOPSIG(status);
     } else {
@@ -168,8 +169,10 @@ void jobs_changed(struct init *in, int id, int status) {
 void jobs_child(struct init *in, pid_t pid, int status) {
     const struct job *j = find_child(&in->jobs, pid);
 
-    if (j && is_held(j) && WIFSTOPPED(status))
+    if (j && is_held(j) && WIFSTOPPED(status)) { /* from inside: while it is stopped, nothing tells how its command ends */
+        kill(pid, SIGCONT);
         return;
+    }
     if (j && is_held(j)) {
         holder_read(in);
         j = find_child(&in->jobs, pid);
@@ -208,7 +211,7 @@ static bool is_key(int sig) {
  * command without a terminal is stopped as it would have been in its user's session. A holder that somebody inside stopped tells nothing.
  */
 void jobs_signal(struct init *in, const struct init_msg *msg) {
-    const struct job *j = find_id(&in->jobs, msg->job);
+    struct job *j = find_id(&in->jobs, msg->job);
     int sig = msg->value;
     pid_t front;
 
@@ -225,4 +228,8 @@ void jobs_signal(struct init *in, const struct init_msg *msg) {
     if (sig == SIGTSTP && !is_held(j) && leaves_to_kernel(j->pid, sig))
         sig = SIGSTOP;
     kill(msg->extra ? -j->pid : j->pid, sig);
+    if (j->stopped && signal_is_ending(sig))
+        kill(msg->extra ? -j->pid : j->pid, SIGCONT);
+    if (sig == SIGCONT || signal_is_ending(sig))
+        j->stopped = false;
 }

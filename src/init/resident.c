@@ -86,7 +86,7 @@ static void on_exec(struct init *in, const struct init_msg *msg, char *body, siz
         jobs_exec(in, msg, bytes, len, fds + 1, n_fds - 1);
 }
 
-static void signal_all(const struct init *in, int sig) {
+void resident_signal_all(const struct init *in, int sig) {
     if (in->start.flags & INIT_FLAG_NO_PIDNS)
         tree_signal_descendants(sig);
     else
@@ -107,7 +107,7 @@ static void dispatch(struct init *in, struct packet *p, size_t len, int *fds, si
         jobs_signal(in, msg);
         break;
     case INIT_MSG_ALL:
-        signal_all(in, msg->value);
+        resident_signal_all(in, msg->value);
         break;
     case INIT_MSG_INSIDE:
         inside_answer(in, msg);

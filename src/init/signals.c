@@ -17,6 +17,10 @@ void signal_default(int sig) {
     syscall(SYS_rt_sigaction, sig, &kernels, NULL, sizeof kernels.mask);
 }
 
+bool signal_is_ending(int sig) {
+    return sig == SIGTERM || sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
+}
+
 void signals_of_libc_default(void) {
     for (int sig = FIRST_REALTIME; sig < SIGRTMIN; sig++)
         signal_default(sig);

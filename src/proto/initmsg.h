@@ -30,7 +30,7 @@ enum init_msg_type {
     INIT_MSG_EXEC, /* to init: an encoded struct exec_request (execreq.h) behind the message, or, extra 1, in a memfd that is the first
                       descriptor; then the streams that its flags name. Answer: STARTED or EXITED with extra 1, or FAILED for this job */
     INIT_MSG_OPEN, /* to init: value = enum exec_open, the path behind the message; from init: with a descriptor, or value = errno */
-    INIT_MSG_ALL /* to init: value = a signal for every process inside but init */
+    INIT_MSG_ALL /* to init: value = a signal for every process inside but init; without INIT_FLAG_RESIDENT, from init: it was sent */
 };
 
 enum init_limit { INIT_LIMIT_MEMORY = 1 };

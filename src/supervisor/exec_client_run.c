@@ -149,7 +149,10 @@ static void on_signal(struct client *c) {
         }
 }
 
+/* Stopped from inside, with nobody there who would see and continue us: then we stay, and can be told to end it. */
 static void on_stopped(struct client *c, int sig) {
+    if (!c->stopping && !tty_has_us())
+        return;
     stdio_suspend(&c->io);
     tty_stop_job(TAKE(c->stopping, false) ? SIGTSTP : sig);
     stdio_resume(&c->io);

@@ -55,16 +55,35 @@ static void on_signal(struct loop *l) {
             stdio_resize(l->io);
         if (sig == SIGCONT)
             stdio_resume(l->io); /* somebody else stopped us; the shell has reset the terminal since */
+        if (sig == SIGTSTP)
+            l->stopping = true;
         for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
             if (forwarded[i] == sig)
                 send_signal(l, sig, info.ssi_code == SI_KERNEL);
     }
 }
 
+static void send_all(const struct loop *l, int sig) {
+    struct init_msg msg = {.type = INIT_MSG_ALL, .value = sig};
+
+    sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
+}
+
+/* As the shell expects it, but only if somebody is there who sees it or asked for it: the command can stop itself at any time. While we are
+ * stopped nothing is watched (late hidden files, disk, time), so everything else inside is stopped first. */
 static void on_stopped(struct loop *l, int sig) {
+    if (!TAKE(l->stopping, false) && !tty_has_us())
+        return;
+    if (l->stop_signal == 0)
+        send_all(l, SIGSTOP);
+    l->stop_signal = sig;
+}
+
+static void on_all_stopped(struct loop *l) {
     stdio_suspend(l->io);
-    tty_stop_job(sig);
+    tty_stop_job(TAKE(l->stop_signal, 0));
     stdio_resume(l->io);
+    send_all(l, SIGCONT);
     send_signal(l, SIGCONT, true);
 }
 
@@ -152,7 +171,10 @@ static int on_control(struct loop *l) {
     case INIT_MSG_NETWORK:
     case INIT_MSG_EXEC:
     case INIT_MSG_OPEN:
+        break;
     case INIT_MSG_ALL:
+        if (l->stop_signal && msg.value == SIGSTOP)
+            on_all_stopped(l);
         break;
     }
     return 0;

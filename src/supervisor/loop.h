@@ -14,6 +14,8 @@ struct loop {
     struct run_result *result;
     struct err *err;     /* why it never started */
     bool ended, failed;  /* the command is over; bawn-init could not start it */
+    bool stopping;       /* the user wants the command stopped, as a job of the shell */
+    int stop_signal;     /* we stop with this one once everything inside has stopped; 0: not */
     uint64_t kill_at_ms; /* after a polite end was asked for; 0: not */
 };
 

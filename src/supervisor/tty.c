@@ -1,10 +1,13 @@
 #include "supervisor/tty.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "os/fd.h"
 
 bool tty_is_foreground(int fd) {
     pid_t group = tcgetpgrp(fd);
@@ -94,6 +97,12 @@ void tty_stop_job(int sig) {
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     sigaction(sig, &before, NULL);
+}
+
+bool tty_has_us(void) {
+    CLEANUP(closep) int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+
+    return fd >= 0 && tcgetpgrp(fd) == getpgrp();
 }
 
 void tty_log_sink(const char *line, size_t len) {

@@ -37,5 +37,8 @@ int tty_copy_size(int from, int to);
  */
 void tty_stop_job(int sig);
 
+/* We are the foreground of a terminal: whoever looks at it sees that we stop, and can continue us. */
+bool tty_has_us(void);
+
 /* For log_set_sink(): lines to stderr, ended by CR LF while that terminal does no output processing. */
 void tty_log_sink(const char *line, size_t len);
