@@ -87,7 +87,7 @@ static const struct policy_list policy_lists[] = {
      * kernel masks the mode), so it needs no check. name_to_handle_at alone opens nothing: its other half is refused. */
     {IN_BOTH, ALLOW,
      "stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat getcwd chdir fchdir "
-     "getdents getdents64 mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat umask "
+     "getdents getdents64 mkdir mkdirat rmdir unlink unlinkat rename renameat link linkat symlink symlinkat umask "
      "chown fchown lchown fchownat utime utimes utimensat futimesat name_to_handle_at "
      "getxattr lgetxattr fgetxattr setxattr lsetxattr fsetxattr listxattr llistxattr flistxattr "
      "removexattr lremovexattr fremovexattr"},
@@ -241,6 +241,9 @@ static const struct policy_check policy_checks[] = {
     {IN_BOTH, "fchmodat", {{{SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
     {IN_BOTH, "open", {{{SOME_OF(1, CREATES), SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
     {IN_BOTH, "openat", {{{SOME_OF(2, CREATES), SOME_OF(3, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+
+    /* RENAME_WHITEOUT leaves a device node, which the host sees; overlayfs itself does not come by here */
+    {IN_BOTH, "renameat2", {{{SOME_OF(4, 4)}, REFUSE(EINVAL)}, {{}, ALLOW}}},
 
     /* No devices, and no overlayfs whiteouts: those are character devices that need no privilege since Linux 5.8 */
     {IN_BOTH, "mknod",

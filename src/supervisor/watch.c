@@ -64,29 +64,49 @@ int watch_timeout(const struct watch *w) {
     return next <= now ? 0 : (int)MIN_OF(next - now, (uint64_t)INT_MAX);
 }
 
-/* Bytes in files that changed since the start. By descriptor, never following links: the sandbox shapes this tree. */
-static uint64_t changed_below(int dirfd_, const char *name, uint64_t since_ns, uint64_t enough, int depth) {
-    int fd = openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+struct tree {
+    uint64_t since_ns; /* what changed earlier does not count */
+    bool *blind;       /* set where something may be that could not be looked at */
+};
+
+static bool is_newer(const struct tree *t, const struct stat *st) {
+    return (uint64_t)st->st_ctim.tv_sec * SECOND_NS + (uint64_t)st->st_ctim.tv_nsec >= t->since_ns;
+}
+
+/* Bytes in files that changed since the start. By descriptor, never following links: the sandbox shapes this tree. newer: the folder itself
+ * changed; one that was closed to us before the run has nothing new, or it would have been opened to the inside first. */
+static uint64_t changed_below(const struct tree *t, int dirfd_, const char *name, bool newer, uint64_t enough, int depth) {
+    int fd = depth > WALK_DEPTH_MAX ? -1 : openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     uint64_t sum = 0;
     struct dirent *e;
     struct stat st;
 
     if (!d) {
-        if (fd >= 0)
-            close(fd);
+        *t->blind |= depth > WALK_DEPTH_MAX || (newer && errno != ENOENT);
+        closep(&fd);
         return 0;
     }
     while (sum <= enough && (e = readdir(d))) {
-        if (str_eq(e->d_name, ".") || str_eq(e->d_name, "..") || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
             continue;
-        if ((uint64_t)st.st_ctim.tv_sec * SECOND_NS + (uint64_t)st.st_ctim.tv_nsec >= since_ns)
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            *t->blind |= newer && errno != ENOENT; /* it may be listed, but not searched */
+            continue;
+        }
+        if (is_newer(t, &st))
             sum += (uint64_t)st.st_blocks * BLOCK;
-        if (S_ISDIR(st.st_mode) && depth < WALK_DEPTH_MAX)
-            sum += changed_below(dirfd(d), e->d_name, since_ns, enough - MIN_OF(sum, enough), depth + 1);
+        if (S_ISDIR(st.st_mode))
+            sum += changed_below(t, dirfd(d), e->d_name, is_newer(t, &st), enough - MIN_OF(sum, enough), depth + 1);
     }
     closedir(d);
     return sum;
+}
+
+static uint64_t changed_in(int root, uint64_t since_ns, uint64_t enough, bool *blind) {
+    const struct tree t = {since_ns, blind};
+
+    return changed_below(&t, root, ".", true, enough, 0);
 }
 
 /* What one process has written and holds open although it is unlinked: nothing of that is found by walking the tree. */
@@ -151,13 +171,13 @@ static void count_lost(const struct watch *w, uint64_t *ret_start, uint64_t *ret
     }
 }
 
-static uint64_t count_changed(const struct watch *w, uint64_t enough) {
+static uint64_t count_changed(const struct watch *w, uint64_t enough, bool *blind) {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < w->n_places && sum <= enough; i++) {
         const struct watch_place *p = &w->places[i];
 
-        sum += changed_below(p->root, ".", p->whole ? 0 : w->started_s * SECOND_NS, enough - sum, 0);
+        sum += changed_in(p->root, p->whole ? 0 : w->started_s * SECOND_NS, enough - sum, blind);
     }
     return sum;
 }
@@ -166,11 +186,12 @@ static uint64_t count_changed(const struct watch *w, uint64_t enough) {
  * count as having been there. */
 static void measure(struct watch *w) {
     uint64_t old = 0;
+    bool blind;
 
     for (size_t i = 0; i < w->n_places; i++)
         if (w->places[i].whole)
-            old += lost_between(changed_below(w->places[i].root, ".", 0, UINT64_MAX, 0),
-                                changed_below(w->places[i].root, ".", w->started_ns + 1, UINT64_MAX, 0));
+            old += lost_between(changed_in(w->places[i].root, 0, UINT64_MAX, &blind),
+                                changed_in(w->places[i].root, w->started_ns + 1, UINT64_MAX, &blind));
     w->measured = true;
     w->disk = MAX_OF(w->disk, old ? old + SLACK : 0);
     w->room = w->disk - old;
@@ -197,12 +218,14 @@ static void count_use(const struct watch *w, struct use *use) {
 
 /*
  * Something is looked at only when the file systems really lost what was left: first the trees, then, for files that they
- * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Where a home is kept,
+ * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Space can also be reserved
+ * without writing (fallocate): where a tree could not be seen whole, what the file systems lost counts as the sandbox's. Where a home is kept,
  * writing alone is no growth: in such a life the same file may be written a thousand times.
  */
 static bool grown(struct watch *w) {
     uint64_t lost, lost_since_look, sum;
     struct use use = {0};
+    bool blind = false;
 
     if (!w->measured)
         measure(w);
@@ -210,8 +233,8 @@ static bool grown(struct watch *w) {
     /* Others may free as much as we take, so now and then the trees are looked at anyway. */
     if (++w->looks % LOOK_ANYWAY != 0 && lost_since_look <= w->room)
         return false;
-    sum = count_changed(w, w->disk);
-    if (sum > w->disk)
+    sum = count_changed(w, w->disk, &blind);
+    if (sum > w->disk || (blind && lost > w->disk))
         return true;
     count_use(w, &use);
     if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !keeps_home(w))))

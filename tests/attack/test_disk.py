@@ -1,6 +1,8 @@
 """ATTACKS.md C2.27 and C5.81: storage is bounded."""
 
 import os
+import time
+
 import pytest
 
 MIB = 1 << 20
@@ -110,6 +112,9 @@ HIDING = {
     "deep-folder": "i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i+1)); done; i=0; while [ $i -lt 8 ]; do head -c 16M /dev/zero > f$i; i=$((i+1)); done; sleep 30; echo hidden",
     "deleted-files": '/usr/bin/python3 -c \'import os, time\nheld = []\nfor i in range(8):\n  f = open("gone", "wb"); os.unlink("gone"); f.write(bytes(16 << 20)); f.flush(); held.append(f)\n'
     'time.sleep(30); print("hidden")\'',
+    # space that was never written: nothing but the file system knows of it
+    "closed-folder, reserved": "mkdir d; for i in 0 1 2 3 4 5 6 7; do fallocate -l 16M d/f$i; done; chmod 000 d; sleep 30; echo hidden",
+    "deep-folder, reserved": "i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i+1)); done; for i in 0 1 2 3 4 5 6 7; do fallocate -l 16M f$i; done; sleep 30; echo hidden",
 }
 
 
@@ -122,3 +127,13 @@ def test_growth_cannot_be_hidden(runner, how):
     r = runner.bawn("run", "--disk", "32m", "--", "sh", "-c", HIDING[how])
     runner.run("sh", "-c", "chmod -R u+rwx d; rm -rf d")
     assert b"hidden" not in r.out and b"disk limit 32 MiB reached" in r.err, r
+
+
+def test_a_closed_folder_of_the_host_is_no_growth(user_runner):
+    """A folder that cannot be looked into, but was so before the run, does not end it, whatever others write meanwhile."""
+    user_runner.mkdir(user_runner.workspace / "closed", 0o000)
+    time.sleep(1.1)  # the watch knows whole seconds
+    other = user_runner.run("sh", "-c", "(sleep 0.5; fallocate -l 64M ../other; sleep 2; rm ../other) >/dev/null 2>&1 &")
+    assert other.rc == 0, other
+    r = user_runner.bawn("run", "--disk", "16m", "--", "sh", "-c", "sleep 2; echo fine")
+    assert (r.rc, r.out) == (0, b"fine\n"), r

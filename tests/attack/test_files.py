@@ -573,3 +573,24 @@ def test_starts_while_the_workspace_is_swapped_for_a_link(runner, secret):
     finally:
         stop.set()
         swapper.join()
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay"])
+def test_a_rename_leaves_no_device(pyattack, mode):
+    """Claim: RENAME_WHITEOUT, which leaves a device node behind, is refused (30)."""
+    try:
+        pyattack(
+            """
+            libc = ctypes.CDLL(None, use_errno=True)
+            for left in ("from", "to"):
+                if os.path.lexists(left): os.unlink(left)
+            open("from", "w")
+            if libc.renameat2(-100, b"from", -100, b"to", 4) < 0: raise OSError(ctypes.get_errno(), "renameat2")
+            return stat.S_ISCHR(os.lstat("from").st_mode)
+            """,
+            "--workspace",
+            mode,
+        )
+    finally:
+        for left in ("from", "to"):
+            (pyattack.runner.workspace / left).unlink(missing_ok=True)

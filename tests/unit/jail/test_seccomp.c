@@ -93,6 +93,10 @@ static const struct call {
     {"mknodat", {0, 0, S_IFBLK | 0600}, PERM, PERM},
     {"mknod", {0, S_IFCHR | 0600}, PERM, PERM},
     {"mknod", {0, S_IFIFO | 0600}, ALLOW, ALLOW},
+    {"renameat2", {0, 0, 0, 0, 1}, ALLOW, ALLOW},
+    {"renameat2", {0, 0, 0, 0, 2}, ALLOW, ALLOW},
+    {"renameat2", {0, 0, 0, 0, 4}, REFUSE(EINVAL), REFUSE(EINVAL)}, /* RENAME_WHITEOUT */
+    {"renameat2", {0, 0, 0, 0, HIGH | 5}, REFUSE(EINVAL), REFUSE(EINVAL)},
     {"clone", {SIGCHLD}, ALLOW, ALLOW},
     {"clone", {0x3d0f00}, ALLOW, ALLOW}, /* a thread */
     {"clone", {SIGCHLD | 0x10000000}, PERM, PERM},
