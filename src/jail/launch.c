@@ -52,7 +52,7 @@ static int apply_names(struct launch *l) {
 }
 
 /* The supervisor watches the workspace for files that appear under hidden names; the inside, which counts as the same user, must
- * not use up all the watches. Where these cannot be set (/proc/sys of a container) the supervisor tells if it runs out. */
+ * not use up all the watches, nor those of the user's other programs: a quarter, so that three sandboxes leave some. Where these cannot be set (/proc/sys of a container) the supervisor tells if it runs out. */
 int apply_quota(struct launch *l) {
     char text[24];
     long max = 0;
@@ -61,9 +61,9 @@ int apply_quota(struct launch *l) {
         return 0;
     if (fd_read_file_at(AT_FDCWD, "/proc/sys/fs/inotify/max_user_watches", text, sizeof text) > 0)
         max = strtol(text, NULL, 10);
-    snprintf(text, sizeof text, "%ld", max / 2);
-    if (max > 1 && fd_write_file_at(AT_FDCWD, "/proc/sys/user/max_inotify_watches", text) == 0)
-        fd_write_file_at(AT_FDCWD, "/proc/sys/user/max_inotify_instances", "64");
+    snprintf(text, sizeof text, "%ld", max / 4);
+    if (max > 3 && fd_write_file_at(AT_FDCWD, "/proc/sys/user/max_inotify_watches", text) == 0)
+        fd_write_file_at(AT_FDCWD, "/proc/sys/user/max_inotify_instances", "32"); /* of 128 */
     return 0;
 }
 

@@ -78,7 +78,7 @@ struct policy_values {
 static const struct policy_list policy_lists[] = {
     /* Files: data */
     {IN_BOTH, ALLOW,
-     "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 fcntl "
+     "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 "
      "pipe pipe2 sendfile splice tee vmsplice copy_file_range fallocate ftruncate truncate fadvise64 readahead "
      "fsync fdatasync sync syncfs sync_file_range flock"},
 
@@ -124,8 +124,10 @@ static const struct policy_list policy_lists[] = {
      "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep getitimer setitimer "
      "timer_create timer_settime timer_gettime timer_getoverrun timer_delete timerfd_create timerfd_settime timerfd_gettime "
      "futex futex_waitv select pselect6 poll ppoll epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 "
-     "eventfd eventfd2 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch "
-     "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents"},
+     "eventfd eventfd2 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
+
+    /* Native AIO (io_setup...) is not listed: its requests are counted for the whole machine (fs.aio-max-nr), so that one process inside
+     * would take it from every database on the host. Programs fall back to threads. */
 
     /* Talking over sockets that exist. BARE has no network namespace, yet these need no rule there: the only sockets that
      * a process can come by are connected AF_UNIX pairs (see socketpair below), which ignore or refuse an address given
@@ -241,6 +243,11 @@ static const struct policy_check policy_checks[] = {
     {IN_BOTH, "fchmodat", {{{SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
     {IN_BOTH, "open", {{{SOME_OF(1, CREATES), SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
     {IN_BOTH, "openat", {{{SOME_OF(2, CREATES), SOME_OF(3, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+
+    /* A lease on a file of the workspace makes the host's open() wait for up to lease-break-time (45 s), again and again; F_NOTIFY
+     * is its older sibling of inotify, without a limit. EINVAL is what file systems without them say. */
+    {IN_BOTH, "fcntl",
+     {{{IS(1, 1024 /* F_SETLEASE */)}, REFUSE(EINVAL)}, {{IS(1, 1026 /* F_NOTIFY */)}, REFUSE(EINVAL)}, {{}, ALLOW}}},
 
     /* RENAME_WHITEOUT leaves a device node, which the host sees; overlayfs itself does not come by here */
     {IN_BOTH, "renameat2", {{{SOME_OF(4, 4)}, REFUSE(EINVAL)}, {{}, ALLOW}}},

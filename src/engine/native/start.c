@@ -34,11 +34,21 @@ static int add_rule(struct message *m, uint32_t access, bool optional, const cha
     return 0;
 }
 
+/* What the kernel counts for the user, on the host and inside together: a quarter is the sandbox's, the rest is left to the user's programs. */
+static void add_share(struct message *m, int resource) {
+    struct rlimit now;
+
+    if (getrlimit(resource, &now) == 0 && now.rlim_cur != RLIM_INFINITY)
+        add_rlimit(m, resource, now.rlim_cur / 4);
+}
+
 /* Limits that the cgroup keeps need no rlimit; those it does not keep get the nearest there is. */
 static void make_limits(const struct engine_request *req, const struct cgroup *cg, struct message *m) {
     const struct limits *l = &req->plan->limits;
 
     add_rlimit(m, RLIMIT_CORE, 0); /* a core dump would be handled outside, by the host's core_pattern */
+    add_share(m, RLIMIT_SIGPENDING);
+    add_share(m, RLIMIT_MSGQUEUE);
     if (l->disk)
         add_rlimit(m, RLIMIT_FSIZE, l->disk);
     if (l->pids && !cg->enforces.pids)

@@ -93,6 +93,11 @@ static const struct call {
     {"mknodat", {0, 0, S_IFBLK | 0600}, PERM, PERM},
     {"mknod", {0, S_IFCHR | 0600}, PERM, PERM},
     {"mknod", {0, S_IFIFO | 0600}, ALLOW, ALLOW},
+    {"fcntl", {999, F_GETFL}, ALLOW, ALLOW},
+    {"fcntl", {999, F_OFD_SETLK}, ALLOW, ALLOW},
+    {"fcntl", {999, F_SETLEASE}, REFUSE(EINVAL), REFUSE(EINVAL)},
+    {"fcntl", {999, HIGH | F_NOTIFY}, REFUSE(EINVAL), REFUSE(EINVAL)},
+    {"io_setup", {1, 0}, NOSYS, NOSYS},
     {"renameat2", {0, 0, 0, 0, 1}, ALLOW, ALLOW},
     {"renameat2", {0, 0, 0, 0, 2}, ALLOW, ALLOW},
     {"renameat2", {0, 0, 0, 0, 4}, REFUSE(EINVAL), REFUSE(EINVAL)}, /* RENAME_WHITEOUT */
