@@ -143,6 +143,10 @@ static int do_open(const struct call *c, const struct place *p, int flags, mode_
     return place_open(p, flags, mode);
 }
 
+static bool makes(const struct place *p, int flags) {
+    return p->rel && !p->exists && (flags & O_CREAT) && !(flags & TMPFILE);
+}
+
 long guard_run_open(struct call *c) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
     CLEANUP(closep) int fd = -1;
@@ -163,6 +167,11 @@ long guard_run_open(struct call *c) {
         return r;
     if (may_block(&p, flags))
         return open_apart(c, &p, flags);
+    r = makes(&p, flags) ? guard_making(c->g, &p, RULES_FILE) : 0;
+    if (r < 0)
+        return r;
     fd = do_open(c, &p, flags, (mode_t)c->arg[3] & 07777);
+    if (makes(&p, flags))
+        guard_made(c->g, &p, RULES_FILE, fd);
     return fd < 0 ? fd : guard_install_fd(c, fd, flags & O_CLOEXEC);
 }

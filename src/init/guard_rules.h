@@ -10,8 +10,9 @@ struct init_text;
 enum rules_kind { RULES_FILE, RULES_FOLDER, RULES_LINK /* symbolic */ };
 
 struct guard_rules {
-    struct ignore *hide, *protect;
-    struct ignore *leads; /* what a protected path leads through: "/.vscode" for ".vscode/tasks.json" */
+    struct ignore *hide, *protect; /* hide: what may not be made; less than what is hidden */
+    struct ignore *hidden;         /* all of it */
+    struct ignore *leads;          /* what a protected path leads through: "/.vscode" for ".vscode/tasks.json" */
 };
 
 int guard_rules_init(struct guard_rules *r, const struct init_text *hide, size_t n_hide, const struct init_text *protect,
@@ -23,6 +24,8 @@ void guard_rules_done(struct guard_rules *r);
  * whatever its case: the host's file system may fold it. A symbolic link counts as a folder too. */
 bool guard_rules_protect(const struct guard_rules *r, const char *path, enum rules_kind kind);
 bool guard_rules_hide(const struct guard_rules *r, const char *path, enum rules_kind kind);
+/* Its name is hidden, but may be made here: a certificate that comes with a package. */
+bool guard_rules_own(const struct guard_rules *r, const char *path, enum rules_kind kind);
 /* A link or another folder in this place would stand for what is protected. */
 bool guard_rules_lead(const struct guard_rules *r, const char *path);
 

@@ -10,6 +10,7 @@
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
+#include "supervisor/latecomers.h"
 
 enum { BATCH = 256 };
 
@@ -98,8 +99,14 @@ static int errno_for_caller(int r) {
     return -EIO;
 }
 
+static void answer(struct guard *g, int r) {
+    const struct guard_msg go = {.type = GUARD_MSG_GO, .value = r < 0 ? errno_for_caller(r) : 0};
+
+    if (sock_send(g->sock, &go, sizeof go, NULL, 0) == -EAGAIN)
+        hang_up(g, "the guard asks without reading the answers");
+}
+
 static void on_touch(struct guard *g, const struct incoming *in) {
-    struct guard_msg go = {.type = GUARD_MSG_GO};
     struct err err = {0};
     int r = journal_is_path(in->path, in->head.path_len) ? record(g, in, &err) : -EINVAL;
 
@@ -112,10 +119,22 @@ static void on_touch(struct guard *g, const struct incoming *in) {
             hang_up(g, "a change could not be recorded"); /* it has happened, and there will not be another */
         return;
     }
-    go.value = r < 0 ? errno_for_caller(r) : 0;
-    r = sock_send(g->sock, &go, sizeof go, NULL, 0);
-    if (r == -EAGAIN)
-        hang_up(g, "the guard asks without reading the answers");
+    answer(g, r);
+}
+
+/* About hidden names (latecomers.h). If it fails the call fails; a file that cannot be covered ends the run soon after. */
+static void on_names(struct guard *g, const struct incoming *in) {
+    int r = journal_is_path(in->path, in->head.path_len) ? 0 : -EINVAL;
+
+    if (in->head.type == GUARD_MSG_MADE) {
+        if (r == 0 && g->latecomers)
+            latecomers_made(g->latecomers, in->path, in->fd);
+        return;
+    }
+    if (r == 0 && g->latecomers)
+        r = in->head.type == GUARD_MSG_LOOK ? latecomers_look(g->latecomers, in->path, in->head.value != 0)
+                                            : latecomers_making(g->latecomers, in->path);
+    answer(g, r);
 }
 
 static const char *why_text(int32_t why) {
@@ -183,6 +202,8 @@ static bool handle_one(struct guard *g) {
         on_touch(g, &in);
     else if (in.head.type == GUARD_MSG_REFUSED)
         on_refused(g, &in);
+    else if (in.head.type == GUARD_MSG_LOOK || in.head.type == GUARD_MSG_MAKING || in.head.type == GUARD_MSG_MADE)
+        on_names(g, &in);
     else
         hang_up(g, "bawn-init sent a message of no known kind");
     return g->sock >= 0;
@@ -197,12 +218,6 @@ void guard_finish(struct guard *g) {
     while (g->sock >= 0 && handle_one(g))
         ;
     closep(&g->sock);
-}
-
-bool guard_saw_made(const struct guard *g, const char *path) {
-    const struct journal_entry *e = g->journal ? journal_find(g->journal, path) : NULL;
-
-    return e && e->kind == JOURNAL_ABSENT;
 }
 
 void guard_report(const struct guard *g) {

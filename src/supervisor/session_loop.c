@@ -15,12 +15,16 @@ static int watch_names(struct session *s, struct err *err) {
                                          .upper = mode == WORKSPACE_OVERLAY ? s->grows : -1,
                                          .rules = s->opt->rules,
                                          .accepted = s->opt->accepted,
-                                         .plan = &s->plan,
-                                         .guard = &s->guard};
+                                         .no_new = mode == WORKSPACE_DIRECT ? s->no_new : NULL,
+                                         .plan = &s->plan};
+    int r;
 
     if (s->plan.rung != RUNG_FULL || s->engine != &engine_native || mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE)
         return 0;
-    return latecomers_init(&s->latecomers, &opts, err);
+    r = latecomers_init(&s->latecomers, &opts, err);
+    if (r >= 0)
+        s->guard.latecomers = &s->latecomers;
+    return r;
 }
 
 int session_begin(struct session *s, const struct run_network_opts *n, bool timed, struct err *err) {

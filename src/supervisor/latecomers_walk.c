@@ -1,0 +1,222 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/safepath.h"
+#include "supervisor/latecomers_priv.h"
+#include "workspace/ignore.h"
+
+enum {
+    EVENTS_SIZE = 64 * 1024,
+    READS_MAX = 64, /* in a row, while the command waits: the host may go on making files */
+    WATCHES_MAX = 1 << 20,
+    CLOSED_MAX = 256,                     /* past it a folder stays covered although it was opened */
+    FOLDER_MAX = PATH_MAX - NAME_MAX - 2, /* a longer path could not be opened with one more name */
+    WATCHED = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK
+};
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int remember(struct latecomers *l, int wd, const char *path) {
+    char *copy = strdup(path);
+
+    if (!copy)
+        return -ENOMEM;
+    if ((size_t)wd >= l->n_paths) {
+        size_t n = MAX_OF((size_t)wd + 1, l->n_paths * 2);
+        char **grown = wd < WATCHES_MAX ? reallocarray(l->path_of, n, sizeof *grown) : NULL;
+
+        if (!grown) {
+            free(copy);
+            return -ENOMEM;
+        }
+        memset(grown + l->n_paths, 0, (n - l->n_paths) * sizeof *grown);
+        l->path_of = grown;
+        l->n_paths = n;
+    }
+    free(l->path_of[wd]);
+    l->path_of[wd] = copy;
+    return 0;
+}
+
+/* A folder that is watched already, under an old name perhaps, has the same descriptor again and gets its new path. */
+static int add_watch(struct latecomers *l, int dir, const char *path, uint32_t more) {
+    char link[32];
+    int wd;
+
+    if (l->inotify < 0)
+        return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    wd = inotify_add_watch(l->inotify, link, WATCHED | IN_MASK_ADD | more);
+    return wd < 0 ? -errno : remember(l, wd, path);
+}
+
+/* Made by the command itself, in a folder of dependencies. Elsewhere it cannot make hidden names, so they are the host's. */
+static bool is_own(const struct latecomers *l, const char *path, bool is_dir) {
+    return l->no_new && ignore_match(l->no_new, path, is_dir) != IGNORE_EXCLUDED && made_has(&l->made, l->workspace, path);
+}
+
+static bool is_hidden(const struct latecomers *l, const char *path, bool is_dir) {
+    return ignore_match(l->rules, path, is_dir) == IGNORE_EXCLUDED ||
+           (l->accepted && ignore_match(l->accepted, path, is_dir) == IGNORE_EXCLUDED);
+}
+
+int late_judge(struct latecomers *l, const char *path, bool is_dir) {
+    if (l->masked.len && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes))
+        return 0;
+    if (is_hidden(l, path, is_dir) && !is_own(l, path, is_dir))
+        return strv_add(&l->found, path);
+    if (!is_dir)
+        return 0;
+    return strv_add(strlen(path) > FOLDER_MAX ? &l->found : &l->queue, path);
+}
+
+static int judge_in(struct latecomers *l, const char *dir, const char *name, bool is_dir) {
+    CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, name) : strdup(name);
+
+    return path ? late_judge(l, path, is_dir) : -ENOMEM;
+}
+
+static bool is_folder(int dir, const struct dirent *e) {
+    struct stat st;
+
+    if (e->d_type != DT_UNKNOWN)
+        return e->d_type == DT_DIR;
+    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int open_folder(const struct latecomers *l, const char *path) {
+    int fd = *path ? safepath_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
+                   : openat(l->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd == -1 ? -errno : fd;
+}
+
+/* The folder above is asked to tell when the mode changes. Only there: everybody may set times, which is the same event. */
+static int wait_for_opening(struct latecomers *l, const char *path) {
+    const char *slash = strrchr(path, '/');
+    CLEANUP(freep) char *above = strndup(path, slash ? (size_t)(slash - path) : 0);
+    CLEANUP(closep) int fd = -1;
+
+    if (!above)
+        return -ENOMEM;
+    fd = open_folder(l, above);
+    return fd < 0 ? 0 : add_watch(l, fd, above, IN_ATTRIB);
+}
+
+/* The folder is there, and cannot be looked into: not shown. Who is inside could open it again, and so could the host. */
+static int close_folder(struct latecomers *l, const char *path, int why) {
+    int r = 0;
+
+    if (!l->told_closed)
+        log_line("the folder '%s' cannot be watched for hidden files (%s), so it is not shown inside", path, strerror(-why));
+    l->told_closed = true;
+    if (l->upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
+        r = strv_add(&l->closed, path);
+        r = r < 0 ? r : wait_for_opening(l, path);
+    }
+    return r < 0 ? r : strv_add(&l->found, path);
+}
+
+static int open_closed(struct latecomers *l, const char *path) {
+    for (size_t i = 0; i < l->closed.len; i++)
+        if (str_eq(l->closed.v[i], path)) {
+            char *s = l->closed.v[i];
+
+            l->closed.v[i] = l->closed.v[--l->closed.len];
+            l->closed.v[l->closed.len] = NULL;
+            return strv_add_take(&l->opened, s);
+        }
+    return 0;
+}
+
+static int failed_open(struct latecomers *l, const char *path, int r) {
+    switch (r) {
+    case -ENOENT:
+    case -ENOTDIR:
+    case -ELOOP: /* gone, or another thing by now, of which an event tells */
+        return 0;
+    case -EMFILE:
+    case -ENFILE:
+    case -ENOMEM:
+        return r;
+    default:
+        return *path ? close_folder(l, path, r) : r;
+    }
+}
+
+/* Watched first, read afterwards: nothing is missed in between. What was hidden at the start is found again here and is
+ * covered already. */
+int late_look_into(struct latecomers *l, const char *path) {
+    int fd = open_folder(l, path), r;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!d) {
+        r = fd < 0 ? fd : -errno;
+        closep(&fd);
+        return failed_open(l, path, r);
+    }
+    r = add_watch(l, fd, path, 0);
+    r = r < 0 ? r : open_closed(l, path);
+    while (r == 0 && (errno = 0, e = readdir(d)))
+        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
+            r = judge_in(l, path, e->d_name, is_folder(fd, e));
+    if (r == 0 && errno && errno != ENOENT) /* ENOENT: it was removed meanwhile */
+        r = failed_open(l, path, -errno);
+    closedir(d);
+    return r;
+}
+
+static int on_event(struct latecomers *l, const struct inotify_event *ev) {
+    CLEANUP(freep) char *path = NULL;
+    const char *dir = ev->wd >= 0 && (size_t)ev->wd < l->n_paths ? l->path_of[ev->wd] : NULL;
+
+    if (ev->mask & IN_Q_OVERFLOW) {
+        l->again = true;
+        return 0;
+    }
+    if (!dir || ev->len == 0)
+        return 0;
+    if (!(ev->mask & IN_ATTRIB))
+        return judge_in(l, dir, ev->name, (ev->mask & IN_ISDIR) != 0);
+    if (!(ev->mask & IN_ISDIR) || l->closed.len == 0)
+        return 0;
+    path = *dir ? str_dupf("%s/%s", dir, ev->name) : strdup(ev->name);
+    if (!path)
+        return -ENOMEM;
+    return strv_has(&l->closed, path) ? strv_add(&l->queue, path) : 0;
+}
+
+/* 1: there were some. */
+static int read_some(struct latecomers *l) {
+    char buf[EVENTS_SIZE] __attribute__((aligned(__alignof__(struct inotify_event))));
+    ssize_t n = read(l->inotify, buf, sizeof buf);
+    int r = 0;
+
+    for (ssize_t i = 0; r == 0 && i < n;) {
+        const struct inotify_event *ev = (const struct inotify_event *)(buf + i);
+
+        r = on_event(l, ev);
+        i += (ssize_t)(sizeof *ev + ev->len);
+    }
+    return r < 0 ? r : n > 0;
+}
+
+int late_read_events(struct latecomers *l, bool all) {
+    int r = l->inotify < 0 ? 0 : read_some(l);
+
+    for (int i = 1; r == 1 && all && i < READS_MAX; i++)
+        r = read_some(l);
+    return r < 0 ? r : 0;
+}
