@@ -138,7 +138,7 @@ static int open_covers(struct launch *l) {
 
 static bool needs_covers(const struct plan *p) {
     for (size_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].kind == STEP_HIDE)
+        if (p->steps[i].kind == STEP_HIDE || p->steps[i].kind == STEP_HIDE_AGAIN)
             return true;
     return false;
 }

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "jail/elsewhere.h"
 #include "jail/mask.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
@@ -79,6 +80,16 @@ static int open_mask(const struct cover_request *req) {
     return r < 0 ? r : TAKE_FD(mask);
 }
 
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_masked(const struct cover_request *req, const char *path) {
+    const struct strv *m = req->masked;
+
+    return m && m->len && bsearch(&path, m->v, m->len, sizeof path, by_bytes);
+}
+
 /* Before the namespaces are entered: root's sandbox has an id that may not look everywhere. What is gone is left out. */
 static int look_at_folders(const struct cover_request *req, struct stat ***ret) {
     struct stat **looks = req->upper < 0 ? NULL : calloc(req->paths->len + 1, sizeof *looks);
@@ -88,7 +99,7 @@ static int look_at_folders(const struct cover_request *req, struct stat ***ret) 
     if (req->upper >= 0 && !looks)
         return -ENOMEM;
     for (size_t i = 0; looks && r == 0 && i < req->paths->len; i++) {
-        r = mask_look(req->lower, req->paths->v[i], &looks[i], &n);
+        r = is_masked(req, req->paths->v[i]) ? 0 : mask_look(req->lower, req->paths->v[i], &looks[i], &n);
         r = is_gone(r) ? 0 : r;
     }
     *ret = looks; /* lives as long as this process */
@@ -199,10 +210,31 @@ static int uncover(int top, const char *path) {
 static int cover_in(const struct cover_request *req, int top, const char *path) {
     int r;
 
+    if (is_masked(req, path))
+        return 0;
+
     if (req->upper < 0)
         return cover_one(top, path);
     r = is_own(req, path) ? 0 : make_absent(top, path);
     return r == -EISDIR || r == -EPERM || r == -EBUSY ? cover_one(top, path) : r; /* a folder */
+}
+
+/* A mount of the user's that shows the workspace a second time. */
+static int cover_elsewhere(const struct cover_request *req) {
+    int first = 0;
+
+    for (size_t i = 0; req->elsewhere && i < req->elsewhere->n; i++) {
+        const struct elsewhere *e = &req->elsewhere->v[i];
+        CLEANUP(closep) int top = open(e->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        for (size_t k = 0; top >= 0 && k < req->opened->len; k++)
+            if (elsewhere_rest(e, req->opened->v[k]))
+                first = MIN_OF(first, uncover(top, elsewhere_rest(e, req->opened->v[k])));
+        for (size_t k = 0; top >= 0 && k < req->paths->len; k++)
+            if (elsewhere_rest(e, req->paths->v[k]))
+                first = MIN_OF(first, cover_one(top, elsewhere_rest(e, req->paths->v[k])));
+    }
+    return first;
 }
 
 static int cover_all(const struct cover_request *req) {
@@ -218,7 +250,8 @@ static int cover_all(const struct cover_request *req) {
     if (setresgid(req->gid, req->gid, req->gid) < 0 || setresuid(req->uid, req->uid, req->uid) < 0)
         return -errno;
     first = mask_all(req, looks);
-    if (first < 0)
+    first = first < 0 ? first : cover_elsewhere(req);
+    if (first < 0 || req->copy)
         return first;
     top = open(req->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (top < 0)

@@ -37,6 +37,8 @@ int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struc
                              .rules = o->rules,
                              .accepted = o->accepted,
                              .no_new = o->no_new,
+                             .elsewhere = o->elsewhere,
+                             .copy = o->plan->mode == WORKSPACE_SYNC || o->plan->mode == WORKSPACE_WORKTREE,
                              .inside = o->plan->workspace,
                              .uid = o->plan->ids.inside_uid,
                              .gid = o->plan->ids.inside_gid,
@@ -79,6 +81,9 @@ static int cover_found(struct latecomers *l, struct err *err) {
                                       .pidfd = l->pidfd,
                                       .workspace = l->inside,
                                       .paths = &l->found,
+                                      .masked = &l->masked,
+                                      .elsewhere = l->elsewhere,
+                                      .copy = l->copy,
                                       .opened = &l->opened,
                                       .upper = l->upper,
                                       .lower = l->workspace};

@@ -37,6 +37,8 @@ struct latecomers {
     struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
     const char *inside;                    /* the workspace's path inside */
     int pidfd, upper;                      /* as in jail/cover.h */
+    const struct elsewheres *elsewhere;
+    bool copy;
     uid_t uid;
     gid_t gid;
     struct strv queue;  /* folders to look at */
@@ -57,6 +59,7 @@ struct latecomers_opts {
     int workspace, pidfd, upper;
     const struct ignore *rules, *accepted, *no_new;
     const struct plan *plan;
+    const struct elsewheres *elsewhere; /* as in jail/cover.h; may be NULL */
 };
 int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err);
 void latecomers_done(struct latecomers *l);

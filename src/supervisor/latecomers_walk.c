@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "jail/elsewhere.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "supervisor/latecomers_priv.h"
@@ -72,7 +73,7 @@ static bool is_hidden(const struct latecomers *l, const char *path, bool is_dir)
 }
 
 int late_judge(struct latecomers *l, const char *path, bool is_dir) {
-    if (l->masked.len && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes))
+    if (l->masked.len && !(l->elsewhere && l->elsewhere->n) && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes))
         return 0;
     if (is_hidden(l, path, is_dir) && !is_own(l, path, is_dir))
         return strv_add(&l->found, path);

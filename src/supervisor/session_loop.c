@@ -3,11 +3,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "jail/elsewhere.h"
 #include "os/fd.h"
 #include "supervisor/session.h"
 #include "workspace/ignore.h"
 
-/* Only where the host's own folder is shown, and where something can be mounted over a file. */
+/* Only where the host's own folder is shown, be it by a mount of the user's, and where something can be mounted over a file. */
 static int watch_names(struct session *s, struct err *err) {
     enum workspace_mode mode = s->plan.mode;
     const struct latecomers_opts opts = {.workspace = s->stage.workspace,
@@ -16,10 +17,12 @@ static int watch_names(struct session *s, struct err *err) {
                                          .rules = s->opt->rules,
                                          .accepted = s->opt->accepted,
                                          .no_new = mode == WORKSPACE_DIRECT ? s->no_new : NULL,
-                                         .plan = &s->plan};
+                                         .plan = &s->plan,
+                                         .elsewhere = s->facts.elsewhere};
+    bool copy = mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE;
     int r;
 
-    if (s->plan.rung != RUNG_FULL || s->engine != &engine_native || mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE)
+    if (s->plan.rung != RUNG_FULL || s->engine != &engine_native || (copy && (!s->facts.elsewhere || s->facts.elsewhere->n == 0)))
         return 0;
     r = latecomers_init(&s->latecomers, &opts, err);
     if (r >= 0)

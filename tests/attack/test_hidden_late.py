@@ -4,7 +4,6 @@ that the command or the host closed, moved, replaced or made twice; and hidden f
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -264,3 +263,103 @@ def test_what_appears_while_nothing_runs_is_covered_before_the_next_command(runn
             assert r.out == b"visible\n", r
     finally:
         runner.bawn("rm", "-f", "box")
+
+
+@pytest.mark.parametrize("mode", ["overlay", "direct"])
+def test_a_sandbox_from_the_pool(runner, marker, tree, mode):
+    """Claim: the same holds for a sandbox that comes from the pool, whose root was made before."""
+    assert runner.bawn("pool", "on").rc == 0
+    try:
+        for _ in range(3):  # the first start tells the pool which root to make
+            with Inside(runner, mode) as inside:
+                settle(runner, inside)
+                assert inside.ask("read('deep/late.pem')") == "ENOENT"
+                appear(runner, "deep/late.pem", marker)
+                appear(runner, "src/late.pem", marker)
+                hidden(runner, inside, "src/late.pem", marker)
+                hidden(runner, inside, "deep/late.pem", marker)
+            (runner.workspace / "src/late.pem").unlink()
+            (runner.workspace / "deep/late.pem").unlink()
+        assert runner.bawn("pool", "status", "--json").json()["taken"] > 0
+    finally:
+        runner.bawn("pool", "off")
+
+
+# A second name
+
+@pytest.mark.parametrize("mode", MODES)
+def test_another_name_of_a_hidden_file_is_hidden(runner, marker, tree, mode):
+    """Claim: a hard link of a hidden file, made before the run, is hidden with it, and so is one of a file in a hidden folder."""
+    work = runner.workspace
+    os.link(work / ".env", work / "src/backup-env")
+    os.link(work / ".env", work / ".env.second")  # hidden itself
+    os.link(work / ".aws/credentials", work / "deep/plain name.txt")
+    runner.write("src/one.txt", "plain")
+    os.link(work / "src/one.txt", work / "src/two.txt")
+    read = "cat src/backup-env 'deep/plain name.txt' src/two.txt"
+    assert runner.run("sh", "-c", read).out.count(marker.encode()) == 2
+    r = runner.bawn("run", "--workspace", mode, "--", "sh", "-c", f"{read}; true")
+    assert r.rc == 0 and marker.encode() not in r.out, r
+    assert (b"plain" in r.out) == (mode != "worktree"), r  # which has only what git knows
+    if mode != "worktree":
+        assert b"2 other names of hidden files" in r.err, r
+    r = runner.bawn("run", "--workspace", mode, "--", "sh", "-c", "echo x >src/backup-env; rm -f src/backup-env; true")
+    assert (work / "src/backup-env").read_text() == marker + "\n", r
+    (work / "src/backup-env").unlink()
+    (work / "deep/plain name.txt").unlink()
+    r = runner.bawn("run", "--workspace", mode, "--", "true")
+    assert b"other name" not in r.err, r
+
+
+# A second place
+
+PLACES = {  # what is mounted, from the test's top folder on; where the workspace is in it
+    "the folder above": ("", "work/"),
+    "the workspace": ("work", ""),
+    "a link to the workspace": ("link", ""),
+    "a link above": ("uplink", "work/"),
+    "a folder in it": ("work/deep", None),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_mount_shows_no_hidden_file(runner, marker, tree, mode, place):
+    """Claim: what is hidden in the workspace is hidden wherever a mount of the user's shows it, at the start and when it appears later."""
+    runner.own((runner.top / "link").symlink_to("work") or runner.top / "link")
+    runner.own((runner.top / "uplink").symlink_to(runner.top) or runner.top / "uplink")
+    source, at = PLACES[place]
+    old, late = (at + "deep/er/server.pem", at + "deep/er/late.pem") if at is not None else ("er/server.pem", "er/late.pem")
+    code = os.path.dirname(old) + "/code.c"
+    assert marker in (runner.top / source / old).read_text()
+    with Inside(runner, mode, "--mount", f"{runner.top / source}:/mnt/other:rw") as inside:
+        shown(inside, f"/mnt/other/{code}", "int main;\n")
+        assert inside.ask(f"read('/mnt/other/{old}')") in GONE
+        if at is not None:
+            assert inside.ask(f"read('/mnt/other/{at}.env')") in GONE
+            assert inside.ask(f"read('/mnt/other/{at}.aws/credentials')") in GONE
+        for i in range(2):
+            appear(runner, "deep/er/late.pem", f"{marker} {i}")
+            appear(runner, "deep/er/server.pem", f"{marker} {i}")
+            for name in (old, late):
+                got = inside.until(f"read('/mnt/other/{name}')", lambda answer: marker not in answer)
+                assert got in GONE, (name, got)
+    r = runner.bawn("run", "--workspace", mode, "--mount", f"{runner.top / 'work/.aws'}:/mnt/asked", "--", "cat", "/mnt/asked/credentials")
+    assert r.out == marker.encode() + b"\n", r  # asked for by name
+
+
+def test_a_mount_through_another_bind_of_the_host(root_runner, marker):
+    """Claim: the same for a place that the host itself has mounted twice."""
+    runner = root_runner
+    fill(runner, marker)
+    other = runner.mkdir(runner.top / "other")
+    bound = runner.mkdir(other / "bound")
+    argv = [runner.path, "run", "--mount", f"{other}:/mnt/other", "--", "sh", "-c",
+            "cat /mnt/other/bound/work/readme.txt; cat /mnt/other/bound/work/.env; true"]
+    script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    r = runner.run("unshare", "-m", "sh", "-c", script, "sh", str(runner.top), str(bound), "cat", str(bound / "work/.env"))
+    if r.rc != 0:
+        pytest.skip("needs a kernel with nested user namespaces")
+    assert marker.encode() in r.out
+    r = runner.run("unshare", "-m", "sh", "-c", script, "sh", str(runner.top), str(bound), *map(str, argv))
+    assert r.out == b"visible\n", r
