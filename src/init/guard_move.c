@@ -213,7 +213,7 @@ long guard_run_rename(struct call *c) {
     struct move m = {.g = c->g, .from = &from, .to = &to};
     unsigned flags = (unsigned)c->arg[4];
     bool exchange = flags & RENAME_EXCHANGE;
-    int r = find_both(c, &from, &to);
+    int making, r = find_both(c, &from, &to);
 
     if (r < 0)
         return r;
@@ -223,11 +223,12 @@ long guard_run_rename(struct call *c) {
         return rewrite_config(&m);
     if (can_happen(&from, &to, flags))
         r = judge_and_touch(c->g, &from, &to, exchange);
-    r = r < 0 ? r : guard_making(c->g, &to, RULES_FILE);
-    if (r < 0)
-        return r;
+    making = r < 0 ? r : guard_making(c->g, &to, place_kind(&from));
+    if (making < 0)
+        return making;
     r = syscall(SYS_renameat2, from.dir, from.name, to.dir, to.name, flags) < 0 ? -errno : 0;
-    guard_made_there(c->g, &to, RULES_FILE, r == 0);
+    if (making)
+        guard_made_there(c->g, &to, r == 0);
     if (r == 0)
         look_again(c->g, &from, &to, exchange);
     return r;

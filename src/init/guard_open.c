@@ -171,7 +171,7 @@ long guard_run_open(struct call *c) {
     if (r < 0)
         return r;
     fd = do_open(c, &p, flags, (mode_t)c->arg[3] & 07777);
-    if (makes(&p, flags))
-        guard_made(c->g, &p, RULES_FILE, fd);
+    if (r > 0)
+        guard_made(c->g, &p, fd);
     return fd < 0 ? fd : guard_install_fd(c, fd, flags & O_CLOEXEC);
 }

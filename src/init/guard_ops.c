@@ -56,19 +56,21 @@ static int make_folder(struct guard *g, const struct place *p, mode_t mode) {
 
     if (closed)
         umask(before);
-    guard_made_there(g, p, RULES_FOLDER, r == 0);
     return r == 0 && closed ? close_folder(g, p, masked) : r;
 }
 
 long guard_run_mkdir(struct call *c) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
-    int r = find(c, 1, false, &p);
+    int making, r = find(c, 1, false, &p);
 
     if (r <= 0)
         return r < 0 ? r : GUARD_ANSWERED;
     r = before_creation(c, &p, RULES_FOLDER);
-    r = r < 0 ? r : guard_making(c->g, &p, RULES_FOLDER);
-    return r < 0 ? r : make_folder(c->g, &p, (mode_t)c->arg[2] & 07777);
+    making = r < 0 ? r : guard_making(c->g, &p, RULES_FOLDER);
+    r = making < 0 ? making : make_folder(c->g, &p, (mode_t)c->arg[2] & 07777);
+    if (making > 0)
+        guard_made_there(c->g, &p, r == 0);
+    return r;
 }
 
 long guard_run_mknod(struct call *c) {
@@ -111,7 +113,7 @@ long guard_run_unlink(struct call *c) {
 long guard_run_link(struct call *c) {
     CLEANUP(place_done) struct place from = PLACE_INIT;
     CLEANUP(place_done) struct place to = PLACE_INIT;
-    int r, flags = (int)c->arg[4];
+    int making, r, flags = (int)c->arg[4];
     char proc[GUARD_PROC_PATH];
 
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) /* an empty path is ENOENT, as without the capability that it needs */
@@ -127,13 +129,14 @@ long guard_run_link(struct call *c) {
         r = guard_refuse(c->g, to.rel, GUARD_WHY_PROTECTED, -EACCES);
     r = r < 0 ? r : before_creation(c, &to, place_kind(&from));
     r = r < 0 ? r : guard_touch(c->g, &from, false); /* what is written through the new name changes the old one */
-    r = r < 0 ? r : guard_making(c->g, &to, RULES_FILE);
-    if (r < 0)
-        return r;
+    making = r < 0 ? r : guard_making(c->g, &to, RULES_FILE);
+    if (making < 0)
+        return making;
     snprintf(proc, sizeof proc, "/proc/self/fd/%d", from.object);
     r = (int)result_of(from.object < 0 ? linkat(from.dir, from.name, to.dir, to.name, 0)
                                        : linkat(AT_FDCWD, proc, to.dir, to.name, AT_SYMLINK_FOLLOW));
-    guard_made_there(c->g, &to, RULES_FILE, r == 0);
+    if (making)
+        guard_made_there(c->g, &to, r == 0);
     return r;
 }
 

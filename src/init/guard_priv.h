@@ -182,11 +182,10 @@ int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r);  
 /* guard_names.c: hidden names, and folders in which they may appear */
 /* The supervisor watches the folder, and covers what is hidden in it. After it was moved; closing: before its owner may not read it. */
 int guard_look(struct guard *g, const char *rel, bool closing);
-/* Before and after the command makes a name that is hidden, where it may; fd: what it made, -1: it failed. Else nothing to do. */
+/* The command makes a name that is hidden, where it may: 1, and one of the others has to follow; 0: nothing to do; or -errno. */
 int guard_making(struct guard *g, const struct place *p, enum rules_kind kind);
-void guard_made(struct guard *g, const struct place *p, enum rules_kind kind, int fd);
-void guard_made_there(struct guard *g, const struct place *p, enum rules_kind kind,
-                      bool made); /* the same for what can be opened by its name */
+void guard_made(struct guard *g, const struct place *p, int fd); /* -1: it failed */
+void guard_made_there(struct guard *g, const struct place *p, bool made);
 
 /* guard_judge.c: rules and what the file system says; 0, or a negative errno after telling the supervisor */
 int judge_create(struct guard *g, const struct place *p, enum rules_kind kind);

@@ -219,18 +219,30 @@ static int cover_in(const struct cover_request *req, int top, const char *path) 
     return r == -EISDIR || r == -EPERM || r == -EBUSY ? cover_one(top, path) : r; /* a folder */
 }
 
+static bool has_any(const struct elsewhere *e, const struct strv *paths) {
+    for (size_t i = 0; i < paths->len; i++)
+        if (elsewhere_rest(e, paths->v[i]))
+            return true;
+    return false;
+}
+
 /* A mount of the user's that shows the workspace a second time. */
 static int cover_elsewhere(const struct cover_request *req) {
     int first = 0;
 
     for (size_t i = 0; req->elsewhere && i < req->elsewhere->n; i++) {
         const struct elsewhere *e = &req->elsewhere->v[i];
-        CLEANUP(closep) int top = open(e->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        CLEANUP(closep) int top = -1;
 
-        for (size_t k = 0; top >= 0 && k < req->opened->len; k++)
+        if (!has_any(e, req->paths) && !has_any(e, req->opened))
+            continue;
+        top = open(e->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (top < 0)
+            return -errno; /* moved away, where it may be written to: it cannot be hidden there any more */
+        for (size_t k = 0; k < req->opened->len; k++)
             if (elsewhere_rest(e, req->opened->v[k]))
                 first = MIN_OF(first, uncover(top, elsewhere_rest(e, req->opened->v[k])));
-        for (size_t k = 0; top >= 0 && k < req->paths->len; k++)
+        for (size_t k = 0; k < req->paths->len; k++)
             if (elsewhere_rest(e, req->paths->v[k]))
                 first = MIN_OF(first, cover_one(top, elsewhere_rest(e, req->paths->v[k])));
     }

@@ -57,9 +57,7 @@ void latecomers_done(struct latecomers *l) {
     strv_done(&l->closed);
     strv_done(&l->opened);
     made_done(&l->made);
-    for (size_t i = 0; i < l->n_paths; i++)
-        free(l->path_of[i]);
-    free(l->path_of);
+    wdtable_done(&l->paths);
     *l = (struct latecomers)LATECOMERS_INIT;
 }
 

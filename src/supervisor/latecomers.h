@@ -22,6 +22,7 @@
 #include "base/strv.h"
 #include "jail/plan.h"
 #include "supervisor/made.h"
+#include "supervisor/wdtable.h"
 
 struct ignore;
 
@@ -45,8 +46,7 @@ struct latecomers {
     struct strv found;  /* what to cover */
     struct strv closed; /* covered because they cannot be read; not in an overlay */
     struct strv opened; /* of these, what can be shown now */
-    char **path_of;     /* of a watch descriptor */
-    size_t n_paths;
+    struct wdtable paths;
     struct err failed; /* something could not be covered: the run has to end */
     bool told_instances, told_closed;
     bool resting; /* nothing inside could see a file */

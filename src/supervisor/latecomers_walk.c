@@ -17,8 +17,7 @@
 
 enum {
     EVENTS_SIZE = 64 * 1024,
-    READS_MAX = 64, /* in a row, while the command waits: the host may go on making files */
-    WATCHES_MAX = 1 << 20,
+    READS_MAX = 64,                       /* in a row, while the command waits: the host may go on making files */
     CLOSED_MAX = 256,                     /* past it a folder stays covered although it was opened */
     FOLDER_MAX = PATH_MAX - NAME_MAX - 2, /* a longer path could not be opened with one more name */
     WATCHED = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK
@@ -26,28 +25,6 @@ enum {
 
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int remember(struct latecomers *l, int wd, const char *path) {
-    char *copy = strdup(path);
-
-    if (!copy)
-        return -ENOMEM;
-    if ((size_t)wd >= l->n_paths) {
-        size_t n = MAX_OF((size_t)wd + 1, l->n_paths * 2);
-        char **grown = wd < WATCHES_MAX ? reallocarray(l->path_of, n, sizeof *grown) : NULL;
-
-        if (!grown) {
-            free(copy);
-            return -ENOMEM;
-        }
-        memset(grown + l->n_paths, 0, (n - l->n_paths) * sizeof *grown);
-        l->path_of = grown;
-        l->n_paths = n;
-    }
-    free(l->path_of[wd]);
-    l->path_of[wd] = copy;
-    return 0;
 }
 
 /* A folder that is watched already, under an old name perhaps, has the same descriptor again and gets its new path. */
@@ -59,7 +36,7 @@ static int add_watch(struct latecomers *l, int dir, const char *path, uint32_t m
         return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
     wd = inotify_add_watch(l->inotify, link, WATCHED | IN_MASK_ADD | more);
-    return wd < 0 ? -errno : remember(l, wd, path);
+    return wd < 0 ? -errno : wdtable_set(&l->paths, wd, path);
 }
 
 /* Made by the command itself, in a folder of dependencies. Elsewhere it cannot make hidden names, so they are the host's. */
@@ -181,13 +158,15 @@ int late_look_into(struct latecomers *l, const char *path) {
 
 static int on_event(struct latecomers *l, const struct inotify_event *ev) {
     CLEANUP(freep) char *path = NULL;
-    const char *dir = ev->wd >= 0 && (size_t)ev->wd < l->n_paths ? l->path_of[ev->wd] : NULL;
+    const char *dir = wdtable_get(&l->paths, ev->wd);
 
     if (ev->mask & IN_Q_OVERFLOW) {
         l->again = true;
         return 0;
     }
-    if (!dir || ev->len == 0)
+    if (ev->mask & IN_IGNORED)
+        wdtable_remove(&l->paths, ev->wd);
+    if ((ev->mask & IN_IGNORED) || !dir || ev->len == 0)
         return 0;
     if (!(ev->mask & IN_ATTRIB))
         return judge_in(l, dir, ev->name, (ev->mask & IN_ISDIR) != 0);
