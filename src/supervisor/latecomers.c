@@ -30,6 +30,19 @@ static int note_mask(struct latecomers *l, const struct plan *p) {
     return 0;
 }
 
+static int note_mounts(struct latecomers *l, const struct plan *p) {
+    size_t n = strlen(p->workspace);
+
+    for (size_t i = 0; i < p->n_steps; i++) {
+        const struct step *s = &p->steps[i];
+
+        if (s->kind == STEP_EXTRA && strncmp(s->to, p->workspace, n) == 0 && s->to[n] == '/' &&
+            strv_add(&l->mounted, s->to + n + 1) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err) {
     *l = (struct latecomers){.begin_ms = watch_now_ms() + LATECOMERS_DELAY_MS,
                              .inotify = -1,
@@ -44,7 +57,7 @@ int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struc
                              .gid = o->plan->ids.inside_gid,
                              .pidfd = o->pidfd,
                              .upper = o->upper};
-    if (o->plan->mode == WORKSPACE_OVERLAY && note_mask(l, o->plan) < 0)
+    if (note_mounts(l, o->plan) < 0 || (o->plan->mode == WORKSPACE_OVERLAY && note_mask(l, o->plan) < 0))
         return err_oom(err);
     return 0;
 }
@@ -54,6 +67,7 @@ void latecomers_done(struct latecomers *l) {
     strv_done(&l->queue);
     strv_done(&l->found);
     strv_done(&l->masked);
+    strv_done(&l->mounted);
     strv_done(&l->closed);
     strv_done(&l->opened);
     made_done(&l->made);

@@ -36,6 +36,7 @@ struct latecomers {
     const struct ignore *no_new;           /* hidden names that the command cannot make; NULL: it makes none. Borrowed */
     struct made made;                      /* those that it made, where it can */
     struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
+    struct strv mounted;                   /* folders in it that are volumes or mounts: what the host has there is out of sight */
     const char *inside;                    /* the workspace's path inside */
     int pidfd, upper;                      /* as in jail/cover.h */
     const struct elsewheres *elsewhere;

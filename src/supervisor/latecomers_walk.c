@@ -49,8 +49,21 @@ static bool is_hidden(const struct latecomers *l, const char *path, bool is_dir)
            (l->accepted && ignore_match(l->accepted, path, is_dir) == IGNORE_EXCLUDED);
 }
 
+/* What the host has there is not shown, whatever it is. Where a mount shows it a second time it is looked at all the same. */
+static bool is_out_of_sight(const struct latecomers *l, const char *path) {
+    if (l->elsewhere && l->elsewhere->n)
+        return false;
+    for (size_t i = 0; i < l->mounted.len; i++) {
+        size_t n = strlen(l->mounted.v[i]);
+
+        if (strncmp(path, l->mounted.v[i], n) == 0 && (!path[n] || path[n] == '/'))
+            return true;
+    }
+    return l->masked.len && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes);
+}
+
 int late_judge(struct latecomers *l, const char *path, bool is_dir) {
-    if (l->masked.len && !(l->elsewhere && l->elsewhere->n) && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes))
+    if (is_out_of_sight(l, path))
         return 0;
     if (is_hidden(l, path, is_dir) && !is_own(l, path, is_dir))
         return strv_add(&l->found, path);

@@ -363,3 +363,76 @@ def test_a_mount_through_another_bind_of_the_host(root_runner, marker):
     assert marker.encode() in r.out
     r = runner.run("unshare", "-m", "sh", "-c", script, "sh", str(runner.top), str(bound), *map(str, argv))
     assert r.out == b"visible\n", r
+
+
+# Names that come and go
+
+@pytest.mark.parametrize("mode", SHOWS_THE_HOST)
+def test_a_hidden_folder_is_made_anew(runner, marker, tree, mode):
+    """Claim: a hidden folder that the host removes and makes again, or that a visible one is renamed to, is hidden."""
+    work = runner.workspace
+    with Inside(runner, mode) as inside:
+        settle(runner, inside)
+        for i in range(3):
+            shutil.rmtree(work / ".aws")
+            runner.mkdir(work / ".aws")
+            appear(runner, ".aws/credentials", f"{marker} {i}")
+            hidden(runner, inside, ".aws/credentials", marker)
+        runner.write("src/aws/credentials", "plain")
+        shown(inside, "src/aws/credentials")
+        (work / "src/aws").rename(work / "src/.aws")
+        appear(runner, "src/.aws/credentials", marker)
+        hidden(runner, inside, "src/.aws/credentials", marker)
+        (work / ".env").rename(work / "visible")
+        (work / "visible").rename(work / ".env")
+        hidden(runner, inside, ".env", marker)
+
+
+def test_folders_that_change_places(runner, marker, tree):
+    """Claim: RENAME_EXCHANGE of two folders moves both."""
+    swap = "__import__('ctypes').CDLL(None).renameat2(-100, b'deep', -100, b'src', 2)"
+    with Inside(runner, "direct") as inside:
+        settle(runner, inside)
+        appear(runner, "src/a.pem", marker)
+        hidden(runner, inside, "src/a.pem", marker)
+        assert inside.ask(swap) == 0
+        for name in ("src/er/server.pem", "src/er/new.pem", "deep/a.pem", "deep/b.pem"):
+            appear(runner, name, marker)
+        appear(runner, "src/er/plain.txt", "plain")
+        shown(inside, "src/er/plain.txt")
+        for name in ("src/er/server.pem", "src/er/new.pem", "deep/a.pem", "deep/b.pem"):
+            got = inside.until(f"read({name!r})", lambda answer: marker not in answer)
+            assert got in GONE, (name, got)
+
+
+def test_folders_too_deep_to_name_are_not_shown(runner, marker, tree):
+    """Claim: a folder whose path is too long to be watched is covered; one that moved up from there is watched."""
+    dive = "[(os.mkdir('n' * 200), os.chdir('n' * 200)) for _ in range(%d)] and os.mkdir('last')"
+    with Inside(runner, "direct") as inside:
+        settle(runner, inside)
+        assert inside.ask("os.mkdir('top') or os.chdir('top')") is None
+        assert inside.ask(dive % 18) is None
+        assert inside.ask("os.mkdir('x') or os.mkdir('x/y')") is None
+        assert inside.ask("os.mkdir('m' * 220)") is None
+        assert inside.until("os.listdir('m' * 220)", lambda got: got == "EACCES") == "EACCES"
+        assert inside.ask("os.chdir('/workspace')") is None
+        assert inside.ask("os.rename('top/' + '/'.join(['n' * 200] * 18) + '/x', 'up')") is None
+        appear(runner, "up/y/plain.txt", "plain")
+        appear(runner, "up/y/.env", marker)
+        shown(inside, "up/y/plain.txt")
+        hidden(runner, inside, "up/y/.env", marker)
+
+
+@pytest.mark.parametrize("mode", SHOWS_THE_HOST)
+def test_a_volume_is_not_covered_for_what_the_host_has_there(runner, marker, tree, mode):
+    """Claim: a certificate in a folder of the sandbox's own stays readable, though the host has one of that name under it."""
+    runner.write(runner.home / ".config/bawn/config.json", '{"sandbox": {"workspace": {"volumes": ["venv"]}}}')
+    runner.write("venv/cacert.pem", marker)
+    with Inside(runner, mode) as inside:
+        settle(runner, inside)
+        assert inside.ask("open('venv/cacert.pem', 'w').write('mine') and read('venv/cacert.pem')") == "mine"
+        appear(runner, "venv/cacert.pem", marker)
+        appear(runner, "venv/other.pem", marker)
+        settle(runner, inside)
+        assert inside.ask("read('venv/cacert.pem')") == "mine"
+        assert inside.ask("read('venv/other.pem')") == "ENOENT"

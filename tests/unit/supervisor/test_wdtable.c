@@ -68,7 +68,7 @@ static void a_long_life(void **state) {
     struct wdtable t = {0};
 
     (void)state;
-    for (int wd = 1; wd < 3000000; wd++) {
+    for (int wd = 1; wd < 300000; wd++) {
         set(&t, wd);
         if (wd > 10)
             wdtable_remove(&t, wd - 10);
