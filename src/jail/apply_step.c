@@ -230,7 +230,7 @@ static int do_hide(struct launch *l, const struct step *s) {
     return r < 0 ? r : hide(l, l->workspace_fd, s->from);
 }
 
-/* No link is followed on the way to the place either: what is in a home that is kept is the inside's word. */
+/* No link is followed on the way to the place either: what is in a persistent home was made inside. */
 static int do_hide_again(struct launch *l, const struct step *s) {
     CLEANUP(closep) int top = safepath_open(l->root_fd, s->from + 1, O_PATH | O_DIRECTORY);
 

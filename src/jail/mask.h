@@ -1,6 +1,6 @@
 /*
  * The mask of overlay mode: a layer in memory, between what the command writes and the host's folder, in which a whiteout stands for
- * everything that is hidden. It is filled before the overlay is mounted, and gets more while it is: nobody inside can reach it.
+ * everything that is hidden. It is filled before the overlay is mounted, and gets more while it is: it cannot be reached from inside.
  */
 #pragma once
 

@@ -249,5 +249,7 @@ int latecomers_wake(struct latecomers *l, struct err *err) {
     if (r == 0 && late_read_events(l, true) < 0)
         r = err_oom(err);
     r = r < 0 ? r : look_now(l, 0, err);
-    return r < 0 ? r : end_round(l) < 0 ? err_oom(err) : 0;
+    if (r == 0 && end_round(l) < 0)
+        r = err_oom(err);
+    return r < 0 ? r : look_now(l, 0, err); /* everything, if events were lost */
 }

@@ -93,7 +93,7 @@ static int open_folder(const struct latecomers *l, const char *path) {
     return fd == -1 ? -errno : fd;
 }
 
-/* The folder above is asked to tell when the mode changes. Only there: everybody may set times, which is the same event. */
+/* The folder above is asked to tell when the mode changes. Only there: setting a file's times is the same event, and anyone may. */
 static int wait_for_opening(struct latecomers *l, const char *path) {
     const char *slash = strrchr(path, '/');
     CLEANUP(freep) char *above = strndup(path, slash ? (size_t)(slash - path) : 0);
@@ -105,7 +105,7 @@ static int wait_for_opening(struct latecomers *l, const char *path) {
     return fd < 0 ? 0 : add_watch(l, fd, above, IN_ATTRIB);
 }
 
-/* The folder is there, and cannot be looked into: not shown. Who is inside could open it again, and so could the host. */
+/* The folder is there and cannot be read: it is not shown. The command or the host could open it again. */
 static int close_folder(struct latecomers *l, const char *path, int why) {
     int r = 0;
 

@@ -91,7 +91,7 @@ static int look_at(struct search *s, int workspace, const char *path, struct err
     int r;
 
     if (fstatat(workspace, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0; /* gone, or nobody may look there, the inside included */
+        return 0; /* gone, or closed to us, and so to the inside */
     if (!S_ISDIR(st.st_mode))
         return add(s, &st, err);
     fd = safepath_open(workspace, path, O_PATH | O_DIRECTORY);

@@ -1,6 +1,6 @@
 /*
- * Other names of hidden files: hard links in the workspace that no rule hides. They are older than the run, or somebody outside made
- * them: inside, a hidden file cannot be linked.
+ * Other names of hidden files: hard links in the workspace that no rule hides. They were made
+ * outside, before the run: inside, a hidden file cannot be linked.
  */
 #pragma once
 

@@ -36,11 +36,11 @@ def fill(runner, marker, names=HIDDEN):
 
 
 class Ended(AssertionError):
-    """The run has ended though nobody asked it to."""
+    """The run has ended by itself."""
 
 
 class Inside:
-    """Python in a sandbox that does what it is told, line by line: `ask("expression")` gives its value or the OSError's name."""
+    """Python in a sandbox that evaluates what it is sent, line by line: `ask("expression")` gives its value or the OSError's name."""
 
     LOOP = """
 import errno, os, subprocess, sys, time
@@ -114,7 +114,7 @@ def appear(runner, path, data):
 
 
 def settle(runner, inside):
-    """The host's part of a run has looked into the folders of a test once more after this moment; the walk of its beginning may take a while."""
+    """After this the supervisor has read the folders of a test once more; the walk with which it begins may take a while."""
     for folder in ("", "src/", "deep/er/"):
         # names that no one has asked for: an overlay remembers those that were absent once
         ticks = [f"{folder}tick{next(NUMBERS)}.key" for _ in (1, 2) if (runner.workspace / folder).is_dir()]

@@ -37,7 +37,7 @@ def hidden(runner, inside, path, marker, settled=True):
 
 # Folders that cannot be read
 
-NOTHING = "bytes.fromhex('0200000001000000ffffffff04000000ffffffff20000000ffffffff')"  # an ACL: nobody may do anything
+NOTHING = "bytes.fromhex('0200000001000000ffffffff04000000ffffffff20000000ffffffff')"  # an ACL without any right
 CLOSED = {
     "made closed": "os.mkdir('shut', 0)",
     "closed at once": "[os.mkdir('shut'), os.chmod('shut', 0)][1]",
@@ -68,7 +68,7 @@ def test_a_folder_that_the_command_closes_is_watched(runner, marker, tree, how):
 @pytest.mark.parametrize("how", ["chmod", "below a closed one"])
 @pytest.mark.parametrize("mode", SHOWS_THE_HOST)
 def test_a_folder_that_the_host_opens_later_is_watched(runner, marker, tree, mode, how):
-    """Claim: a folder that nobody may read when it appears is not shown; once the host opens it, it is watched and then shown."""
+    """Claim: a folder that cannot be read when it appears is not shown; once the host opens it, it is watched and then shown."""
     with Inside(runner, mode) as inside:
         settle(runner, inside)
         runner.mkdir(runner.workspace / "shut", 0)
