@@ -16,6 +16,7 @@
 #include "os/fd.h"
 #include "supervisor/policy_files.h"
 #include "workspace/gitblobs.h"
+#include "workspace/hardlinks.h"
 #include "workspace/ignore_scan.h"
 #include "workspace/pin.h"
 
@@ -188,6 +189,7 @@ void run_args_done(struct run_args *a) {
     strv_done(&a->flags.env);
     strv_done(&a->flags.mounts);
     strv_done(&a->hidden);
+    elsewheres_done(&a->elsewhere);
     ignore_freep(&a->rules);
     ignore_freep(&a->accepted);
 }
@@ -276,6 +278,37 @@ static int hide_objects(int top, struct hiding *h, struct strv *notes, struct er
     return r < 0 ? r : 0;
 }
 
+/* A hidden file that has another name, which no rule hides. */
+static int hide_links(int top, struct hiding *h, struct strv *notes, struct err *err) {
+    CLEANUP(strv_done) struct strv names = {0};
+    int r = hardlinks_of_hidden(top, h->hidden, h->rules, &names, err);
+
+    if (r > 0 && strv_add(notes, "too many hidden files to look for other names (hard links) of all of them; what has one can be "
+                                 "read by it") < 0)
+        return err_oom(err);
+    if (r >= 0 && names.len &&
+        strv_addf(notes, "%zu %s of hidden files are hidden, too: '%s'%s", names.len,
+                  names.len == 1 ? "other name" : "other names", names.v[0], names.len > 1 ? ", ..." : "") < 0)
+        return err_oom(err);
+    for (size_t i = 0; r >= 0 && i < names.len; i++) {
+        const struct ignore_found f = {.path = names.v[i]};
+
+        r = add_literal(h->rules, f.path, err);
+        r = r < 0 ? r : add_hidden(&f, h, err);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* What the user mounts by name, and is itself hidden, is meant to be seen. */
+static int find_elsewhere(struct run_args *a, const struct host_facts *facts, const struct settings *s, struct err *err) {
+    int r = elsewheres_find(s, facts->workspace, &a->elsewhere, err);
+
+    for (size_t i = r < 0 ? 0 : a->elsewhere.n; i-- > 0;)
+        if (*a->elsewhere.v[i].rel && ignore_match(a->rules, a->elsewhere.v[i].rel, true) == IGNORE_EXCLUDED)
+            elsewheres_drop(&a->elsewhere, i);
+    return r;
+}
+
 /* What has another file, or a folder of the sandbox's own, in its place is as if it were hidden: a copy does not have it, and
  * nothing of that name is carried back. */
 static int hide_replaced(struct run_args *a, const struct settings *s, enum workspace_mode mode, struct err *err) {
@@ -299,7 +332,9 @@ static int scan_workspace(struct run_args *a, const struct host_facts *facts, st
     a->rules = h.rules = ignore_new();
     r = a->rules ? ignore_scan(a->rules, top, add_hidden, &h, err) : err_oom(err);
     r = r < 0 ? r : hide_accepted(a, facts, top, &h, &s->notes, err);
+    r = r < 0 ? r : hide_links(top, &h, &s->notes, err);
     r = r < 0 ? r : hide_objects(top, &h, &s->notes, err);
+    r = r < 0 ? r : find_elsewhere(a, facts, s, err);
     return r < 0 ? r : hide_replaced(a, s, mode, err);
 }
 
@@ -319,6 +354,7 @@ int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *own
     if (r < 0 || ret->mode == MODE_OFF)
         return r;
     facts->hidden = &a->hidden;
+    facts->elsewhere = &a->elsewhere;
     return scan_workspace(a, facts, ret, err);
 }
 

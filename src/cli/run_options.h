@@ -3,6 +3,7 @@
 
 #include "base/opt.h"
 #include "config/settings.h"
+#include "jail/elsewhere.h"
 #include "jail/plan.h"
 
 enum run_opt {
@@ -56,10 +57,11 @@ extern const struct opt run_opts[N_RUN_OPTS_ALL];
 struct run_args {
     struct settings_flags flags;
     const char *dir, *agent, *name;
-    bool record;             /* the rules of a workspace that was never used are accepted */
-    struct strv hidden;      /* from run_args_load(): what .sandboxignore hides */
-    struct ignore *rules;    /* the same as rules, for files that appear later */
-    struct ignore *accepted; /* the accepted rules, if they differ */
+    bool record;                 /* the rules of a workspace that was never used are accepted */
+    struct strv hidden;          /* from run_args_load(): what .sandboxignore hides */
+    struct elsewheres elsewhere; /* where else it would be seen */
+    struct ignore *rules;        /* the same as rules, for files that appear later */
+    struct ignore *accepted;     /* the accepted rules, if they differ */
     bool help, yes_unsandboxed, tty, no_tty, dry_run, json;
     const char *each, *jobs, *retries, *log_dir; /* as typed */
     bool stop_on_failure;

@@ -210,13 +210,21 @@ static bool can_happen(const struct place *from, const struct place *to, unsigne
     return to->exists ? !(flags & RENAME_NOREPLACE) : !(flags & RENAME_EXCHANGE);
 }
 
+/* What is hidden in a folder that moved is covered before the command goes on: it cannot outrun the covers. A failure ends the run. */
+static void look_again(struct guard *g, const struct place *from, const struct place *to, bool exchange) {
+    if (S_ISDIR(from->st.st_mode))
+        guard_look(g, to->rel, false);
+    if (exchange && S_ISDIR(to->st.st_mode))
+        guard_look(g, from->rel, false);
+}
+
 long guard_run_rename(struct call *c) {
     CLEANUP(place_done) struct place from = PLACE_INIT;
     CLEANUP(place_done) struct place to = PLACE_INIT;
     struct move m = {.g = c->g, .from = &from, .to = &to};
     unsigned flags = (unsigned)c->arg[4];
     bool exchange = flags & RENAME_EXCHANGE;
-    int r = find_both(c, &from, &to);
+    int making, r = find_both(c, &from, &to);
 
     if (r < 0)
         return r;
@@ -226,7 +234,13 @@ long guard_run_rename(struct call *c) {
         return rewrite_config(&m);
     if (can_happen(&from, &to, flags))
         r = judge_and_touch(c->g, &from, &to, exchange);
-    if (r < 0)
-        return r;
-    return syscall(SYS_renameat2, from.dir, from.name, to.dir, to.name, flags) < 0 ? -errno : 0;
+    making = r < 0 ? r : guard_making(c->g, &to, place_kind(&from));
+    if (making < 0)
+        return making;
+    r = syscall(SYS_renameat2, from.dir, from.name, to.dir, to.name, flags) < 0 ? -errno : 0;
+    if (making)
+        guard_made_there(c->g, &to, r == 0);
+    if (r == 0)
+        look_again(c->g, &from, &to, exchange);
+    return r;
 }

@@ -176,6 +176,10 @@ static int note_opened(struct guard *g, const struct place *p, int fd, int flags
     return 0;
 }
 
+static bool makes(const struct place *p, int flags) {
+    return p->rel && !p->exists && (flags & O_CREAT) && !(flags & TMPFILE);
+}
+
 static long open_once(struct call *c, const char *path) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
     CLEANUP(closep) int fd = -1;
@@ -194,7 +198,12 @@ static long open_once(struct call *c, const char *path) {
         return r;
     if (may_block(&p, flags))
         return open_apart(c, &p, flags);
+    r = makes(&p, flags) ? guard_making(c->g, &p, RULES_FILE) : 0;
+    if (r < 0)
+        return r;
     fd = do_open(c, &p, exact_flags(&p, flags), (mode_t)c->arg[3] & 07777);
+    if (r > 0)
+        guard_made(c->g, &p, fd);
     if ((fd == -EEXIST && !p.exists && !exclusive) || (fd == -ENOENT && p.exists && (flags & O_CREAT)))
         return -ESTALE;
     r = fd < 0 ? fd : note_opened(c->g, &p, fd, flags);

@@ -8,7 +8,7 @@
 #include "init/guard_priv.h"
 #include "os/fd.h"
 
-enum { XATTR_NAME_SIZE = 256, XATTR_VALUE_MAX = 65536 };
+enum { XATTR_NAME_SIZE = 256, XATTR_VALUE_MAX = 65536, FOLDER_READ = 0500, FOLDER_OPEN = 0700 };
 
 /* Finds the place that argument `arg` names, from the folder in the argument before it. 1: go on; 0: the caller is gone. */
 static int find(const struct call *c, unsigned arg, bool follow, struct place *ret) {
@@ -34,14 +34,43 @@ static long result_of(int r) {
     return r < 0 ? -errno : 0;
 }
 
+/* Takes the bits back that only let the supervisor in. */
+static int close_folder(struct guard *g, const struct place *p, mode_t mode) {
+    CLEANUP(closep) int fd = openat(p->dir, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : guard_look(g, p->rel, true);
+
+    if (r == 0 && fchmod(fd, st.st_mode & 07777 & ~(FOLDER_OPEN & ~mode)) < 0)
+        r = -errno;
+    if (r < 0)
+        unlinkat(p->dir, p->name, AT_REMOVEDIR);
+    return r;
+}
+
+/* One that its owner cannot read could not be watched: it is open until it is. */
+static int make_folder(struct guard *g, const struct place *p, mode_t mode) {
+    mode_t masked = mode & ~g->umask_.now;
+    bool closed = p->rel && (masked & FOLDER_READ) != FOLDER_READ;
+    mode_t before = closed ? umask(0) : 0;
+    int r = (int)result_of(mkdirat(p->dir, p->name, closed ? masked | FOLDER_OPEN : mode));
+
+    if (closed)
+        umask(before);
+    return r == 0 && closed ? close_folder(g, p, masked) : r;
+}
+
 long guard_run_mkdir(struct call *c) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
-    int r = find(c, 1, false, &p);
+    int making, r = find(c, 1, false, &p);
 
     if (r <= 0)
         return r < 0 ? r : GUARD_ANSWERED;
     r = before_creation(c, &p, RULES_FOLDER);
-    return r < 0 ? r : result_of(mkdirat(p.dir, p.name, (mode_t)c->arg[2] & 07777));
+    making = r < 0 ? r : guard_making(c->g, &p, RULES_FOLDER);
+    r = making < 0 ? making : make_folder(c->g, &p, (mode_t)c->arg[2] & 07777);
+    if (making > 0)
+        guard_made_there(c->g, &p, r == 0);
+    return r;
 }
 
 long guard_run_mknod(struct call *c) {
@@ -87,7 +116,7 @@ long guard_run_unlink(struct call *c) {
 long guard_run_link(struct call *c) {
     CLEANUP(place_done) struct place from = PLACE_INIT;
     CLEANUP(place_done) struct place to = PLACE_INIT;
-    int r, flags = (int)c->arg[4];
+    int making, r, flags = (int)c->arg[4];
     char proc[GUARD_PROC_PATH];
 
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) /* an empty path is ENOENT, as without the capability that it needs */
@@ -103,12 +132,15 @@ long guard_run_link(struct call *c) {
         r = guard_refuse(c->g, to.rel, GUARD_WHY_PROTECTED, -EACCES);
     r = r < 0 ? r : before_creation(c, &to, place_kind(&from));
     r = r < 0 ? r : guard_touch(c->g, &from, false); /* what is written through the new name changes the old one */
-    if (r < 0)
-        return r;
-    if (from.object < 0)
-        return result_of(linkat(from.dir, from.name, to.dir, to.name, 0));
+    making = r < 0 ? r : guard_making(c->g, &to, RULES_FILE);
+    if (making < 0)
+        return making;
     snprintf(proc, sizeof proc, "/proc/self/fd/%d", from.object);
-    return result_of(linkat(AT_FDCWD, proc, to.dir, to.name, AT_SYMLINK_FOLLOW));
+    r = (int)result_of(from.object < 0 ? linkat(from.dir, from.name, to.dir, to.name, 0)
+                                       : linkat(AT_FDCWD, proc, to.dir, to.name, AT_SYMLINK_FOLLOW));
+    if (making)
+        guard_made_there(c->g, &to, r == 0);
+    return r;
 }
 
 /* What changes something that exists: *ret is a path that leads to exactly what was judged. */
@@ -153,11 +185,17 @@ long guard_run_truncate(struct call *c) {
     return r < 0 ? r : result_of(truncate(proc, (off_t)c->arg[2]));
 }
 
+/* Folders whose owner cannot read them, from now on: an ACL says it, too. */
+static int before_closing(struct guard *g, const struct place *p, mode_t mode) {
+    return S_ISDIR(p->st.st_mode) && (mode & FOLDER_READ) != FOLDER_READ ? guard_look(g, p->rel, true) : 0;
+}
+
 long guard_run_chmod(struct call *c) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
     char proc[GUARD_PROC_PATH];
     int r = find_and_judge(c, true, &p, proc);
 
+    r = r < 0 ? r : before_closing(c->g, &p, (mode_t)c->arg[2]);
     return r < 0 ? r : result_of(chmod(proc, (mode_t)c->arg[2] & 07777));
 }
 
@@ -166,6 +204,7 @@ long guard_run_fchmod(struct call *c) {
     char proc[GUARD_PROC_PATH];
     int r = judge_fd(c, &p, proc);
 
+    r = r < 0 ? r : before_closing(c->g, &p, (mode_t)c->arg[1]);
     return r < 0 ? r : result_of(chmod(proc, (mode_t)c->arg[1] & 07777));
 }
 
@@ -176,7 +215,7 @@ static int attribute_name(const struct call *c, char name[static XATTR_NAME_SIZE
 }
 
 /* The arguments of all forms: folder or descriptor, path, name, value, size, flags. */
-static int set_attribute(const struct call *c, const char *proc) {
+static int set_attribute(const struct call *c, const struct place *p, const char *proc) {
     size_t size = (size_t)c->arg[4];
     char name[XATTR_NAME_SIZE];
     CLEANUP(freep) char *value = NULL;
@@ -190,6 +229,9 @@ static int set_attribute(const struct call *c, const char *proc) {
     r = caller_bytes(c, c->arg[3], value, size);
     if (r < 0 || !caller_waits(c))
         return r < 0 ? r : -ESRCH;
+    r = str_eq(name, "system.posix_acl_access") ? before_closing(c->g, p, 0) : 0;
+    if (r < 0)
+        return r;
     return setxattr(proc, name, value, size, (int)c->arg[5]) < 0 ? -errno : 0;
 }
 
@@ -198,7 +240,7 @@ long guard_run_setxattr(struct call *c) {
     char proc[GUARD_PROC_PATH];
     int r = find_and_judge(c, c->follow, &p, proc);
 
-    return r < 0 ? r : set_attribute(c, proc);
+    return r < 0 ? r : set_attribute(c, &p, proc);
 }
 
 long guard_run_fsetxattr(struct call *c) {
@@ -206,7 +248,7 @@ long guard_run_fsetxattr(struct call *c) {
     char proc[GUARD_PROC_PATH];
     int r = judge_fd(c, &p, proc);
 
-    return r < 0 ? r : set_attribute(c, proc);
+    return r < 0 ? r : set_attribute(c, &p, proc);
 }
 
 static int remove_attribute(const struct call *c, const char *proc) {

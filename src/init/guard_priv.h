@@ -202,8 +202,10 @@ bool seen_add(struct guard_seen *s, unsigned salt, const char *path); /* false: 
 bool seen_has(const struct guard_seen *s, unsigned salt, const char *path);
 int guard_touch_new(struct guard *g, const char *rel); /* nothing is there yet */
 int guard_touch_at(struct guard *g, const char *rel, int dir, const char *name, const struct stat *st, bool unlinking);
-int guard_touch(struct guard *g, const struct place *p, bool unlinking);       /* whatever is there; outside: nothing to do */
-int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r); /* tells it; returns r */
+int guard_touch(struct guard *g, const struct place *p, bool unlinking); /* whatever is there; outside: nothing to do */
+int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int value); /* the answer */
+void guard_tell(struct guard *g, enum guard_msg_type type, const char *rel, int fd);  /* fd -1: none */
+int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r);        /* tells it; returns r */
 int guard_send_share(struct guard *g, int fd);
 /* -EBUSY: a program of the host has it open for writing; -EEXIST: none has, and a rename brought it to this name; else it is unknown. */
 int guard_ask_open(struct guard *g, const char *rel, const struct stat *st);
@@ -228,6 +230,14 @@ bool judge_is_save(const struct guard *g, const char *rel, bool making);
 bool judge_is_fresh(const struct guard *g, const struct stat *st, uint64_t birth_ns);
 /* 0, GUARD_LATER, or -EBUSY: the host is just saving it. writing: else it is removed or renamed. */
 int judge_rest(struct guard *g, const char *rel, const struct stat *st, uint64_t birth_ns, bool writing);
+
+/* guard_names.c: hidden names, and folders in which they may appear */
+/* The supervisor watches the folder, and covers what is hidden in it. After it was moved; closing: before its owner may not read it. */
+int guard_look(struct guard *g, const char *rel, bool closing);
+/* The command makes a name that is hidden, where it may: 1, and one of the others has to follow; 0: nothing to do; or -errno. */
+int guard_making(struct guard *g, const struct place *p, enum rules_kind kind);
+void guard_made(struct guard *g, const struct place *p, int fd); /* -1: it failed */
+void guard_made_there(struct guard *g, const struct place *p, bool made);
 
 /* guard_judge.c: rules and what the file system says; 0, or a negative errno after telling the supervisor */
 int judge_create(struct guard *g, const struct place *p, enum rules_kind kind);

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "proto/guardmsg.h"
 #include "proto/initmsg.h"
 #include "workspace/ignore.h"
 
@@ -62,10 +63,12 @@ int guard_rules_init(struct guard_rules *r, const struct init_text *hide, size_t
                      size_t n_protect, struct err *err) {
     int e = 0;
 
-    *r = (struct guard_rules){.hide = ignore_new(), .protect = ignore_new(), .leads = ignore_new()};
-    if (!r->hide || !r->protect || !r->leads)
+    *r = (struct guard_rules){.hide = ignore_new(), .protect = ignore_new(), .hidden = ignore_new(), .leads = ignore_new()};
+    if (!r->hide || !r->protect || !r->hidden || !r->leads)
         e = err_oom(err);
     e = e < 0 ? e : add_texts(r->hide, hide, n_hide, err);
+    for (size_t i = 0; e >= 0 && i < n_hide; i++)
+        e = str_eq(hide[i].origin, GUARD_DEPENDENCIES) ? 0 : add_texts(r->hidden, &hide[i], 1, err);
     for (size_t i = 0; e >= 0 && i < n_protect; i++)
         e = guard_rules_add_protect(r, &protect[i], err);
     if (e < 0)
@@ -96,6 +99,7 @@ void guard_rules_done(struct guard_rules *r) {
     r->n_links = 0;
     ignore_free(TAKE_PTR(r->hide));
     ignore_free(TAKE_PTR(r->protect));
+    ignore_free(TAKE_PTR(r->hidden));
     ignore_free(TAKE_PTR(r->leads));
 }
 
@@ -255,6 +259,10 @@ bool guard_rules_protect(const struct guard_rules *r, const char *path, enum rul
 
 bool guard_rules_hide(const struct guard_rules *r, const char *path, enum rules_kind kind) {
     return path && *path && matches(r->hide, path, kind);
+}
+
+bool guard_rules_own(const struct guard_rules *r, const char *path, enum rules_kind kind) {
+    return path && *path && matches(r->hidden, path, kind) && !matches(r->hide, path, kind);
 }
 
 bool guard_rules_lead(const struct guard_rules *r, const char *path) {

@@ -15,8 +15,9 @@ struct guard_rules_link {
 };
 
 struct guard_rules {
-    struct ignore *hide, *protect;
-    struct ignore *leads; /* what a protected path leads through: "/.vscode" for ".vscode/tasks.json" */
+    struct ignore *hide, *protect; /* hide: what may not be made; less than what is hidden */
+    struct ignore *hidden;         /* all of it */
+    struct ignore *leads;          /* what a protected path leads through: "/.vscode" for ".vscode/tasks.json" */
     struct guard_rules_link *links;
     size_t n_links;
 };
@@ -31,6 +32,8 @@ void guard_rules_done(struct guard_rules *r);
  * in every spelling that the host's file system may take for it: case, dots and spaces at the end, git~1. A symbolic link counts as a folder too. */
 bool guard_rules_protect(const struct guard_rules *r, const char *path, enum rules_kind kind);
 bool guard_rules_hide(const struct guard_rules *r, const char *path, enum rules_kind kind);
+/* Its name is hidden, but may be made here: a certificate that comes with a package. */
+bool guard_rules_own(const struct guard_rules *r, const char *path, enum rules_kind kind);
 /* A link or another folder in this place would stand for what is protected. */
 bool guard_rules_lead(const struct guard_rules *r, const char *path);
 

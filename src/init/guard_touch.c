@@ -252,6 +252,22 @@ int guard_touch(struct guard *g, const struct place *p, bool unlinking) {
     return touch_old(g, p->rel, &p->st, fd, unlinking);
 }
 
+int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int value) {
+    struct packet p;
+    int r;
+
+    p.head = (struct guard_msg){.type = type, .wait = 1, .value = value};
+    r = send_packet(g, &p, rel, NULL);
+    return r < 0 ? r : wait_for_go(g);
+}
+
+void guard_tell(struct guard *g, enum guard_msg_type type, const char *rel, int fd) {
+    struct packet p;
+
+    p.head = (struct guard_msg){.type = type};
+    send_packet(g, &p, rel, fd >= 0 ? &fd : NULL);
+}
+
 int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r) {
     struct packet p;
 

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "jail/apply.h"
+#include "jail/mask.h"
 #include "jail/plan.h"
 #include "os/copy.h"
 #include "os/fd.h"
@@ -25,65 +26,12 @@
 
 enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, SUBSTITUTE_MAX = 16 * 1024 * 1024 };
 
-/* Calls fn for "a", "a/b" of "a/b/c". */
-static int each_parent(const char *path, int mask, int lower, int (*fn)(int mask, int lower, const char *dir)) {
-    char part[PATH_MAX];
-    size_t len = strlen(path);
-
-    if (len >= sizeof part)
-        return -ENAMETOOLONG;
-    for (size_t i = 1; i < len; i++) {
-        int r;
-
-        if (path[i] != '/')
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        r = fn(mask, lower, part);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-/* A merged folder looks as its topmost layer says: mode and time are those of the host's folder. */
-static int mask_dir(int mask, int lower, const char *dir) {
-    CLEANUP(closep) int fd = safepath_open(lower, dir, O_PATH | O_DIRECTORY);
-    struct stat st;
-
-    if (fd < 0)
-        return fd;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    return mkdirat(mask, dir, st.st_mode & 07777) < 0 && errno != EEXIST ? -errno : 0;
-}
-
-static int mask_time(int mask, int lower, const char *dir) {
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
-    struct stat st;
-
-    if (fstatat(lower, dir, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    times[1] = st.st_mtim;
-    return utimensat(mask, dir, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-}
-
-static int whiteout(int mask, int lower, const char *path) {
-    int r = each_parent(path, mask, lower, mask_dir);
-
-    if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP) /* the folder is gone since the scan: nothing to hide in it */
-        return 0;
-    if (r < 0)
-        return r;
-    return mknodat(mask, path, S_IFCHR, 0) < 0 && errno != EEXIST ? -errno : 0;
-}
-
 /* A copy, so that a change on the host is not seen half, and the file's own name stays hidden. */
 static int substitute(int mask, int lower, const char *path, const char *shown) {
     CLEANUP(closep) int from = safepath_open(lower, shown, O_RDONLY | O_NONBLOCK);
     CLEANUP(closep) int to = -1;
     struct stat st;
-    int r = from < 0 ? from : each_parent(path, mask, lower, mask_dir);
+    int r = from < 0 ? from : mask_parents(path, mask, lower, mask_dir);
 
     if (r < 0)
         return r;
@@ -103,7 +51,7 @@ static const char *below(const struct plan *p, const struct step *s) {
 /* A place for a mount inside the workspace, without a change in upper/. */
 static int mount_point(int mask, int lower, const char *path, bool is_dir) {
     CLEANUP(closep) int file = -1;
-    int r = each_parent(path, mask, lower, mask_dir);
+    int r = mask_parents(path, mask, lower, mask_dir);
 
     if (r < 0)
         return r;
@@ -131,7 +79,7 @@ static int fill_mask(struct launch *l, int mask, int lower) {
         if (s->kind == STEP_SUBSTITUTE)
             r = substitute(mask, lower, below(p, s), s->from);
         else if (s->kind == STEP_WHITEOUT)
-            r = whiteout(mask, lower, s->from);
+            r = mask_path(mask, lower, s->from);
         else if (is_inside(p, s) && (r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st))) == 0)
             r = mount_point(mask, lower, below(p, s), S_ISDIR(st.st_mode));
         else if (r < 0)
@@ -142,7 +90,7 @@ static int fill_mask(struct launch *l, int mask, int lower) {
     }
     for (size_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].kind == STEP_WHITEOUT || p->steps[i].kind == STEP_SUBSTITUTE)
-            each_parent(below(p, &p->steps[i]), mask, lower, mask_time);
+            mask_parents(below(p, &p->steps[i]), mask, lower, mask_time);
     return 0;
 }
 

@@ -138,7 +138,7 @@ static int open_covers(struct launch *l) {
 
 static bool needs_covers(const struct plan *p) {
     for (size_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].kind == STEP_HIDE)
+        if (p->steps[i].kind == STEP_HIDE || p->steps[i].kind == STEP_HIDE_AGAIN)
             return true;
     return false;
 }
@@ -189,7 +189,8 @@ static int take_tree(struct launch *l) {
         return err_sys(&l->err, r, "sandbox root: private areas");
     r = make_late_points(l);
     r = r < 0 ? r : run_steps(l, true);
-    if (r == 0 && syscall(SYS_umount2, "proc", LAZY_UMOUNT) < 0)
+    /* An overlay's mask is in there, and is filled again while the sandbox runs (cover.c): it stays, below /proc. */
+    if (r == 0 && l->plan->mode != WORKSPACE_OVERLAY && syscall(SYS_umount2, "proc", LAZY_UMOUNT) < 0)
         return err_sys(&l->err, -errno, "sandbox root: private areas");
     return r;
 }

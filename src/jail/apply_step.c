@@ -209,15 +209,11 @@ static int open_workspace(struct launch *l) {
 
 /* Found again below the workspace's own mount without following links: what was renamed or replaced since the scan is not
  * covered in the wrong place. What is gone needs no cover. */
-static int do_hide(struct launch *l, const struct step *s) {
-    CLEANUP(closep) int at = -1;
+static int hide(struct launch *l, int top, const char *path) {
+    CLEANUP(closep) int at = safepath_open(top, path, O_PATH);
     CLEANUP(closep) int cover = -1;
     struct stat st;
-    int r = open_workspace(l);
 
-    if (r < 0)
-        return r;
-    at = safepath_open(l->workspace_fd, s->from, O_PATH);
     if (at < 0)
         return at == -ENOENT ? 0 : at;
     if (fstat(at, &st) < 0)
@@ -226,6 +222,21 @@ static int do_hide(struct launch *l, const struct step *s) {
         return 0;
     cover = mount_clone(S_ISDIR(st.st_mode) ? l->empty_dir : l->empty_file, "", false);
     return cover < 0 ? cover : mount_attach(cover, at, "");
+}
+
+static int do_hide(struct launch *l, const struct step *s) {
+    int r = open_workspace(l);
+
+    return r < 0 ? r : hide(l, l->workspace_fd, s->from);
+}
+
+/* No link is followed on the way to the place either: what is in a persistent home was made inside. */
+static int do_hide_again(struct launch *l, const struct step *s) {
+    CLEANUP(closep) int top = safepath_open(l->root_fd, s->from + 1, O_PATH | O_DIRECTORY);
+
+    if (top < 0)
+        return top == -ENOENT ? 0 : top;
+    return hide(l, top, s->to + strlen(s->from) + 1);
 }
 
 /* Another file of the workspace, read-only, over this one. Where there is none there is no place for it either: direct mode
@@ -276,6 +287,7 @@ static int (*const step_fn[STEP_KIND_COUNT])(struct launch *, const struct step 
     [STEP_WORKSPACE] = do_user_tree,
     [STEP_HIDE] = do_hide,
     [STEP_EXTRA] = do_user_tree,
+    [STEP_HIDE_AGAIN] = do_hide_again,
     [STEP_OVERLAY] = do_overlay,
     [STEP_WHITEOUT] = do_nothing,
     [STEP_SUBSTITUTE] = do_substitute,

@@ -16,7 +16,7 @@ const char *const step_kind_names[STEP_KIND_COUNT] = {
     [STEP_PTS] = "devpts",      [STEP_PROC] = "proc",           [STEP_PROC_RO] = "proc-ro",
     [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_HIDE] = "hidden",
     [STEP_OVERLAY] = "overlay", [STEP_WHITEOUT] = "absent",     [STEP_SUBSTITUTE] = "substitute",
-    [STEP_EXTRA] = "mount",     [STEP_COPY] = "copy",
+    [STEP_EXTRA] = "mount",     [STEP_HIDE_AGAIN] = "hidden",   [STEP_COPY] = "copy",
 };
 
 const char *const plan_root_names[6] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
@@ -162,7 +162,7 @@ static void mark_home(struct plan *p) {
         struct step *s = &p->steps[i];
         bool by_workspace = strncmp(s->to, p->workspace, ws) == 0 && s->to[ws] == '/';
 
-        s->at_home = !by_workspace && strncmp(s->to, p->home, n) == 0 && s->to[n] == '/';
+        s->at_home = !by_workspace && s->kind != STEP_HIDE_AGAIN && strncmp(s->to, p->home, n) == 0 && s->to[n] == '/';
     }
 }
 

@@ -41,6 +41,7 @@ enum step_kind {
     STEP_WHITEOUT,   /* overlay: a file or folder of the workspace that does not exist inside; from: its path in there */
     STEP_SUBSTITUTE, /* a file of the workspace in place of another; from: its path in there */
     STEP_EXTRA,      /* a mount the user asked for */
+    STEP_HIDE_AGAIN, /* STEP_HIDE in such a mount, where the workspace is seen a second time; from: where it is seen */
     STEP_KIND_COUNT
 };
 extern const char *const step_kind_names[STEP_KIND_COUNT];
@@ -81,17 +82,18 @@ struct host_facts {
     const char *own_inside;  /* a path of Bawn's own that leads into the workspace (own.h); NULL: none */
     uid_t workspace_uid;
     gid_t workspace_gid;
-    const struct strv *hidden;     /* paths below the workspace that .sandboxignore hides now; may be NULL */
-    const char *run_dir;           /* overlay, sync, worktree: the run's folder (workspace/rundir.h); NULL in a dry run */
-    const char *git_objects;       /* worktree: the repository's object store */
-    const char *git_config;        /* the user's git configuration for the inside; NULL: none */
-    const char *hostname;          /* kept sandboxes: their name; NULL: "bawn" */
-    const char *kept_home;         /* kept sandboxes: the folder that is their home; NULL: a new one in memory */
-    const char *caches;            /* folder of the project's caches; NULL: none */
-    const struct strv *agent_home; /* pairs: a folder of the host's, and where it is below the home inside; may be NULL */
-    const char *trust;             /* folder of the sandbox's CA (supervisor/castock.h); NULL: none. See host_trust() */
-    bool trust_nss, trust_pki;     /* it has nssdb/; the host keeps its certificates as Fedora does */
-    const struct strv *volumes;    /* folder of each of the settings' volumes; may be NULL */
+    const struct strv *hidden;          /* paths below the workspace that .sandboxignore hides now; may be NULL */
+    const struct elsewheres *elsewhere; /* where else parts of the workspace are seen (elsewhere.h); may be NULL */
+    const char *run_dir;                /* overlay, sync, worktree: the run's folder (workspace/rundir.h); NULL in a dry run */
+    const char *git_objects;            /* worktree: the repository's object store */
+    const char *git_config;             /* the user's git configuration for the inside; NULL: none */
+    const char *hostname;               /* kept sandboxes: their name; NULL: "bawn" */
+    const char *kept_home;              /* kept sandboxes: the folder that is their home; NULL: a new one in memory */
+    const char *caches;                 /* folder of the project's caches; NULL: none */
+    const struct strv *agent_home;      /* pairs: a folder of the host's, and where it is below the home inside; may be NULL */
+    const char *trust;                  /* folder of the sandbox's CA (supervisor/castock.h); NULL: none. See host_trust() */
+    bool trust_nss, trust_pki;          /* it has nssdb/; the host keeps its certificates as Fedora does */
+    const struct strv *volumes;         /* folder of each of the settings' volumes; may be NULL */
     /* Credentials (supervisor/credentials.h), where there is a gate; each may be NULL. */
     const struct strv *grants_env;              /* NAME=value: these win over the settings' */
     const char *ssh_socket, *credential_socket; /* listeners of the host's, for PLAN_SSH_SOCKET and PLAN_CREDENTIAL_SOCKET */

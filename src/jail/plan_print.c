@@ -61,6 +61,7 @@ static const char *step_origin(const struct step *s, const struct settings *set)
     case STEP_PROC_RO:
     case STEP_MASK:
     case STEP_HIDE:
+    case STEP_HIDE_AGAIN:
     case STEP_WHITEOUT:
     case STEP_KIND_COUNT:
         return NULL;
@@ -73,7 +74,8 @@ static void step_line(const struct step *s, const struct settings *set, struct b
 
     buf_addf(out, "  %-10s ", step_kind_names[s->kind]);
     buf_add_printable(out, s->to);
-    if (s->from && s->kind != STEP_FILE && s->kind != STEP_PRIVATE && s->kind != STEP_HIDE && s->kind != STEP_WHITEOUT) {
+    if (s->from && s->kind != STEP_FILE && s->kind != STEP_PRIVATE && s->kind != STEP_HIDE && s->kind != STEP_HIDE_AGAIN &&
+        s->kind != STEP_WHITEOUT) {
         buf_adds(out, " <- ");
         buf_add_printable(out, s->from);
     }

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/settings.h"
+#include "jail/elsewhere.h"
 #include "jail/plan.h"
 
 /* Fixed part, in the order in which it is carried out. Everything up to the first STEP_PRIVATE is made read-only. */
@@ -280,6 +281,37 @@ static int add_extra(const struct settings *s, struct plan *p, struct err *err) 
     return 0;
 }
 
+/* A mount that shows the workspace, or a part of it, a second time shows no more of it. */
+static int hide_again(const struct host_facts *h, struct plan *p, struct err *err) {
+    size_t n = 0;
+
+    for (size_t i = 0; h->elsewhere && h->hidden && i < h->elsewhere->n; i++)
+        for (size_t k = 0; k < h->hidden->len; k++) {
+            const struct elsewhere *e = &h->elsewhere->v[i];
+            const char *rest = elsewhere_rest(e, h->hidden->v[k]);
+            int r;
+
+            if (!rest)
+                continue;
+            if (p->rung == RUNG_LANDLOCK)
+                return err_set(
+                    err, -EPERM,
+                    "a --mount shows hidden files of the workspace at '%s' ('%s'), and without user namespaces they cannot "
+                    "be covered there; mount another folder",
+                    e->path, h->hidden->v[k]);
+            if (++n > ELSEWHERE_COVERS_MAX)
+                return err_set(
+                    err, -E2BIG,
+                    "a --mount shows the workspace a second time at '%s', with more than %d hidden files; mount another "
+                    "folder, or hide their folders instead",
+                    e->path, ELSEWHERE_COVERS_MAX);
+            r = add_made(p, (struct step){.kind = STEP_HIDE_AGAIN}, str_dupf("%s/%s", e->path, rest), strdup(e->path), err);
+            if (r < 0)
+                return r;
+        }
+    return 0;
+}
+
 static int add_user_parts(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
     int r = add_private(p, "/tmp", 01777, err);
 
@@ -292,7 +324,8 @@ static int add_user_parts(const struct settings *s, const struct host_facts *h, 
         r = p->mode == WORKSPACE_SYNC || p->mode == WORKSPACE_WORKTREE ? add_copy(h, p, err) : add_live(s, h, p, err);
     r = r < 0 ? r : add_volumes(s, h, p, err);
     r = r < 0 ? r : plan_make_home(h, p, err);
-    return r < 0 ? r : add_extra(s, p, err);
+    r = r < 0 ? r : add_extra(s, p, err);
+    return r < 0 ? r : hide_again(h, p, err);
 }
 
 int plan_make_root(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {

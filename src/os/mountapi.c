@@ -58,6 +58,12 @@ int mount_restrict(int mount_fd, uint64_t attrs, bool recursive) {
     return set_attr(mount_fd, &attr, recursive);
 }
 
+int mount_loosen(int mount_fd, uint64_t attrs) {
+    struct mount_attr attr = {.attr_clr = attrs};
+
+    return set_attr(mount_fd, &attr, false);
+}
+
 int mount_idmap(int mount_fd, int userns_fd) {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns_fd};
 

@@ -22,5 +22,7 @@ int mount_new(const char *fstype, const struct fs_param *params, size_t n, uint6
 
 /* Sets attributes, private propagation included, on a mount and, if recursive, on all below it. */
 int mount_restrict(int mount_fd, uint64_t attrs, bool recursive);
+/* Takes attributes from a detached mount. */
+int mount_loosen(int mount_fd, uint64_t attrs);
 /* Maps the ids of a detached mount through the user namespace. */
 int mount_idmap(int mount_fd, int userns_fd);

@@ -10,6 +10,9 @@
 
 enum { GUARD_PATH_MAX = 4096 };
 
+/* Origin of the rules that let the command make hidden names in folders of dependencies. */
+#define GUARD_DEPENDENCIES "folders of dependencies"
+
 enum guard_msg_type {
     GUARD_MSG_TOUCH = 1, /* to the supervisor: `path` is about to change for the first time; a descriptor comes with it if it is a
                             regular file. Answered by GUARD_MSG_GO if wait is set */
@@ -17,8 +20,12 @@ enum guard_msg_type {
     GUARD_MSG_GO,        /* to the guard: go on; value 0, or a negative errno for the caller */
     GUARD_MSG_SHARE, /* to the supervisor, before the first change: a descriptor of the memory that both share (struct guard_share). Answered by
                             GUARD_MSG_GO once what the supervisor knows is in it */
-    GUARD_MSG_OPEN /* to the supervisor: does a program of the host have `path`, with dev and ino, open for writing? Answered by
+    GUARD_MSG_OPEN, /* to the supervisor: does a program of the host have `path`, with dev and ino, open for writing? Answered by
                             GUARD_MSG_GO: -EBUSY yes, 0 no, -EEXIST no, and a rename brought it to this name; else it cannot be known */
+    GUARD_MSG_LOOK, /* to the supervisor: the folder `path` was moved, or (value 1) is about to be closed to us: watch it and cover
+                            what is hidden in it before GO */
+    GUARD_MSG_MAKING, /* to the supervisor: the command makes `path`, whose name is hidden, where it may (dependencies). Answered by GO */
+    GUARD_MSG_MADE /* to the supervisor: it did, and a descriptor of it comes with the message; or it failed, and none does */
 };
 
 enum guard_why { GUARD_WHY_PROTECTED = 1, GUARD_WHY_HIDDEN, GUARD_WHY_BARE_REPO, GUARD_WHY_SAVE, GUARD_WHY_BUSY };

@@ -12,6 +12,7 @@
 #include "os/safepath.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
+#include "supervisor/latecomers.h"
 #include "workspace/place.h"
 
 enum { BATCH = 256 };
@@ -110,6 +111,10 @@ static void send_go(struct guard *g, int value) {
         hang_up(g, "the guard asks without reading the answers");
 }
 
+static void answer(struct guard *g, int r) {
+    send_go(g, r < 0 ? errno_for_caller(r) : 0);
+}
+
 static void on_touch(struct guard *g, const struct incoming *in) {
     struct err err = {0};
     int r = journal_is_path(in->path, in->head.path_len) ? record(g, in, &err) : -EINVAL;
@@ -123,7 +128,22 @@ static void on_touch(struct guard *g, const struct incoming *in) {
             hang_up(g, "a change could not be recorded"); /* it has happened, and there will not be another */
         return;
     }
-    send_go(g, r < 0 ? errno_for_caller(r) : 0);
+    answer(g, r);
+}
+
+/* About hidden names (latecomers.h). If it fails the call fails; a file that cannot be covered ends the run soon after. */
+static void on_names(struct guard *g, const struct incoming *in) {
+    int r = journal_is_path(in->path, in->head.path_len) ? 0 : -EINVAL;
+
+    if (in->head.type == GUARD_MSG_MADE) {
+        if (r == 0 && g->latecomers)
+            latecomers_made(g->latecomers, in->path, in->fd);
+        return;
+    }
+    if (r == 0 && g->latecomers)
+        r = in->head.type == GUARD_MSG_LOOK ? latecomers_look(g->latecomers, in->path, in->head.value != 0)
+                                            : latecomers_making(g->latecomers, in->path);
+    answer(g, r);
 }
 
 static const char *why_text(int32_t why) {
@@ -237,6 +257,8 @@ static bool handle_one(struct guard *g) {
         on_share(g, &in);
     else if (in.head.type == GUARD_MSG_OPEN)
         on_open(g, &in);
+    else if (in.head.type == GUARD_MSG_LOOK || in.head.type == GUARD_MSG_MAKING || in.head.type == GUARD_MSG_MADE)
+        on_names(g, &in);
     else
         hang_up(g, "bawn-init sent a message of no known kind");
     return g->sock >= 0;
@@ -255,12 +277,6 @@ void guard_finish(struct guard *g) {
 
 size_t guard_written_room(const struct guard *g) {
     return g->share ? (g->share_size - offsetof(struct guard_share, written)) / sizeof g->share->written[0] : 0;
-}
-
-bool guard_saw_made(const struct guard *g, const char *path) {
-    const struct journal_entry *e = g->journal ? journal_find(g->journal, path) : NULL;
-
-    return e && e->kind == JOURNAL_ABSENT;
 }
 
 void guard_report(const struct guard *g) {

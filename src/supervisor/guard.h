@@ -12,6 +12,8 @@
 #include "base/strv.h"
 #include "workspace/journal.h"
 
+struct latecomers;
+
 enum { GUARD_REFUSED_MAX = 20 };
 
 /* Makes the run's folder and opens its journal. Called before the first change: most runs change nothing and need none. */
@@ -22,12 +24,13 @@ struct guard {
     int workspace; /* the host's folder; not owned */
     guard_begin_fn *begin;
     void *arg;
-    struct journal *journal;   /* NULL: nothing has changed yet */
-    int failed;                /* why nothing can be recorded any more; 0: all is well */
-    bool told;                 /* the user knows about a failure */
-    struct strv refused;       /* lines for the user, distinct */
-    size_t more_refused;       /* not among them */
-    struct guard_share *share; /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */
+    struct latecomers *latecomers; /* learn of folders that move or are closed, and of names; NULL: none. Not owned */
+    struct journal *journal;       /* NULL: nothing has changed yet */
+    int failed;                    /* why nothing can be recorded any more; 0: all is well */
+    bool told;                     /* the user knows about a failure */
+    struct strv refused;           /* lines for the user, distinct */
+    size_t more_refused;           /* not among them */
+    struct guard_share *share;     /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */
     size_t share_size;
     void (*shared)(void *arg); /* it is there: called before the guard goes on; NULL: nobody cares */
     bool (*arrived)(void *arg, const char *path,
@@ -49,7 +52,5 @@ void guard_handle(struct guard *g);
 /* When nothing inside runs any more: handles the rest. */
 void guard_finish(struct guard *g);
 size_t guard_written_room(const struct guard *g); /* of share->written */
-/* The command made this path in this run: nothing was there before. */
-bool guard_saw_made(const struct guard *g, const char *path);
 /* One log line for each refusal, or the first of them, and one for files whose old content was too large to keep. */
 void guard_report(const struct guard *g);

@@ -1,25 +1,19 @@
 #include "supervisor/latecomers.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "jail/cover.h"
 #include "os/fd.h"
-#include "os/safepath.h"
-#include "supervisor/guard.h"
 #include "supervisor/landing.h"
+#include "supervisor/latecomers_priv.h"
 #include "supervisor/watch.h"
-#include "workspace/ignore.h"
 
-enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000, EVENTS_SIZE = 64 * 1024, WATCHES_MAX = 1 << 20 };
+enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000 };
 
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -37,13 +31,28 @@ static int note_mask(struct latecomers *l, const struct plan *p) {
     return 0;
 }
 
+static int note_mounts(struct latecomers *l, const struct plan *p) {
+    size_t n = strlen(p->workspace);
+
+    for (size_t i = 0; i < p->n_steps; i++) {
+        const struct step *s = &p->steps[i];
+
+        if (s->kind == STEP_EXTRA && strncmp(s->to, p->workspace, n) == 0 && s->to[n] == '/' &&
+            strv_add(&l->mounted, s->to + n + 1) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err) {
     *l = (struct latecomers){.begin_ms = watch_now_ms() + LATECOMERS_DELAY_MS,
                              .inotify = -1,
                              .workspace = o->workspace,
                              .rules = o->rules,
                              .accepted = o->accepted,
-                             .guard = o->guard,
+                             .no_new = o->no_new,
+                             .elsewhere = o->elsewhere,
+                             .copy = o->plan->mode == WORKSPACE_SYNC || o->plan->mode == WORKSPACE_WORKTREE,
                              .landing = o->landing,
                              .covers = o->covers,
                              .inside = o->plan->workspace,
@@ -51,7 +60,7 @@ int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struc
                              .gid = o->plan->ids.inside_gid,
                              .pidfd = o->pidfd,
                              .upper = o->upper};
-    if (o->plan->mode == WORKSPACE_OVERLAY && note_mask(l, o->plan) < 0)
+    if (note_mounts(l, o->plan) < 0 || (o->plan->mode == WORKSPACE_OVERLAY && note_mask(l, o->plan) < 0))
         return err_oom(err);
     return 0;
 }
@@ -61,9 +70,11 @@ void latecomers_done(struct latecomers *l) {
     strv_done(&l->queue);
     strv_done(&l->found);
     strv_done(&l->masked);
-    for (size_t i = 0; i < l->n_paths; i++)
-        free(l->path_of[i]);
-    free(l->path_of);
+    strv_done(&l->mounted);
+    strv_done(&l->closed);
+    strv_done(&l->opened);
+    made_done(&l->made);
+    wdtable_done(&l->paths);
     *l = (struct latecomers)LATECOMERS_INIT;
 }
 
@@ -76,149 +87,36 @@ int latecomers_timeout(const struct latecomers *l) {
 
     if (l->begin_ms && !l->resting)
         return l->begin_ms <= now ? 0 : (int)(l->begin_ms - now);
-    return l->queue.len || l->found.len || (l->landing && l->landing->again) ? 0 : -1;
-}
-
-static int remember(struct latecomers *l, int wd, const char *path) {
-    char *copy = strdup(path);
-
-    if (!copy)
-        return -ENOMEM;
-    if ((size_t)wd >= l->n_paths) {
-        size_t n = MAX_OF((size_t)wd + 1, l->n_paths * 2);
-        char **grown = wd < WATCHES_MAX ? reallocarray(l->path_of, n, sizeof *grown) : NULL;
-
-        if (!grown) {
-            free(copy);
-            return -ENOMEM;
-        }
-        memset(grown + l->n_paths, 0, (n - l->n_paths) * sizeof *grown);
-        l->path_of = grown;
-        l->n_paths = n;
-    }
-    free(l->path_of[wd]);
-    l->path_of[wd] = copy;
-    return 0;
-}
-
-/* Past the user's limit on watches the rest is not watched: said once. */
-static int add_watch(struct latecomers *l, int dir, const char *path) {
-    char link[32];
-    int wd;
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
-    wd = inotify_add_watch(l->inotify, link, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK);
-    if (wd >= 0)
-        return remember(l, wd, path);
-    if (l->walked) /* the command may have taken the rest: what cannot be watched any more must not be shown */
-        return -ENOSPC;
-    if (!l->told_limit)
-        log_line("not all folders can be watched (%s): a file that appears on the host under a hidden name may be seen; raise "
-                 "fs.inotify.max_user_watches, or use --workspace sync",
-                 strerror(errno));
-    l->told_limit = true;
-    return 0;
-}
-
-/* One name in a watched folder: hidden ones are to be covered, folders to be looked into. */
-static int judge(struct latecomers *l, const char *dir, const char *name, bool is_dir) {
-    CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, name) : strdup(name);
-
-    if (!path)
-        return -ENOMEM;
-    if (l->masked.len && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes))
-        return 0;
-    if (guard_saw_made(l->guard, path)) /* a certificate that comes with a package, say */
-        return is_dir ? strv_add(&l->queue, path) : 0;
-    if (l->landing && !is_dir) {
-        int r = landing_see(l->landing, path);
-
-        if (r < 0)
-            return r;
-    }
-    if (!l->covers)
-        return is_dir ? strv_add(&l->queue, path) : 0;
-    if (ignore_match(l->rules, path, is_dir) == IGNORE_EXCLUDED ||
-        (l->accepted && ignore_match(l->accepted, path, is_dir) == IGNORE_EXCLUDED))
-        return strv_add(&l->found, path);
-    return is_dir ? strv_add(&l->queue, path) : 0;
-}
-
-static bool is_folder(int dir, const struct dirent *e) {
-    struct stat st;
-
-    if (e->d_type != DT_UNKNOWN)
-        return e->d_type == DT_DIR;
-    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* Watched first, read afterwards: nothing is missed in between. What was hidden at the start is found again here and is
- * covered already. A folder that went away, or may not be read, has nothing to show. */
-static int look_into(struct latecomers *l, const char *path) {
-    int fd = *path ? safepath_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
-                   : openat(l->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
-    int r;
-
-    if (!d) {
-        closep(&fd);
-        return 0;
-    }
-    r = l->inotify < 0 ? 0 : add_watch(l, fd, path);
-    while (r == 0 && (e = readdir(d)))
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            r = judge(l, path, e->d_name, is_folder(fd, e));
-    closedir(d);
-    return r;
-}
-
-static int on_event(struct latecomers *l, const struct inotify_event *ev) {
-    if (ev->mask & IN_Q_OVERFLOW) /* events were lost: everything once more */
-        return strv_add(&l->queue, "");
-    if (ev->wd < 0 || (size_t)ev->wd >= l->n_paths || !l->path_of[ev->wd] || ev->len == 0)
-        return 0;
-    if (l->landing && (ev->mask & (IN_MOVED_TO | IN_ISDIR)) == IN_MOVED_TO) {
-        const char *dir = l->path_of[ev->wd];
-        CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, ev->name) : strdup(ev->name);
-
-        if (path)
-            landing_arrive(l->landing, path);
-    }
-    return judge(l, l->path_of[ev->wd], ev->name, (ev->mask & IN_ISDIR) != 0);
-}
-
-static int read_events(struct latecomers *l) {
-    char buf[EVENTS_SIZE] __attribute__((aligned(__alignof__(struct inotify_event))));
-    ssize_t n = read(l->inotify, buf, sizeof buf);
-    int r = 0;
-
-    for (ssize_t i = 0; r == 0 && i < n;) {
-        const struct inotify_event *ev = (const struct inotify_event *)(buf + i);
-
-        r = on_event(l, ev);
-        i += (ssize_t)(sizeof *ev + ev->len);
-    }
-    return r;
+    return l->queue.len || l->found.len || l->opened.len || l->failed.code || (l->landing && l->landing->again) ? 0 : -1;
 }
 
 void latecomers_last(struct latecomers *l) {
-    if (l->inotify >= 0 && l->landing)
-        read_events(l);
+    if (l->landing)
+        late_read_events(l, true);
 }
 
 static int cover_found(struct latecomers *l, struct err *err) {
-    const struct cover_request req = {
-        .uid = l->uid, .gid = l->gid, .pidfd = l->pidfd, .workspace = l->inside, .paths = &l->found, .upper = l->upper};
+    const struct cover_request req = {.uid = l->uid,
+                                      .gid = l->gid,
+                                      .pidfd = l->pidfd,
+                                      .workspace = l->inside,
+                                      .paths = &l->found,
+                                      .masked = &l->masked,
+                                      .elsewhere = l->elsewhere,
+                                      .copy = l->copy,
+                                      .opened = &l->opened,
+                                      .upper = l->upper,
+                                      .lower = l->workspace};
     int r;
 
-    if (l->found.len == 0)
+    if (l->found.len == 0 && l->opened.len == 0)
         return 0;
     if (l->found.len > COVERED_AT_ONCE)
         return err_set(err, -E2BIG, "%zu files under hidden names are in the workspace at once ('%s'); the run ends",
                        l->found.len, l->found.v[0]);
     r = cover_paths(&req, err);
     strv_done(&l->found);
+    strv_done(&l->opened);
     return r;
 }
 
@@ -243,62 +141,131 @@ static int begin(struct latecomers *l, struct err *err) {
 }
 
 /* The last folder of this round was looked into. */
-static void end_round(struct latecomers *l) {
-    if (l->inotify >= 0)
-        l->walked = true;
-    else if (!l->begin_ms)
+static int end_round(struct latecomers *l) {
+    if (l->again) {
+        l->again = false;
+        return strv_add(&l->queue, "");
+    }
+    if (l->inotify < 0 && !l->begin_ms)
         l->begin_ms = watch_now_ms() + LATECOMERS_AGAIN_MS;
+    return 0;
 }
 
-static int fail(int r, struct err *err) {
+static int look_into_newest(struct latecomers *l) {
+    CLEANUP(freep) char *path = l->queue.v[--l->queue.len];
+
+    l->queue.v[l->queue.len] = NULL;
+    return late_look_into(l, path);
+}
+
+static int say_why(int r, struct err *err) {
     if (r == -ENOMEM)
         return err_oom(err);
-    return err_set(err, r, "more appeared in protected places on the host than can be looked at; the run ends");
+    if (r == -ENOSPC)
+        return err_set(
+            err, r,
+            "not all folders of the workspace can be watched for hidden files, and what is not watched must not be shown: "
+            "the run ends; raise fs.inotify.max_user_watches, or use --workspace sync");
+    if (r == -E2BIG)
+        return err_set(err, r, "more appeared in protected places on the host than can be looked at; the run ends");
+    return err_sys(err, r, "watch the workspace for hidden files");
 }
 
-int latecomers_handle(struct latecomers *l, struct err *err) {
+/* What was in the queue before waits for its turn: the newest is on top. */
+static int look_now(struct latecomers *l, size_t before, struct err *err) {
+    int r = 0;
+
+    while (r == 0 && l->queue.len > before)
+        r = look_into_newest(l);
+    return r < 0 ? say_why(r, err) : cover_found(l, err);
+}
+
+static int handle(struct latecomers *l, struct err *err) {
     int r = begin(l, err);
 
     if (r < 0 || (l->inotify < 0 && l->begin_ms) || l->workspace < 0)
         return r;
-    r = l->inotify < 0 ? 0 : read_events(l);
+    r = late_read_events(l, false);
     if (r == 0 && l->landing && l->landing->again && l->queue.len == 0) {
         l->landing->again = false;
         r = strv_add(&l->queue, "");
     }
     if (r < 0)
-        return fail(r, err);
+        return say_why(r, err);
     r = cover_found(l, err);
     if (r < 0)
         return r;
-    for (int i = 0; r == 0 && l->queue.len && i < FOLDERS_AT_ONCE; i++) {
-        CLEANUP(freep) char *path = l->queue.v[--l->queue.len];
+    for (int i = 0; r == 0 && l->queue.len && i < FOLDERS_AT_ONCE; i++)
+        r = look_into_newest(l);
+    if (r == 0 && l->queue.len == 0)
+        r = end_round(l);
+    return r < 0 ? say_why(r, err) : cover_found(l, err); /* most of these are covered since the start */
+}
 
-        l->queue.v[l->queue.len] = NULL;
-        r = look_into(l, path);
+int latecomers_handle(struct latecomers *l, struct err *err) {
+    if (l->failed.code) {
+        *err = l->failed;
+        return err->code;
     }
-    if (r == -ENOSPC)
-        return err_set(err, r,
-                       "a new folder cannot be watched for hidden files any more (fs.inotify.max_user_watches); the run ends");
+    return handle(l, err);
+}
+
+/* Not begun: the walk with which it begins finds all that moved. What is closed by then it could not look into. */
+int latecomers_look(struct latecomers *l, const char *path, bool closing) {
+    bool begun = l->inotify >= 0 || l->told_instances;
+    size_t before;
+    int r = 0;
+
+    if (l->workspace < 0 || (!begun && !closing))
+        return 0;
+    if (!begun) {
+        l->begin_ms = watch_now_ms();
+        r = begin(l, &l->failed);
+    }
+    before = l->queue.len;
     if (r < 0)
-        return fail(r, err);
-    if (l->queue.len == 0)
-        end_round(l);
-    return cover_found(l, err); /* most of these are covered since the start */
+        return r;
+    r = late_read_events(l, true);
+    r = r < 0 ? r : late_judge(l, path, true);
+    return r < 0 ? say_why(r, &l->failed) : look_now(l, before, &l->failed);
+}
+
+int latecomers_making(struct latecomers *l, const char *path) {
+    return l->workspace < 0 ? 0 : made_begin(&l->made, path);
+}
+
+void latecomers_made(struct latecomers *l, const char *path, int fd) {
+    struct stat st = {0};
+    int r;
+
+    if (l->workspace < 0)
+        return;
+    made_end(&l->made, path, fd);
+    /* The host may have put its own there meanwhile. */
+    r = fd < 0 || fstat(fd, &st) == 0 ? late_judge(l, path, S_ISDIR(st.st_mode)) : 0;
+    if (r < 0)
+        say_why(r, &l->failed);
 }
 
 void latecomers_rest(struct latecomers *l) {
     l->resting = true;
 }
 
+/* What happened while nothing ran. One that never began, because nothing ran long enough, begins: the walk is what it would see. */
 int latecomers_wake(struct latecomers *l, struct err *err) {
-    int r = 0;
+    uint64_t now = watch_now_ms();
+    int r;
 
     l->resting = false;
-    if (l->inotify >= 0 || !l->told_instances)
+    if (l->workspace < 0 || (l->begin_ms > now && !l->told_instances))
         return 0;
-    l->begin_ms = watch_now_ms();
-    while (r == 0 && latecomers_timeout(l) == 0)
-        r = latecomers_handle(l, err);
-    return r;
+    if (l->begin_ms)
+        l->begin_ms = now;
+    r = begin(l, err);
+    if (r == 0 && late_read_events(l, true) < 0)
+        r = err_oom(err);
+    r = r < 0 ? r : look_now(l, 0, err);
+    if (r == 0 && end_round(l) < 0)
+        r = err_oom(err);
+    return r < 0 ? r : look_now(l, 0, err); /* everything, if events were lost */
 }

@@ -3,32 +3,41 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "jail/elsewhere.h"
 #include "os/fd.h"
 #include "supervisor/session.h"
 #include "workspace/ignore.h"
 
-/* Only where the host's own folder is shown. Where nothing can be mounted over a file only what is protected matters. */
+/* Only where the host's own folder is shown, be it by a mount of the user's. Where nothing can be mounted over a file only what is
+ * protected matters. */
 static int watch_names(struct session *s, struct err *err) {
     enum workspace_mode mode = s->plan.mode;
-    bool guarded = s->protect != NULL, covers = s->plan.rung == RUNG_FULL && s->engine == &engine_native;
+    bool copy = mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE, guarded = s->protect && !copy;
+    bool shown = !copy || (s->facts.elsewhere && s->facts.elsewhere->n);
+    bool covers = shown && s->plan.rung == RUNG_FULL && s->engine == &engine_native;
     const struct latecomers_opts opts = {.workspace = s->stage.workspace,
                                          .pidfd = s->sandbox.pidfd,
                                          .upper = mode == WORKSPACE_OVERLAY ? s->grows : -1,
                                          .rules = s->opt->rules,
                                          .accepted = s->opt->accepted,
+                                         .no_new = mode == WORKSPACE_DIRECT ? s->no_new : NULL,
                                          .plan = &s->plan,
-                                         .guard = &s->guard,
+                                         .elsewhere = s->facts.elsewhere,
                                          .landing = guarded ? &s->landing : NULL,
                                          .covers = covers};
+    int r;
 
-    if ((!covers && !guarded) || mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE)
+    if (!covers && !guarded)
         return 0;
     if (guarded)
         landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->facts.workspace);
     s->guard.shared = guarded ? landing_share : NULL;
     s->guard.arrived = guarded ? landing_has_arrived : NULL;
     s->guard.shared_arg = &s->landing;
-    return latecomers_init(&s->latecomers, &opts, err);
+    r = latecomers_init(&s->latecomers, &opts, err);
+    if (r >= 0)
+        s->guard.latecomers = &s->latecomers;
+    return r;
 }
 
 int session_begin(struct session *s, const struct run_network_opts *n, bool timed, struct err *err) {

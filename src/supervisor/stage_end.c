@@ -13,6 +13,7 @@
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
+#include "proto/guardmsg.h"
 #include "supervisor/git_report.h"
 #include "supervisor/stage.h"
 #include "workspace/apply_same.h"
@@ -213,7 +214,7 @@ int stage_no_new(const struct stage *st, struct ignore **ret, struct err *err) {
 
     for (size_t i = 0; r >= 0 && (src = ignore_source(st->opt->rules, i)); i++)
         r = ignore_add_file(rules, src->dir, src->origin, src->data, src->len, err);
-    r = r < 0 ? r : ignore_add_file(rules, "", "folders of dependencies", own, sizeof own - 1, err);
+    r = r < 0 ? r : ignore_add_file(rules, "", GUARD_DEPENDENCIES, own, sizeof own - 1, err);
     if (r >= 0)
         *ret = TAKE_PTR(rules);
     return r;

@@ -7,46 +7,25 @@ Every way to a hidden file is first shown to work on a copy of the same tree wit
 import contextlib
 import json
 import os
-import select
+import pathlib
 import shutil
-import signal
 import socket
 import subprocess
+import sys
 import textwrap
 import time
 
 import pytest
 
-PYTHON = "/usr/bin/python3"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from hiding import HIDDEN, PYTHON, Ended, Inside, appear, fill, git, settle  # noqa: E402
+
 REFUSED = 3
-PATIENCE = 120  # seconds: so that a hang ends as a failure
 MODES = ["direct", "overlay", "sync", "worktree", "ro"]
 SHOWS_THE_HOST = ["direct", "overlay", "ro"]  # the host's own folder is below; the others have a copy
-HIDDEN = [".env", "deep/er/server.pem", ".aws/credentials", "deep/odd [name]*.key", "run.key"]
 
 
 # The tree, and the ways to prove something about it
-
-def git(runner, *args, cwd=None):
-    r = runner.run("git", "-c", "user.name=t", "-c", "user.email=t@t", *args, cwd=cwd)
-    assert r.rc == 0, r
-    return r.out
-
-
-def fill(runner, marker, names=HIDDEN):
-    """Visible files are tracked, hidden ones are not: a worktree has no others."""
-    runner.write("readme.txt", "visible\n")
-    runner.write("deep/er/code.c", "int main;\n")
-    runner.write("src/a.py", "pass\n")
-    if not (runner.workspace / ".git").exists():
-        git(runner, "init", "-q", "-b", "main", ".")
-    git(runner, "add", "-A")
-    git(runner, "commit", "-q", "-m", "start")
-    for name in names:
-        runner.write(name, marker + "\n")
-    if "run.key" in names:
-        runner.write("run.key", f"#!/bin/sh\necho {marker}\n", 0o755)
-
 
 def snapshot(runner, names=HIDDEN):
     """What the host has under the hidden names: content, mode, owner, inode, times."""
@@ -116,96 +95,6 @@ def prove(runner, mode, body, marker, names=HIDDEN, *options):
     assert r.rc == REFUSED, f"{'the attack works inside' if r.rc == 0 else 'the probe did not finish'}:{r!r}"
     assert marker.encode() not in r.out + r.err, r
     return r
-
-
-class Ended(AssertionError):
-    """The run has ended though nobody asked it to."""
-
-
-class Inside:
-    """Python in a sandbox that does what it is told, line by line: `ask("expression")` gives its value or the OSError's name."""
-
-    LOOP = """
-import errno, os, subprocess, sys, time
-def read(p):
-    with open(p, "rb") as f:
-        return f.read().decode(errors="replace")
-print("ready", flush=True)
-for line in sys.stdin:
-    try:
-        got = eval(line)
-    except OSError as e:
-        got = errno.errorcode.get(e.errno, str(e))
-    print(repr(got), flush=True)
-"""
-
-    def __init__(self, runner, mode, *options, wrap=(), **kw):
-        self.proc = runner.popen(
-            *wrap, runner.path, "run", "--workspace", mode, *options, "--", PYTHON, "-c", self.LOOP, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
-        first = self.line()
-        assert first == "ready\n", (first, self.proc.stderr.read())
-
-    def line(self):
-        ready, _, _ = select.select([self.proc.stdout], [], [], PATIENCE)
-        assert ready, "the sandbox does not answer"
-        return self.proc.stdout.readline().decode()
-
-    def tell(self, expression):
-        self.proc.stdin.write(expression.encode() + b"\n")
-        self.proc.stdin.flush()
-
-    def answer(self):
-        line = self.line()
-        if not line:
-            raise Ended(self.proc.stderr.read())
-        return eval(line)
-
-    def ask(self, expression):
-        self.tell(expression)
-        return self.answer()
-
-    def until(self, expression, good):
-        """Asks until the answer is good; gives the last one when patience is at its end."""
-        end = time.monotonic() + PATIENCE
-        while True:
-            got = self.ask(expression)
-            if good(got) or time.monotonic() > end:
-                return got
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        with contextlib.suppress(BrokenPipeError):
-            self.proc.stdin.close()
-        try:
-            self.proc.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.proc.pid, signal.SIGKILL)
-            self.proc.wait()
-        self.stderr = self.proc.stderr.read()
-        self.proc.stdout.close()
-        self.proc.stderr.close()
-
-
-def appear(runner, path, data):
-    """As editors do it: complete at once, by a rename, from outside of the workspace."""
-    fresh = runner.top / "fresh"
-    runner.write(fresh, data)
-    fresh.rename(runner.workspace / path)
-
-
-def settle(runner, inside):
-    """The host's part of a run has looked into the folders of a test once more after this moment; the walk of its beginning may take a while."""
-    for folder in ("", "src/", "deep/er/"):
-        ticks = [f"{folder}tick{n}.key" for n in (1, 2) if (runner.workspace / folder).is_dir()]
-        for name in ticks:
-            appear(runner, name, "tick")
-            got = inside.until(f"read({name!r})", lambda answer: answer != "tick")
-            assert got in ("EACCES", "ENOENT"), got
-        for name in ticks:
-            (runner.workspace / name).unlink()
 
 
 # 1. Ways to a file that was there at the start
