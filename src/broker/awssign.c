@@ -140,6 +140,18 @@ static bool put_text(struct secret *work, const char *s) {
     return render_put(work, s, strlen(s));
 }
 
+int awssign_secrets(const struct secret *value, struct broker_part parts[static 3]) {
+    struct keys k;
+    int r = split(value, &k);
+
+    if (r < 0)
+        return r;
+    parts[0] = k.secret;
+    parts[1] = k.token;
+    parts[2] = k.id;
+    return 0;
+}
+
 int awssign_make(const struct credential *c, const struct aws_request *q, const struct secret *value, struct secret *work,
                  struct broker_part parts[static AWSSIGN_PARTS]) {
     char scope[SCOPE_MAX], hash[HEX], signature[HEX];

@@ -26,6 +26,8 @@ int awssign_parse(const char *text, size_t len, struct aws_request *ret);
 /* The path to judge, after everything else was compared with req: -EACCES if it is about something else. */
 int awssign_path(const struct credential *c, const struct broker_request *req, const char *text, char out[static BROKER_DATA_MAX],
                  size_t *ret_len);
+/* Secret key, session token ("": none), key id. */
+int awssign_secrets(const struct secret *value, struct broker_part parts[static 3]);
 /* Authorization, session token ("": none), key id, secret key. value: as policy/credential.h has it. */
 int awssign_make(const struct credential *c, const struct aws_request *q, const struct secret *value, struct secret *work,
                  struct broker_part parts[static AWSSIGN_PARTS]);

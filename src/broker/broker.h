@@ -86,6 +86,9 @@ broker_request_fn value_request; /* also LOGIN */
 int judge_grant(const struct broker *b, const struct broker_request *req, const char *path, size_t path_len);
 /* 0: it has oauth, host and port are those of its token_url, and policy allows a POST there. */
 int judge_login_place(const struct broker *b, const struct broker_request *req);
+/* 0: answers of this host must not tell the grant's value, so the gate has to know it: the grant is for the host, whatever the port,
+ * and policy allows some request that the value could go with anyway; -EACCES. */
+int judge_cover(const struct broker *b, const struct broker_request *req);
 /* 0: a connection to this host is allowed whatever is said in it; -EACCES. For ssh: there is no request inside to look at. */
 int judge_connection(const struct broker *b, const struct host *host, uint16_t port);
 /* 0: a leaf for it may be had: policy does not deny the host outright; -EACCES. */

@@ -42,6 +42,24 @@ int judge_grant(const struct broker *b, const struct broker_request *req, const 
     return allowed_request(b, &host, (uint16_t)req->port, req->method, path, path_len);
 }
 
+int judge_cover(const struct broker *b, const struct broker_request *req) {
+    const struct credential *c;
+    struct policy_verdict v;
+    struct host host;
+    size_t at = 0;
+    uint16_t port;
+
+    if (req->index >= b->config.n_grants || read_host(req, &host) < 0)
+        return -EACCES;
+    c = &b->config.grants[req->index].c;
+    while ((port = credential_next_port(c, host.text, &at))) {
+        policy_judge(&b->policy, &(struct policy_request){.host = &host, .port = port, .is_tls = true, .terse = true}, &v);
+        if (v.action == RULE_ALLOW) /* the most permissive verdict that method and path can bring */
+            return 0;
+    }
+    return -EACCES;
+}
+
 int judge_login_place(const struct broker *b, const struct broker_request *req) {
     static const char scheme[] = "https://";
     const char *url, *path;

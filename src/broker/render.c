@@ -54,19 +54,35 @@ static int (*const places[CREDENTIAL_PLACES])(const struct credential *c, const 
                                               struct broker_part *ret) = {
     [PLACE_HEADER] = render_header, [PLACE_BASIC] = render_basic, [PLACE_QUERY] = render_query};
 
+/* What nobody inside may read. */
+static int render_cover(const struct credential *c, const struct secret *value, struct secret *work, struct broker_part *parts) {
+    int r;
+
+    parts[2] = (struct broker_part){"", 0};
+    if (c->place == PLACE_SIGV4)
+        r = awssign_secrets(value, parts);
+    else
+        r = places[c->place](c, value, work, &parts[1]);
+    if (c->place != PLACE_SIGV4)
+        parts[0] = (struct broker_part){value->p, value->len};
+    return r < 0 ? r : RENDER_COVER_PARTS;
+}
+
 int render_answer(const struct credential *c, const struct broker_request *req, const uint8_t *data, const struct secret *value,
                   struct secret *work, struct broker_part parts[static RENDER_PARTS_MAX]) {
     struct aws_request aws;
     int r;
 
     secret_drop(work);
+    if (c->place >= CREDENTIAL_PLACES)
+        return -EINVAL;
+    if (req->type == BROKER_COVER)
+        return render_cover(c, value, work, parts);
     if (c->place == PLACE_SIGV4) {
         r = awssign_parse((const char *)data, req->len, &aws);
         r = r < 0 ? r : awssign_make(c, &aws, value, work, parts);
         return r < 0 ? r : AWSSIGN_PARTS;
     }
-    if (c->place >= CREDENTIAL_PLACES)
-        return -EINVAL;
     r = places[c->place](c, value, work, &parts[0]);
     parts[1] = (struct broker_part){value->p, value->len};
     return r < 0 ? r : 2;

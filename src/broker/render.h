@@ -3,7 +3,7 @@
 
 #include "broker/broker.h"
 
-enum { RENDER_WORK_MAX = 3 * CREDENTIAL_VALUE_MAX + 64 * 1024, RENDER_PARTS_MAX = 4 };
+enum { RENDER_WORK_MAX = 3 * CREDENTIAL_VALUE_MAX + 64 * 1024, RENDER_PARTS_MAX = 4, RENDER_COVER_PARTS = 3 };
 
 /* The path that a request of BROKER_VALUE or BROKER_SIGV4 is for, written to out. -EBADMSG: its data is not what it has to be. */
 int render_path(const struct credential *c, const struct broker_request *req, const uint8_t *data,

@@ -26,8 +26,8 @@ static void leaf_request(struct broker *b, const struct broker_request *req, con
 
 /* Whatever is not here does not exist. */
 static broker_request_fn *const requests[BROKER_REQUESTS] = {
-    [BROKER_LEAF] = leaf_request,   [BROKER_VALUE] = value_request, [BROKER_SIGV4] = value_request,
-    [BROKER_LOGIN] = value_request, [BROKER_SSH_KEYS] = ssh_keys,   [BROKER_SSH_SIGN] = ssh_sign,
+    [BROKER_LEAF] = leaf_request, [BROKER_VALUE] = value_request, [BROKER_SIGV4] = value_request, [BROKER_LOGIN] = value_request,
+    [BROKER_SSH_KEYS] = ssh_keys, [BROKER_SSH_SIGN] = ssh_sign,   [BROKER_COVER] = value_request,
 };
 
 /* The first request of these bytes. */

@@ -39,7 +39,7 @@ static void report(struct broker *b, const struct broker_request *req, int statu
     struct host host;
     bool ok = host_parse(req->host, strlen(req->host), &host, NULL) == 0;
 
-    if (req->index >= b->config.n_grants)
+    if (req->index >= b->config.n_grants || req->type == BROKER_COVER) /* goes into no request */
         return;
     snprintf(m.host, sizeof m.host, "%s", ok ? host.text : "");
     snprintf(m.method, sizeof m.method, "%s", req->method);
@@ -59,6 +59,8 @@ static int judge(const struct broker *b, const struct broker_request *req, const
 
     if (req->type == BROKER_LOGIN)
         return judge_login_place(b, req);
+    if (req->type == BROKER_COVER)
+        return judge_cover(b, req);
     if (req->index >= b->config.n_grants || render_path(&b->config.grants[req->index].c, req, data, b->values->path, &len) < 0)
         return -EACCES;
     return judge_grant(b, req, b->values->path, len);

@@ -114,22 +114,21 @@ bool cred_any_for(const struct grant *v, size_t n, const char *host, uint16_t po
     return false;
 }
 
-bool cred_cover_text(const struct finder *f, char *text, size_t len) {
-    struct finder_match m;
-    bool any = false;
-
-    while (len && finder_find(f, text, len, &m)) {
-        memset(text + m.at, '*', m.len);
-        any = true;
-    }
-    return any;
+bool cred_any_at(const struct grant *v, size_t n, const char *host) {
+    for (size_t i = 0; i < n; i++)
+        if (credential_next_port(&v[i].c, host, &(size_t){0}))
+            return true;
+    return false;
 }
 
 bool cred_is_plain(const struct http_head *head) {
+    static const char *const names[] = {"content-encoding", "grpc-encoding", "sec-websocket-extensions"};
+
     for (size_t i = 0; i < head->len; i++)
-        if (strcasecmp(head->v[i].name, "content-encoding") == 0 && head->v[i].value_len &&
-            strcasecmp(head->v[i].value, "identity") != 0)
-            return false;
+        for (size_t k = 0; k < ARRAY_LEN(names); k++)
+            if (strcasecmp(head->v[i].name, names[k]) == 0 && head->v[i].value_len &&
+                strcasecmp(head->v[i].value, "identity") != 0)
+                return false;
     return true;
 }
 

@@ -71,6 +71,9 @@ size_t cred_url_decode(const char *p, size_t len, char *out);
 /* Has any grant to do with this host and port: has to be looked into? */
 bool cred_any_for(const struct grant *v, size_t n, const char *host, uint16_t port);
 
+/* Is any grant for this host, on whatever port: may its answers have a value in them? */
+bool cred_any_at(const struct grant *v, size_t n, const char *host);
+
 /* A query with a parameter more, URL-encoded; malloc'ed. NULL: no memory. */
 char *cred_query_add(const char *query, const char *key, const char *value, size_t len);
 
@@ -86,7 +89,5 @@ int cred_body_init(struct cred_body *b, const struct http_head *head); /* -ENOME
 int cred_body_watch(struct cred_body *b, const struct finder *f, const uint8_t *data, size_t len, uint32_t *ret_tag);
 void cred_body_done(struct cred_body *b);
 
-/* Writes '*' over every match; true if there was one. */
-bool cred_cover_text(const struct finder *f, char *text, size_t len);
 /* "identity", or nothing said. */
 bool cred_is_plain(const struct http_head *head);

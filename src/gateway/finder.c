@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "gateway/finder_priv.h"
 
@@ -229,66 +228,4 @@ int finder_watch(const struct finder *f, struct finder_stream *s, const void *da
     forget_all_but(s, 0);
     old = unsure(f, data, len);
     return old && keep(s, (const uint8_t *)data + len - old, old) < 0 ? -ENOMEM : found;
-}
-
-/* Adds the bytes from *pos to end: those before covered as stars. */
-static size_t put(struct buf *out, const uint8_t *data, size_t *pos, size_t end, size_t covered) {
-    size_t stars = 0;
-
-    while (*pos < end && *pos < covered) {
-        static const char star[] = "****************************************************************";
-        size_t n = MIN_OF(MIN_OF(end, covered) - *pos, sizeof star - 1);
-
-        buf_add(out, star, n);
-        *pos += n;
-        stars += n;
-    }
-    if (*pos < end)
-        buf_add(out, data + *pos, end - *pos);
-    *pos = MAX_OF(*pos, end);
-    return stars;
-}
-
-/* How many of the n bytes at the end, which may begin a pattern, are not to go out yet. Stars may. */
-static size_t held(const struct finder_stream *s, size_t len, size_t n, size_t covered) {
-    return (s->live && n < FINDER_HOLD) || covered >= len ? 0 : MIN_OF(n, len - covered);
-}
-
-/* Adds the bytes from *pos on but for those that are held; matches within the last n are found again. *covered: the bytes
- * before it are to be covered, as far as is known. */
-static size_t cover(const struct finder *f, const struct finder_stream *s, const uint8_t *data, size_t len, size_t n, size_t *pos,
-                    size_t *covered, struct buf *out) {
-    size_t stars = 0;
-    struct finder_match m = {0};
-
-    for (size_t from = 0; find_from(f, data, len, from, &m) && m.at < len - n; from = m.at + 1) {
-        stars += put(out, data, pos, m.at, *covered);
-        *covered = MAX_OF(*covered, m.at + m.len);
-    }
-    return stars + put(out, data, pos, len - held(s, len, n, *covered), *covered);
-}
-
-static long out_of_memory(struct buf *out) {
-    out->failed = true;
-    return -ENOMEM;
-}
-
-long finder_cover(const struct finder *f, struct finder_stream *s, const void *data, size_t len, bool end, struct buf *out) {
-    bool joined = s->len > 0;
-    size_t n, stars, total, covered = s->covered, pos = s->sent;
-    const uint8_t *all;
-
-    if (joined && keep(s, data, len) < 0)
-        return out_of_memory(out);
-    all = joined ? (const uint8_t *)s->kept : data;
-    total = joined ? s->len : len;
-    n = end ? 0 : unsure(f, all, total);
-    stars = cover(f, s, all, total, n, &pos, &covered, out);
-    s->covered = covered > total - n ? covered - (total - n) : 0;
-    s->sent = pos - (total - n);
-    if (joined)
-        forget_all_but(s, n);
-    else if (n && keep(s, all + total - n, n) < 0)
-        return out_of_memory(out);
-    return buf_ok(out) ? (long)stars : -ENOMEM;
 }

@@ -1,6 +1,6 @@
 /*
- * Looks for some strings in bytes that pass, also if they come in pieces. Used for placeholders in what the sandbox sends, and
- * for values in what it gets. Few patterns (tens), made and thrown away with each request, so making one is cheap (Wu-Manber: a
+ * Looks for some strings in bytes that pass, also if they come in pieces. Used for placeholders in what the sandbox sends, which
+ * are no secrets (for values in what it gets: cover.h). Few patterns (tens), so making one is cheap (Wu-Manber: a
  * small table of shifts for the last two bytes of a window that is as long as the shortest pattern, or FINDER_WINDOW), and most
  * bytes are never looked at.
  */
@@ -8,10 +8,9 @@
 
 #include "base/macros.h"
 
-struct buf;
 struct finder;
 
-enum { FINDER_MIN = 6, FINDER_HOLD = 4, FINDER_MAX = 64 * 1024, FINDER_WINDOW = 32, FINDER_PATTERNS_MAX = 4096 };
+enum { FINDER_MIN = 6, FINDER_MAX = 64 * 1024, FINDER_WINDOW = 32, FINDER_PATTERNS_MAX = 4096 };
 
 int finder_new(struct finder **ret);
 void finder_free(struct finder *f); /* zeroes all it holds; NULL is fine */
@@ -34,15 +33,7 @@ bool finder_find(const struct finder *f, const void *data, size_t len, struct fi
 struct finder_stream {
     char *kept; /* the last bytes, as far as a pattern may have begun in them */
     size_t len, cap;
-    size_t covered; /* of the kept bytes: the first so many belong to a match */
-    size_t sent;    /* of the kept bytes: the first so many have gone out already */
-    bool live;      /* see finder_cover() */
 };
 void finder_stream_done(struct finder_stream *s); /* zeroes */
 /* Is there a match in the stream so far that ends in this piece? -ENOMEM, 0, 1 with *ret_tag. */
 int finder_watch(const struct finder *f, struct finder_stream *s, const void *data, size_t len, uint32_t *ret_tag);
-/* Passes on what cannot be part of a match any more, each match as so many '*'. Bytes are kept back only as long as they may
- * be the beginning of a pattern; in a live stream only if they are at least FINDER_HOLD: a message of a WebSocket that ends with the
- * first letter of a value would otherwise wait for the next one, for which its reader may wait. There, if the pieces are cut so,
- * the first FINDER_HOLD - 1 bytes of a value are seen. At the end all go. Returns how many were covered, or -ENOMEM, and out is marked as failed. */
-long finder_cover(const struct finder *f, struct finder_stream *s, const void *data, size_t len, bool end, struct buf *out);

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "gateway/flow_priv.h"
+#include "gateway/sniff.h"
 #include "gateway/why.h"
 #include "os/fd.h"
 
@@ -24,9 +25,16 @@ void flow_end_event(struct flow *f, uint64_t sent, uint64_t received) {
     gate_send(f->gate, &m);
 }
 
+static void flow_inspect(struct flow *f);
+
 static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t received) {
     struct flow *f = arg;
 
+    if (how == RELAY_REFUSED && f->look && !f->denied) {
+        relay_free(TAKE_PTR(f->relay));
+        flow_inspect(f);
+        return;
+    }
     flow_end_event(f, sent, received);
     switch (how) {
     case RELAY_DONE:
@@ -50,6 +58,20 @@ static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t re
     flow_abort(f);
 }
 
+/* Other protocols, and those where the server has the first word, are relayed: nothing can be covered there (SECURITY.md). */
+static int check_covered(struct flow *f, const uint8_t *data, size_t len) {
+    enum sniff kind = sniff_first(data, len);
+    uint64_t sent, received;
+
+    relay_bytes(f->relay, &sent, &received);
+    if (!f->covers || received || kind == SNIFF_OTHER)
+        return 0;
+    if (kind == SNIFF_MORE)
+        return len == f->seen ? 0 : -EAGAIN;
+    f->look = f->has_first = true;
+    return FLOW_LOOK;
+}
+
 /* TLS on a port where nobody looked for it: the name must be right there, too. */
 static int relay_check(void *arg) {
     struct flow *f = arg;
@@ -62,6 +84,7 @@ static int relay_check(void *arg) {
     r = flow_check_first(f, data, (size_t)n);
     if (r == -EAGAIN && (size_t)n == f->seen)
         return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* no more will come */
+    r = r == 0 ? check_covered(f, data, (size_t)n) : r;
     f->seen = (size_t)n;
     if (r == -EAGAIN)
         flow_need_more(f, (size_t)n);
@@ -167,6 +190,7 @@ bool flow_judge_anew(struct flow *f) {
         return false;
     }
     f->look = flow_must_look(f, &v);
+    f->covers = flow_covers(f, &v);
     return true;
 }
 

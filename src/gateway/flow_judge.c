@@ -89,6 +89,12 @@ bool flow_must_look(const struct flow *f, const struct policy_verdict *v) {
     return f->gate->config.n_grants && !may_not_look(v) && (f->port == PORT_TLS || has_credential(f));
 }
 
+bool flow_covers(const struct flow *f, const struct policy_verdict *v) {
+    const struct gate_config *c = &f->gate->config;
+
+    return !may_not_look(v) && cred_any_at(c->grants, c->n_grants, f->host.text);
+}
+
 bool flow_is_opaque(const struct flow *f, const struct policy_verdict *v) {
     return may_not_look(v) && has_credential(f);
 }
@@ -109,6 +115,7 @@ void flow_judge(struct flow *f) {
     f->generation = f->gate->config.generation;
     f->wants_first = must_see_first(f, &v);
     f->look = flow_must_look(f, &v);
+    f->covers = flow_covers(f, &v);
     keep_cause(f, &v);
     if (v.action == RULE_DENY)
         flow_refuse(f, &v);

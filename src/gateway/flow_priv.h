@@ -70,6 +70,7 @@ struct flow {
     uint32_t generation; /* of the policy that `look` and `wants_first` come from */
     bool look;           /* into HTTP */
     bool guarded;        /* its requests are searched for placeholders: there were credentials when it was looked into */
+    bool covers;         /* a credential belongs to the host: HTTP is looked into on every port */
     bool wants_first;    /* the client's first bytes have to be seen before any of them goes on */
     bool has_first, is_tls;
     bool approved;  /* a human said yes */
@@ -112,6 +113,8 @@ void flow_ask(struct flow *f, const struct policy_verdict *v);
 bool flow_must_look(const struct flow *f, const struct policy_verdict *v);
 /* The host has a credential, and its rule says that nobody may look inside: neither can be done without breaking the other. */
 bool flow_is_opaque(const struct flow *f, const struct policy_verdict *v);
+/* Its answers may have a value in them, and no rule says that nobody looks inside. */
+bool flow_covers(const struct flow *f, const struct policy_verdict *v);
 #define FLOW_OPAQUE "A credential is for this host, and the rule for it says that nobody looks inside (inspect: no)"
 void flow_judge_asked(struct flow *f);    /* the rules have changed: nobody needs to be asked if they decide now */
 void flow_report_allowed(struct flow *f); /* one event per flow */
@@ -127,6 +130,8 @@ int flow_check_second(void *arg, bool from_client, const uint8_t *data, size_t l
 bool flow_judge_anew(struct flow *f); /* if the rules have changed since it was judged; false: refused */
 void flow_dial(struct flow *f);
 void flow_join(struct flow *f);
+/* The same for a flow that is relayed, where only its first bytes showed that it has to be looked into. */
+#define FLOW_LOOK (-EXDEV)
 void flow_end_event(struct flow *f, uint64_t sent, uint64_t received);
 
 /* flow_http.c: hooks of inspected flows */

@@ -6,9 +6,10 @@
  *     fetch       the broker judges the request itself and gives the value for it, for this one request
  *     go          all values are in: the request goes on
  *     sending     the body is watched for placeholders
- *     answer      the value, and what it looks like when it is encoded, is covered with '*' (ATTACKS 55)
+ *     answer      the values of all grants for this host, also of those that did not go into this request (a page that shows the
+ *                 last key on another port), are covered with '*', however they are encoded (ATTACKS 55, cover.h)
  *
- * A value is in the request's head, until that is written, and in the finder of the answer, until that is over.
+ * A value is in the request's head, until that is written, and in the cover of the answer, until that is over.
  */
 #include <errno.h>
 
@@ -28,8 +29,8 @@ void flow_secret_done(struct flow_secret *s) {
         broker_call_cancel(s->call);
     cred_plan_done(&s->plan);
     cred_body_done(&s->body);
-    finder_stream_done(&s->back);
-    finder_free(s->cover);
+    cover_stream_done(&s->back);
+    cover_free(s->cover);
     placeholders_unref(s->placeholders);
     free(s->canonical);
     free(s);
@@ -47,12 +48,6 @@ static void refuse_misplaced(struct flow_request *q, uint32_t tag, const char *w
     secret_name(q, name);
     snprintf(why, sizeof why, "It is that of '%s', in %s%s", name, where, q->flow->is_tls ? "" : ", and this is plain HTTP");
     policy_refuse(POLICY_SECRET_MISPLACED, q->flow->host.text, why, ret);
-}
-
-/* What is packed could not be searched for the value that may be in it. */
-static int want_plain_answers(struct http_head *head) {
-    http_head_remove(head, "sec-websocket-extensions");
-    return http_head_set(head, "Accept-Encoding", "identity", strlen("identity"));
 }
 
 static const struct cred_put *find_sigv4(const struct cred_plan *plan) {
@@ -84,6 +79,27 @@ static int begin_sigv4(struct flow_request *q, const struct httpx_request *req, 
     return 0;
 }
 
+static bool is_put(const struct cred_plan *plan, size_t index) {
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->puts[i].index == index)
+            return true;
+    return false;
+}
+
+/* Every grant for this host, on whatever port, with or without TLS. */
+static void begin_cover(struct flow_request *q) {
+    const struct gate_config *c = &q->flow->gate->config;
+    struct flow_secret *s = q->secret;
+
+    for (uint32_t i = 0; i < c->n_grants; i++) {
+        if (!credential_next_port(&c->grants[i].c, q->flow->host.text, &(size_t){0}))
+            continue;
+        s->whole_only |= c->grants[i].c.place != PLACE_SIGV4; /* the server never gets that key, only what was made with it */
+        if (!is_put(&s->plan, i))
+            s->extra[s->n_extra++] = i;
+    }
+}
+
 static int begin_plan(struct flow_request *q, struct httpx_request *req, struct policy_verdict *ret) {
     struct flow *f = q->flow;
     const struct cred_request r = {
@@ -103,6 +119,8 @@ static int begin_plan(struct flow_request *q, struct httpx_request *req, struct 
         refuse_misplaced(q, tag, where, ret);
     else if (e < 0)
         refuse_memory(f, ret);
+    else
+        begin_cover(q);
     return e;
 }
 
@@ -132,9 +150,9 @@ enum httpx_answer flow_secret_begin(struct flow_request *q, struct httpx_request
         return q->secret->collecting ? HTTPX_COLLECT : HTTPX_WAIT;
     if (begin_plan(q, req, ret) < 0)
         return HTTPX_DENY;
-    if (q->secret->token.watched) /* could cut off what a token is known by */
-        http_head_remove(req->head, "range");
-    if ((q->secret->plan.n || q->secret->token.watched) && want_plain_answers(req->head) < 0)
+    q->secret->whole_only |= q->secret->token.watched; /* a part could cut off what a token is known by */
+    req->covered = q->secret->plan.n || q->secret->n_extra || q->secret->token.watched;
+    if (req->covered && flow_secret_want_plain(q->secret, req->head) < 0)
         return refuse_memory(f, ret);
     if (begin_sigv4(q, req, &err) < 0) {
         policy_refuse(POLICY_SECRET_UNAVAILABLE, f->host.text, err.msg, ret);
@@ -142,7 +160,7 @@ enum httpx_answer flow_secret_begin(struct flow_request *q, struct httpx_request
     }
     if (q->secret->collecting)
         return HTTPX_COLLECT;
-    return q->secret->plan.n ? HTTPX_WAIT : HTTPX_ALLOW;
+    return q->secret->plan.n + q->secret->n_extra ? HTTPX_WAIT : HTTPX_ALLOW;
 }
 
 bool flow_secret_is_collecting(const struct flow_request *q) {
@@ -200,7 +218,8 @@ void flow_secret_unavailable(struct flow_request *q, const char *name, int statu
     char why[250];
 
     secret_name(q, name);
-    snprintf(why, sizeof why, "It is '%s'. %s", name, reason_of(status));
+    snprintf(why, sizeof why, "It is '%s'. %s%s", name, reason_of(status),
+             q->secret->at < q->secret->plan.n ? "" : ". Answers of its host are shown only when it can be covered in them");
     policy_refuse(POLICY_SECRET_UNAVAILABLE, q->flow->host.text, why, ret);
 }
 
@@ -209,6 +228,47 @@ static bool is_same_grant(const struct flow *f, const struct cred_put *put) {
     const struct gate_config *c = &f->gate->config;
 
     return put->index < c->n_grants && str_eq(c->grants[put->index].c.name, put->name);
+}
+
+/* A login that has no token, or an old one, has nothing to cover; it must be possible to begin one. */
+static bool is_nothing(const struct credential *c, int status) {
+    return c->token_url && (status == -ENOKEY || status == -EKEYEXPIRED);
+}
+
+static void on_cover(void *arg, int status, const uint8_t *data, size_t len) {
+    struct flow_request *q = arg;
+    struct flow_secret *s = q->secret;
+    const struct gate_config *c = &q->flow->gate->config;
+    uint32_t index = s->extra[s->at - s->plan.n];
+    bool known = index < c->n_grants && credential_next_port(&c->grants[index].c, q->flow->host.text, &(size_t){0});
+    struct policy_verdict v;
+
+    s->call = NULL;
+    if (!known) /* another configuration has come */
+        status = -ESTALE;
+    if (status == 0)
+        status = flow_secret_cover(s, data, len);
+    else if (known && is_nothing(&c->grants[index].c, status))
+        status = 0;
+    if (status < 0) {
+        flow_secret_unavailable(q, known ? c->grants[index].c.name : "", status, &v);
+        flow_request_refuse(q, &v);
+        return;
+    }
+    s->at++;
+    flow_request_go(q);
+}
+
+static bool fetch_cover(struct flow_request *q, struct policy_verdict *ret) {
+    struct flow_secret *s = q->secret;
+    const struct gate_config *c = &q->flow->gate->config;
+    struct broker_request req = {.type = BROKER_COVER, .index = s->extra[s->at - s->plan.n], .port = q->flow->port};
+
+    snprintf(req.host, sizeof req.host, "%s", q->flow->host.text);
+    s->call = broker_call(q->flow->gate->broker, &req, "", 0, on_cover, q);
+    if (!s->call)
+        flow_secret_unavailable(q, req.index < c->n_grants ? c->grants[req.index].c.name : "", -EBUSY, ret);
+    return s->call != NULL;
 }
 
 static void on_value(void *arg, int status, const uint8_t *data, size_t len) {
@@ -250,24 +310,24 @@ static bool fetch_value(struct flow_request *q, struct policy_verdict *ret) {
 }
 
 bool flow_secret_fetch(struct flow_request *q, struct policy_verdict *ret) {
-    return q->secret->token.on ? flow_token_ask(q, ret) : fetch_value(q, ret);
+    if (q->secret->token.on)
+        return flow_token_ask(q, ret);
+    return q->secret->at < q->secret->plan.n ? fetch_value(q, ret) : fetch_cover(q, ret);
 }
 
 bool flow_secret_go(struct flow_request *q) {
     struct flow_secret *s = q->secret;
     struct policy_verdict v;
 
-    if (s->token.on || s->at < s->plan.n) {
+    if (s->token.on || s->at < s->plan.n + s->n_extra) {
         if (!flow_secret_fetch(q, &v))
             flow_request_refuse(q, &v);
         return false;
     }
     cred_plan_set_query(&s->plan, NULL);
-    if (!s->cover || finder_build(s->cover) == 0)
-        return true;
-    refuse_memory(q->flow, &v);
-    flow_request_refuse(q, &v);
-    return false;
+    if (s->cover)
+        cover_build(s->cover);
+    return true;
 }
 
 bool flow_secret_sending(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end UNUSED, struct policy_verdict *ret) {

@@ -3,6 +3,7 @@
 
 #include "base/secret.h"
 #include "base/sha256.h"
+#include "gateway/cover_ends.h"
 #include "gateway/credential.h"
 #include "gateway/flow_http.h"
 #include "gateway/sigv4.h"
@@ -25,7 +26,10 @@ struct flow_token {
 struct flow_secret {
     struct placeholders *placeholders;
     struct cred_plan plan;
-    size_t at; /* of plan: the next one */
+    uint32_t
+        extra[GRANTS_MAX]; /* grants that belong to this host and do not go into the request: their values are covered, too */
+    size_t n_extra;
+    size_t at; /* of plan, then of extra: the next one */
     struct broker_call *call;
     struct cred_body body;
     bool collecting;
@@ -33,11 +37,19 @@ struct flow_secret {
     bool needs_hash; /* of the body, behind it */
     char hash[SHA256_HEX_SIZE];
     struct flow_token token;
-    struct finder *cover; /* the values; NULL: none was put in */
-    struct finder_stream back;
+    bool whole_only;     /* a part of a body would cut values: no Range, no 206 */
+    struct cover *cover; /* the values; NULL: there is none */
+    struct cover_stream back;
+    struct cover_ends ends;
+    bool is_websocket, fresh; /* fresh: bytes came since the last flow_secret_pause() */
+    struct cover_ws websocket;
 };
 
-/* flow_cover.c: the broker's answer, into the request; its values are covered in the answer from now on. -errno */
+/* flow_cover.c: asks the server for what can be searched: nothing packed, nothing cut. -ENOMEM */
+int flow_secret_want_plain(struct flow_secret *s, struct http_head *head);
+/* Values of grants that do not go into the request, as the broker gives them. -errno */
+int flow_secret_cover(struct flow_secret *s, const uint8_t *data, size_t len);
+/* The broker's answer, into the request; its values are covered in the answer from now on. -errno */
 int flow_secret_put(struct flow_request *q, const struct cred_put *put, const uint8_t *data, size_t len);
 
 /* flow_secret.c: the value cannot be had, status says why. */

@@ -240,6 +240,13 @@ static void h1_answer(struct httpx *x, uint32_t id, const struct httpx_reply *re
     advance(h);
 }
 
+static bool h1_pause(struct httpx *x) {
+    struct h1 *h = h1_of(x);
+    enum h1_state state = h->side[HTTPX_TO_CLIENT].state;
+
+    return (state == H1_BODY || (state == H1_TUNNEL && !x->finished[HTTPX_TO_CLIENT])) && h1_pass_held(h);
+}
+
 static bool h1_busy(const struct httpx *x) {
     enum h1_state s = ((const struct h1 *)x)->side[HTTPX_TO_SERVER].state;
 
@@ -269,6 +276,7 @@ static const struct httpx_ops h1_ops = {
     .head = h1_fields,
     .set_query = h1_set_query,
     .answer = h1_answer,
+    .pause = h1_pause,
     .busy = h1_busy,
     .free = h1_free,
 };

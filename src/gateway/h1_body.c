@@ -53,13 +53,18 @@ static void send_piece(struct h1 *h, const char *p, size_t n, bool last) {
         write_piece(h, HTTPX_TO_SERVER, p, n);
 }
 
+static struct buf *clear_piece(struct h1 *h) {
+    if (h->piece.cap > PIECE_KEPT)
+        buf_done(&h->piece);
+    buf_clear(&h->piece);
+    return &h->piece;
+}
+
 /* What a hook makes of bytes for the client. */
 static const struct buf *ask_hook(struct h1 *h, const char *p, size_t n, bool end) {
     const struct httpx_hooks *hooks = &h->x.opts.hooks;
 
-    if (h->piece.cap > PIECE_KEPT)
-        buf_done(&h->piece);
-    buf_clear(&h->piece);
+    clear_piece(h);
     hooks->receiving(hooks->arg, h->id, (const uint8_t *)p, n, end, &h->piece);
     if (!buf_ok(&h->piece))
         h->x.out[HTTPX_TO_CLIENT].b.failed = true;
@@ -87,6 +92,20 @@ static void receive_piece(struct h1 *h, const char *p, size_t n, bool end) {
     }
     if (n)
         write_piece(h, HTTPX_TO_CLIENT, p, n);
+}
+
+bool h1_pass_held(struct h1 *h) {
+    const struct httpx_hooks *hooks = &h->x.opts.hooks;
+    bool more = hooks->pause(hooks->arg, h->id, clear_piece(h));
+
+    if (!buf_ok(&h->piece)) {
+        h->x.out[HTTPX_TO_CLIENT].b.failed = true;
+        return false;
+    }
+    check_length(&h->side[HTTPX_TO_CLIENT], h->piece.len, false);
+    if (h->piece.len)
+        write_piece(h, HTTPX_TO_CLIENT, h->piece.data, h->piece.len);
+    return more;
 }
 
 /* Length alone ends a body that has one: its last byte must not be there before the hook has seen the end. */
@@ -198,6 +217,15 @@ int h1_take_body(struct h1 *h, enum httpx_way way, const char *p, size_t n, size
     return 0;
 }
 
+static void stop_tunnel(struct h1 *h) {
+    struct httpx_refusal why = {0};
+    struct policy_verdict v;
+
+    httpx_refuse(&why, 413, POLICY_BODY_TOO_LARGE, "The rule for this request limits what is sent over its WebSocket");
+    httpx_note_refusal(&h->x, h->id, h->side[HTTPX_TO_SERVER].head.method, h->x.req.path.text, &why, &v);
+    h1_end(h);
+}
+
 void h1_take_tunnel(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t *ret_used) {
     size_t full = http_queue_len(&h->x.out[way]);
     size_t room = full < HTTPX_BUFFER ? HTTPX_BUFFER - full : 0;
@@ -207,15 +235,18 @@ void h1_take_tunnel(struct h1 *h, enum httpx_way way, const char *p, size_t n, s
         return;
     if (way == HTTPX_TO_CLIENT) {
         receive_piece(h, p, n, false);
-    } else if (httpx_sending(&h->x, h->id, p, n, false)) {
-        http_queue_add(&h->x.out[way], p, n);
-    } else {
-        h1_end(h);
+        return;
     }
+    h->sent += n;
+    if (httpx_too_large(&h->verdict, h->sent))
+        stop_tunnel(h);
+    else if (httpx_sending(&h->x, h->id, p, n, false))
+        http_queue_add(&h->x.out[way], p, n);
+    else
+        h1_end(h);
 }
 
 void h1_tunnel_end(struct h1 *h, enum httpx_way way) {
-
     if (h->x.finished[way])
         return;
     h->x.finished[way] = true;

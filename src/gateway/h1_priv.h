@@ -39,7 +39,7 @@ struct h1 {
     uint64_t sent;                       /* bytes of the request's body */
     bool judged;                         /* and not through */
     bool collecting, whole;              /* HTTPX_COLLECT; and the body is here */
-    bool told;                           /* the server got a secret with this request */
+    bool told;                           /* the server got a secret with this request, or may know one */
     bool running;                        /* bytes are being read: a decision that comes from within a hook does not read more */
     struct buf collected;
     struct buf piece; /* what hooks.receiving() gives */
@@ -59,6 +59,8 @@ void h1_exchange_done(struct h1 *h);
 /* h1_body.c: takes bytes of a body; *ret_used may be 0 if there is no room for them. */
 int h1_take_body(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t *ret_used);
 int h1_body_end(struct h1 *h, enum httpx_way way);
+/* hooks.pause() */
+bool h1_pass_held(struct h1 *h);
 /* The same for a tunnel. */
 void h1_take_tunnel(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t *ret_used);
 void h1_tunnel_end(struct h1 *h, enum httpx_way way);

@@ -143,15 +143,19 @@ static void collect(struct h1 *h) {
 static void judge(struct h1 *h) {
     struct h1_side *s = &h->side[HTTPX_TO_SERVER];
     struct httpx_request *req = &h->x.req;
+    enum httpx_answer answer;
 
     req->id = h->id;
     req->method = s->head.method;
     req->has_body = has_body(&s->head);
     req->body_len = s->head.chunked ? UINT64_MAX : s->head.length;
     req->upgrade = h->upgrade;
+    req->covered = false;
     h->verdict = (struct policy_verdict){0};
     h->judged = true;
-    switch (h->x.opts.hooks.judge(h->x.opts.hooks.arg, req, &h->verdict)) {
+    answer = h->x.opts.hooks.judge(h->x.opts.hooks.arg, req, &h->verdict);
+    h->told = req->covered;
+    switch (answer) {
     case HTTPX_ALLOW:
         h1_allow(h);
         return;

@@ -146,6 +146,15 @@ static void h2_answer(struct httpx *x, uint32_t id, const struct httpx_reply *re
         h2_reply(h2_of(x), s, reply);
 }
 
+static bool h2_pause(struct httpx *x) {
+    struct h2 *h = h2_of(x);
+    bool more = false;
+
+    for (struct h2_stream *s = h->streams; s; s = s->next)
+        more = h2_response_held(h, s) || more;
+    return more;
+}
+
 static bool h2_busy(const struct httpx *x) {
     return ((const struct h2 *)x)->n_streams > 0;
 }
@@ -170,6 +179,7 @@ static const struct httpx_ops h2_ops = {
     .head = h2_fields_of,
     .set_query = h2_set_query,
     .answer = h2_answer,
+    .pause = h2_pause,
     .busy = h2_busy,
     .free = h2_free,
 };

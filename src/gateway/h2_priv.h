@@ -139,3 +139,4 @@ void h2_request_forget(struct h2 *h, struct h2_stream *s);
 void h2_response(struct h2 *h, struct h2_stream *s, bool end);
 void h2_response_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len);
 void h2_response_end(struct h2 *h, struct h2_stream *s);
+bool h2_response_held(struct h2 *h, struct h2_stream *s); /* hooks.pause() */

@@ -186,7 +186,7 @@ static void judge(struct h2 *h, struct h2_stream *s, bool end) {
     req->head = &up->head;
     req->has_body = !end;
     req->body_len = s->length = declared_length(&up->head, end);
-    req->upgrade = false;
+    req->upgrade = req->covered = false;
     s->judged = true;
     switch (h->x.opts.hooks.judge(h->x.opts.hooks.arg, req, &v)) {
     case HTTPX_ALLOW:

@@ -66,6 +66,19 @@ void h2_response_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, s
     h2_pipe_resume(h, s, HTTPX_TO_CLIENT);
 }
 
+bool h2_response_held(struct h2 *h, struct h2_stream *s) {
+    const struct httpx_hooks *hooks = &h->x.opts.hooks;
+    struct h2_pipe *down = &s->pipe[HTTPX_TO_CLIENT];
+    bool more;
+
+    if (!down->started || down->eof || down->dead || s->state != H2_OPEN)
+        return false;
+    more = hooks->pause(hooks->arg, (uint32_t)s->id[HTTPX_TO_CLIENT], http_queue_buf(&down->body, 0));
+    h->failed |= !buf_ok(&down->body.b);
+    h2_pipe_resume(h, s, HTTPX_TO_CLIENT);
+    return more;
+}
+
 void h2_response_end(struct h2 *h, struct h2_stream *s) {
     struct h2_pipe *down = &s->pipe[HTTPX_TO_CLIENT];
     bool rewrite = false;

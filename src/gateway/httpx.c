@@ -177,6 +177,10 @@ void httpx_answer(struct httpx *x, uint32_t id, int status, const char *content_
     x->ops->answer(x, id, &(struct httpx_reply){.status = status, .type = content_type, .body = body, .len = len});
 }
 
+bool httpx_pause(struct httpx *x) {
+    return x->opts.hooks.pause && x->ops->pause(x);
+}
+
 bool httpx_finished(const struct httpx *x, enum httpx_way way) {
     return x->finished[way];
 }

@@ -51,6 +51,7 @@ struct httpx_request {
     bool has_body;
     uint64_t body_len; /* if declared; else UINT64_MAX for chunked or HTTP/2 without content-length */
     bool upgrade;      /* asks for WebSocket */
+    bool covered;      /* set by the hook: the answer may have a secret in it, in any place */
 };
 
 struct http_head {
@@ -95,6 +96,9 @@ struct httpx_hooks {
      * for answers of our own, nor for those without a body. If it fails it marks out as failed: the connection ends. May be
      * NULL: everything goes on as it is. */
     void (*receiving)(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out);
+    /* The clock, after httpx_pause(): puts into out what receiving() keeps back of this answer, if no byte of it came since the last
+     * time. True: there is still something. May be NULL. */
+    bool (*pause)(void *arg, uint32_t id, struct buf *out);
     /* A request that was judged, and its answer, are through; not called for those that are open when the connection ends.
      * May be NULL. */
     void (*ended)(void *arg, uint32_t id);
@@ -132,6 +136,8 @@ struct http_head *httpx_head(struct httpx *x, uint32_t id);
 int httpx_set_query(struct httpx *x, uint32_t id, const char *query);
 /* An answer of our own to a request that waits, in place of httpx_decide(). */
 void httpx_answer(struct httpx *x, uint32_t id, int status, const char *content_type, const void *body, size_t len);
+/* To be called every now and then while answers come: hooks.pause(). False: need not be called before there are new bytes. */
+bool httpx_pause(struct httpx *x);
 /* Nothing more will be written that way: shut it down when httpx_out() is empty. */
 bool httpx_finished(const struct httpx *x, enum httpx_way way);
 /* True while requests are open (for idle timeouts). */

@@ -55,6 +55,7 @@ struct httpx_ops {
     struct http_head *(*head)(struct httpx *x, uint32_t id);
     int (*set_query)(struct httpx *x, uint32_t id, const char *query);
     void (*answer)(struct httpx *x, uint32_t id, const struct httpx_reply *reply);
+    bool (*pause)(struct httpx *x);
     bool (*busy)(const struct httpx *x);
     void (*free)(struct httpx *x);
 };

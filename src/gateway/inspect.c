@@ -225,11 +225,13 @@ static void watch_side(struct inspect *i, enum httpx_way way) {
     side->events = events;
 }
 
-static uint64_t due_time(struct inspect *i) {
-    if (i->state == STATE_OPEN && inspect_client(i)->eof) /* it may be gone: that shows only when it is written to */
-        return i->moved + INSPECT_IDLE_MS;
+static uint64_t due_time(const struct inspect *i) {
+    uint64_t due = i->busy ? i->moved + INSPECT_BUSY_MS : i->since + INSPECT_IDLE_MS;
+
+    if (i->state == STATE_OPEN && i->side[HTTPX_TO_CLIENT].eof) /* it may be gone: that shows only when it is written to */
+        due = i->moved + INSPECT_IDLE_MS;
     if (i->state == STATE_OPEN)
-        return i->busy ? i->moved + INSPECT_BUSY_MS : i->since + INSPECT_IDLE_MS;
+        return i->pause ? MIN_OF(i->pause, due) : due;
     return i->since + (i->state == STATE_DRAIN ? INSPECT_DRAIN_MS : INSPECT_HANDSHAKE_MS);
 }
 
@@ -250,6 +252,11 @@ static void on_timer(uv_timer_t *timer) {
     uint64_t now = uv_now(&i->gate->loop), due = due_time(i);
 
     i->due = 0;
+    if (i->state == STATE_OPEN && i->pause && i->pause <= now) {
+        inspect_pause(i);
+        inspect_run(i);
+        return;
+    }
     if (due <= now) {
         give_up(i);
         return;

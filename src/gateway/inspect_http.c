@@ -64,6 +64,12 @@ static void on_receiving(void *arg, uint32_t id, const uint8_t *data, size_t len
     hooks->receiving(hooks->arg, id, data, len, end, out);
 }
 
+static bool on_pause(void *arg, uint32_t id, struct buf *out) {
+    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
+
+    return hooks->pause(hooks->arg, id, out);
+}
+
 static void on_ended(void *arg, uint32_t id) {
     const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
 
@@ -87,6 +93,7 @@ int inspect_open(struct inspect *i, enum httpx_kind kind) {
         .sending = theirs->sending ? on_sending : NULL,
         .answer_head = theirs->answer_head ? on_answer_head : NULL,
         .receiving = theirs->receiving ? on_receiving : NULL,
+        .pause = theirs->pause ? on_pause : NULL,
         .ended = theirs->ended ? on_ended : NULL,
     };
     return httpx_new(&o, &i->http);
@@ -148,8 +155,10 @@ static bool pull(struct inspect *i, enum httpx_way way) {
         i->bad = true;
         i->how = INSPECT_PROTOCOL;
     }
-    if (way == HTTPX_TO_CLIENT && inspect_covers(i))
+    if (way == HTTPX_TO_CLIENT && inspect_covers(i)) {
         explicit_bzero(data, (size_t)n);
+        i->pause = i->pause ? i->pause : i->moved + INSPECT_PAUSE_MS;
+    }
     return true;
 }
 
@@ -241,6 +250,13 @@ int inspect_open_events(struct inspect *i, enum httpx_way way) {
     const struct inspect_side *side = &i->side[way];
 
     return stream_events(&side->s, can_pull(i, !way), !side->shut && !side->s.writable);
+}
+
+/* A server whose bytes were not read has not paused. */
+void inspect_pause(struct inspect *i) {
+    bool again = !inspect_server(i)->eof && (!can_pull(i, HTTPX_TO_CLIENT) || httpx_pause(i->http));
+
+    i->pause = again ? uv_now(&i->gate->loop) + INSPECT_PAUSE_MS : 0;
 }
 
 bool inspect_has_more(struct inspect *i) {

@@ -29,6 +29,7 @@ enum {
     INSPECT_IDLE_MS = 60 * 1000,      /* between requests, and for the head of one: single bytes do not prolong it */
     INSPECT_BUSY_MS = 60 * 60 * 1000, /* within a request, without a byte in either direction: Server-Sent Events */
     INSPECT_DRAIN_MS = 5 * 1000,
+    INSPECT_PAUSE_MS = 1000, /* what hooks keep back of an answer goes out after one to two of these without a byte of it */
     INSPECT_CHUNK = 64 * 1024,
     INSPECT_ROUNDS = 8 /* chunks in each direction before other connections have their turn */
 };
@@ -79,6 +80,7 @@ struct inspect {
     uint64_t since;           /* ms: when the state, or the time between requests, began */
     uint64_t moved;           /* ms: the last byte */
     uint64_t due;             /* ms: when the timer fires; 0: not started */
+    uint64_t pause;           /* ms: when httpx_pause() is called next; 0: nothing is kept back */
     uint64_t sent, received;
     char why[200];
 };
@@ -115,4 +117,5 @@ int inspect_open(struct inspect *i, enum httpx_kind kind);
 void inspect_step_open(struct inspect *i);
 void inspect_step_drain(struct inspect *i);
 int inspect_open_events(struct inspect *i, enum httpx_way way); /* that the side wants */
+void inspect_pause(struct inspect *i);                          /* its time has come */
 bool inspect_has_more(struct inspect *i);                       /* to do, without any event */

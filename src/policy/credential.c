@@ -106,16 +106,24 @@ int credentials_remove(struct credentials *c, const char *name) {
     return 0;
 }
 
-/* Is this entry, as credential_add_host() writes it ("a.test", "a.test:8443", "[::1]:8443"), for host and port? Asked for every
- * request of a sandbox, so it compares text. */
-static bool host_entry_is(const char *entry, const char *host, size_t len, uint16_t port) {
+/* What stands behind the host in an entry, as credential_add_host() writes it ("a.test", "a.test:8443", "[::1]:8443"): ":8443" or "";
+ * NULL: it is for another one. Asked for every request of a sandbox, so it compares text. */
+static const char *entry_rest(const char *entry, const char *host, size_t len) {
     const char *rest = entry[0] == '[' ? entry + 1 : entry;
-    char with_port[8];
 
     if (strncmp(rest, host, len) != 0 || (rest == entry && memchr(host, ':', len)))
-        return false;
+        return NULL;
     rest += len;
     if (entry[0] == '[' && *rest++ != ']')
+        return NULL;
+    return !*rest || *rest == ':' ? rest : NULL;
+}
+
+static bool host_entry_is(const char *entry, const char *host, size_t len, uint16_t port) {
+    const char *rest = entry_rest(entry, host, len);
+    char with_port[8];
+
+    if (!rest)
         return false;
     if (!*rest)
         return port == 443;
@@ -130,6 +138,16 @@ bool credential_is_for(const struct credential *c, const char *host, uint16_t po
         if (host_entry_is(c->hosts.v[i], host, len, port))
             return true;
     return false;
+}
+
+uint16_t credential_next_port(const struct credential *c, const char *host, size_t *at) {
+    while (*at < c->hosts.len) {
+        const char *rest = entry_rest(c->hosts.v[(*at)++], host, strlen(host));
+
+        if (rest)
+            return *rest ? (uint16_t)strtoul(rest + 1, NULL, 10) : 443;
+    }
+    return 0;
 }
 
 static void add_purpose(struct sha256 *h, const char *text) {

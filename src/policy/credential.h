@@ -112,6 +112,8 @@ int credential_redirect_parse(const char *uri, struct credential_redirect *ret);
  * (api.anthropic.com: x-api-key, ANTHROPIC_API_KEY, sk-ant-api03-); otherwise "Authorization: Bearer {}". */
 int credential_fill_known(struct credential *c, struct err *err);
 bool credential_is_for(const struct credential *c, const char *host, uint16_t port); /* host: as struct host has it */
+/* The ports of its entries for the host, one after the other; *at is 0 first. 0: there is none (any more). */
+uint16_t credential_next_port(const struct credential *c, const char *host, size_t *at);
 /* What a value of it is for, as hexadecimal digits: its hosts, how it goes into requests, who renews it. A value that was given for one
  * purpose serves no other. */
 enum { CREDENTIAL_PURPOSE_SIZE = 65 };

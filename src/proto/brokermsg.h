@@ -39,6 +39,8 @@ enum broker_request_type {
     BROKER_SSH_SIGN, /* host, port: a guess where the session goes, to find hashed names of known_hosts by. data: broker_parts: the payload
                       * of session-bind@openssh.com ("": none came), the payload of SSH_AGENTC_SIGN_REQUEST. Answer:
                       * SSH_AGENT_SIGN_RESPONSE without its length */
+    BROKER_COVER, /* index, host, port. Answer: broker_parts: what an answer of this host must not tell: the value, how it looks in a
+                      * request, ""; SigV4: secret key, session token, key id. Any may be "" */
     BROKER_REQUESTS
 };
 

@@ -126,7 +126,7 @@ static bool was_entitled(const struct scene *s, const struct broker_request *req
     const char *host = s->b.config.grants[0].c.hosts.v[0];
     struct host is;
 
-    return req->port == 443 && (req->type == BROKER_VALUE || req->type == BROKER_SIGV4) &&
+    return (req->type == BROKER_COVER || (req->port == 443 && (req->type == BROKER_VALUE || req->type == BROKER_SIGV4))) &&
            host_parse(req->host, strlen(req->host), &is, NULL) == 0 && strcmp(is.text, host) == 0;
 }
 

@@ -15,7 +15,7 @@ import socket
 import struct
 import subprocess
 
-LEAF, VALUE, SIGV4, LOGIN, SSH_KEYS, SSH_SIGN = range(1, 7)
+LEAF, VALUE, SIGV4, LOGIN, SSH_KEYS, SSH_SIGN, COVER = range(1, 8)
 CONFIG, VAULT, AGENT, RENEW, WANT_VALUE, WANT_AGENT, USED = range(1, 8)
 HEADER, BASIC, QUERY, AWS = range(4)
 MODES = {"unset": 0, "none": 1, "limited": 2, "full": 3, "list": 4}

@@ -14,7 +14,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from broker_driver import (AWS, BASIC, LEAF, MSG, LOGIN, PENDING_MAX, QUERY, RENEW, REQUEST, SIGV4, USED, VALUE, VALUE_MAX, WAIT, WANT_VALUE, Broker,
+from broker_driver import (AWS, BASIC, COVER, LEAF, MSG, LOGIN, PENDING_MAX, QUERY, RENEW, REQUEST, SIGV4, USED, VALUE, VALUE_MAX, WAIT, WANT_VALUE, Broker,
                            grant, parts)
 
 SECRET = b"sk-real-0123456789abcdef"
@@ -125,6 +125,30 @@ def test_policy(broker, name):
     assert b.status(b.ask_value(0, "api.test", **how)) == -errno.EACCES
     b.configure(**{**case, "mode": "list", "layers": None, "rules": [ALLOW]})
     assert b.value(0, "api.test", **how) == [b"the-value-0"] * 2
+
+
+def test_cover(broker):
+    """Answers of a grant's host are covered on every port: the gate may know the value there, and no use of it is told."""
+    b = broker()
+    for port in (443, 80, 8080):
+        ident = b.request(COVER, 0, "API.test.", port, "")
+        if port == 443:
+            b.vault(b.want(WANT_VALUE), b"the-value-0")
+        assert b.answer(ident).parts() == [b"the-value-0", b"the-value-0", b""]
+    assert b.status(b.request(COVER, 0, "other.test", 443)) == b.status(b.request(COVER, 9, "api.test", 443)) == -errno.EACCES
+    assert b.status(b.ask_value(0, "api.test", method="")) == -errno.EACCES
+    assert b.next_used()["value"] == -errno.EACCES, "the first that is told is the refusal"
+
+
+@pytest.mark.parametrize("name", [name for name in POLICIES if name not in ("method", "path")])
+def test_cover_is_no_way_around_policy(broker, name):
+    """A gate that was taken over gets no value by it that it could not have for a request: policy has to allow some, without asking."""
+    b = broker(**{"rules": (), **POLICIES[name]})
+    assert b.status(b.request(COVER, 0, "api.test", 443, "")) == -errno.EACCES
+    b.configure(**{**POLICIES[name], "mode": "list", "layers": None, "rules": [{"action": "allow", "host": "api.test", "methods": ["GET"], "paths": ["/v1"]}]})
+    ident = b.request(COVER, 0, "api.test", 8080, "")
+    b.vault(b.want(WANT_VALUE), b"the-value-0")
+    assert b.answer(ident).parts()[0] == b"the-value-0"
 
 
 def test_reload_while_waiting(broker):
@@ -622,7 +646,7 @@ def test_authority_that_is_a_file(runner, broker):
 
 WRONG = {
     "type 0": struct.pack("=IIIII256s36s", 0, 1, 0, 443, 0, b"", b""),
-    "type 7": struct.pack("=IIIII256s36s", 7, 1, 0, 443, 0, b"", b""),
+    "type 8": struct.pack("=IIIII256s36s", 8, 1, 0, 443, 0, b"", b""),
     "far type": struct.pack("=IIIII256s36s", 0xffffffff, 1, 0, 443, 0, b"", b""),
     "short": b"x",
     "length": struct.pack("=IIIII256s36s", VALUE, 1, 0, 443, 5, b"", b"") + b"/abc",

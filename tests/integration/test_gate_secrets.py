@@ -594,12 +594,12 @@ def test_through_the_entry(inside, web):
 
 
 def test_websocket_is_covered_too(inside, web):
-    web.answer = lambda r: [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"\x81\x28you are ",
+    web.answer = lambda r: [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"\x81\x29you are ",
                             REAL[:9], REAL[9:], b"."]
     with tls(inside, inside.ca) as s:
         s.sendall(request(b"GET", b"/", b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Key: x", b"Sec-WebSocket-Version: 13",
                           b"Sec-WebSocket-Extensions: permessage-deflate"))
-        want, got = b"\x81\x28you are " + b"*" * len(REAL) + b".", b""
+        want, got = b"\x81\x29you are " + b"*" * len(REAL) + b".", b""
         while not got.endswith(b"."):
             got += s.recv(4096)
     assert got.endswith(want)

@@ -11,12 +11,16 @@ that did not come to its end has "cut". /hold tells the first half, and the seco
 import base64
 import gzip
 import html
+import html.entities
 import json
 import pathlib
+import quopri
 import re
+import shutil
 import signal
 import socket
 import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -35,8 +39,62 @@ def in_base64(s, before, encode=base64.b64encode):
     return encode(b"x" * before + s.encode()).decode()
 
 
+def escaped(s, how, also=""):
+    """Each character that is no letter or digit, or is in also, as how makes it from its number."""
+    return "".join(how(ord(c)) if not c.isalnum() or c in also else c for c in s)
+
+
+NAMES = {c: name for name, c in html.entities.html5.items() if len(c) == 1 and c.isascii() and name.endswith(";") and name.lower() != "nbsp;"}
+
+
+def piped(*command):
+    """What another program's own encoder makes of it."""
+    return lambda s: subprocess.run(command, input=s.encode(), stdout=subprocess.PIPE, check=True).stdout.decode().rstrip("\n")
+
+
+# Encoders of other languages, where they are installed
+OTHERS = {
+    **{"jq-" + word: ("jq", "-Rrs", "@" + word) for word in ("json", "html", "uri", "base64", "sh")},
+    "node-json": ("node", "-e", "process.stdout.write(JSON.stringify(require('fs').readFileSync(0, 'utf8')))"),
+    "node-uri": ("node", "-e", "process.stdout.write(encodeURIComponent(require('fs').readFileSync(0, 'utf8')))"),
+    "node-escape": ("node", "-e", "process.stdout.write(escape(require('fs').readFileSync(0, 'utf8')))"),
+    "perl-quotemeta": ("perl", "-0777", "-ne", "print quotemeta"),
+    "perl-base64": ("perl", "-MMIME::Base64", "-0777", "-ne", "print encode_base64(('x' x 50).$_)"),
+    "perl-qp": ("perl", "-MMIME::QuotedPrint", "-0777", "-ne", "print encode_qp(('x' x 60).$_)"),
+    "php-json": ("php", "-r", "echo json_encode(stream_get_contents(STDIN));"),
+    "php-json-hex": ("php", "-r", "echo json_encode(stream_get_contents(STDIN), 15);"),
+    "php-html": ("php", "-r", "echo htmlentities(stream_get_contents(STDIN), ENT_QUOTES | ENT_HTML5);"),
+}
+
 FORMS = {
     "raw": str,
+    "json-gson": lambda s: re.sub("[<>&='+]", lambda m: f"\\u{ord(m[0]):04x}", json.dumps(s)),
+    "json-upper": lambda s: escaped(s, "\\u{:04X}".format),
+    "json-json": lambda s: json.dumps(json.dumps(s)),
+    "js-hex": lambda s: escaped(s, "\\x{:02X}".format),
+    "js-braces": lambda s: escaped(s, "\\u{{{:x}}}".format),
+    "c-octal": lambda s: escaped(s, "\\{:03o}".format),
+    "html-decimal": lambda s: escaped(s, "&#{};".format),
+    "html-hex": lambda s: escaped(s, "&#x{:X};".format),
+    "html-names": lambda s: "".join("&" + NAMES[c] if c in NAMES else c for c in s),
+    "html-html": lambda s: html.escape(html.escape(s)),
+    "html-all": lambda s: "".join(f"&#{ord(c)};" for c in s),
+    "js-all": lambda s: "".join(f"\\u{ord(c):04x}" for c in s),
+    "qp": lambda s: quopri.encodestring(s.encode()).decode(),
+    "qp-wrapped": lambda s: quopri.encodestring(b"x" * 60 + s.encode(), quotetabs=True).decode(),
+    "url-url": lambda s: urllib.parse.quote(urllib.parse.quote(s, safe=""), safe=""),
+    "form-form": lambda s: urllib.parse.quote_plus(urllib.parse.quote_plus(s)),
+    "base64-lines": lambda s: base64.encodebytes(b"x" * 48 + s.encode()).decode(),
+    "base64-crlf": lambda s: base64.encodebytes(b"x" * 48 + s.encode()).decode().replace("\n", "\r\n"),
+    "base64-lines-json": lambda s: json.dumps(base64.encodebytes(b"x" * 48 + s.encode()).decode()),
+    "base64-lines-url": lambda s: urllib.parse.quote(base64.encodebytes(b"x" * 48 + s.encode()).decode(), safe=""),
+    "base32": lambda s: base64.b32encode(s.encode()).decode(),
+    "base32-3": lambda s: base64.b32encode(b"xxx" + s.encode()).decode().lower(),
+    "utf-16-le": lambda s: s.encode("utf-16-le").decode("latin-1"),
+    "utf-16-be": lambda s: s.encode("utf-16-be").decode("latin-1"),
+    "hex-colons": lambda s: s.encode().hex(":"),
+    "unforeseen": lambda s: escaped(s, "{{{}}}".format),
+    **{name: piped(*command) for name, command in OTHERS.items() if shutil.which(command[0])},
     "json": json.dumps,
     "json-slash": lambda s: json.dumps(s).replace("/", "\\/"),
     "json-html": lambda s: re.sub("[<>&]", lambda m: f"\\u{ord(m[0]):04x}", json.dumps(s)),
@@ -60,9 +118,28 @@ FORMS = {
 def core_of(form, value):
     """What must not come back of a value in this form: base64 without the digits that also hold bits of its neighbours."""
     text = FORMS[form](value)
+    if form == "unforeseen":  # only the runs of letters are covered
+        return max(re.split(r"[^A-Za-z0-9]", value), key=len)
+    if "base64-lines" in form or form in ("base64-crlf", "perl-base64"):
+        return [line for line in re.split(r"[\r\n]+|\\n|%0A", text) if len(line) > 8][-1].strip('"=')[:-4]
+    if form in ("base32", "base32-3"):
+        return text.strip("=")[8:-4]
+    if form.endswith("qp") or form == "qp-wrapped":
+        return max(text.split("=\n"), key=lambda part: len(part.strip("x"))).strip("x\n=")
+    if form == "jq-base64":
+        return text[:-4]
     if form.startswith("base64-"):
         return text[{0: 0, 1: 2, 2: 3}[int(form[-1])]:-4]
     return text[:-4] if form == "base64url" else text.strip('"') if form.startswith("json") else value if form == "twice" else text
+
+
+def left_of(form, value, answer):
+    """The longest piece of the value in this form that an answer (of the same length, with stars in it) still shows."""
+    text, other = FORMS[form](value), FORMS[form]("?" + value[1:-1] + "?")
+    assert len(answer) == len(text) and all(b in ("*", a) for a, b in zip(text, answer)), (form, text, answer)
+    begin = next(i for i, (a, b) in enumerate(zip(text, other)) if a != b)
+    end = len(text) - next(i for i, (a, b) in enumerate(zip(text[::-1], other[::-1])) if a != b)
+    return max((piece for piece in answer[begin:end].split("*")), key=len)
 
 
 class Server:
@@ -226,12 +303,49 @@ def read_request(s):
         raise
 
 
+PAUSE = 4  # seconds: longer than the gate holds anything
+
+
+def say(s, how, text):
+    """What the client wants to hear, and a second word after a while; how: "text", "length", "event-stream", "websocket"."""
+    if how == "websocket":
+        return say_again(s)
+    second = b";end"
+    chunk = (lambda data: data) if how == "length" else lambda data: b"%x\r\n%s\r\n" % (len(data), data)
+    kind = b"text/event-stream" if how == "event-stream" else b"text/plain"
+    if how == "event-stream":
+        text, second = b"data: " + text + b"\n\n", b"data: ;end\n\n"
+    length = b"Content-Length: %d" % len(text + second) if how == "length" else b"Transfer-Encoding: chunked"
+    s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n%s\r\n\r\n" % (kind, length) + chunk(text))
+    time.sleep(PAUSE)
+    s.sendall(chunk(second) + (b"" if how == "length" else b"0\r\n\r\n"))
+
+
+def say_again(s):
+    """A WebSocket that sends back what comes."""
+    s.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n")
+    f = s.makefile("rb")
+    while len(head := f.read(2)) == 2:
+        mask = f.read(4)
+        data = bytes(b ^ mask[i % 4] for i, b in enumerate(f.read(head[1] & 127)))
+        s.sendall(bytes([head[0], len(data)]) + data)
+
+
 def h1_connection(s):
     while (request := read_request(s)):
         text, target, fields = request
         note(s, text)
         _, place, form = (target.partition("?")[0] + "//").split("/")[:3]
-        PLACES.get(place, tell_body)(s.sendall, FORMS.get(form, str)(told(fields, target)))
+        part = re.fullmatch(r"bytes=(\d+)-(\d+)", dict(fields).get("range", ""))
+        if place == "say":
+            say(s, form, urllib.parse.unquote_to_bytes(target.partition("?")[2]))
+        elif place == "last":  # shows the key of an earlier request
+            answer(s.sendall, "the last key was " + LAST[0])
+        elif part:
+            answer(s.sendall, told(fields, target)[int(part[1]):int(part[2]) + 1], "Content-Range: bytes 0-9/99", status="206 Partial Content")
+        else:
+            LAST[0] = told(fields, target) or LAST[0]
+            PLACES.get(place, tell_body)(s.sendall, FORMS.get(form, str)(told(fields, target)))
         if dict(fields).get("connection", "").lower() == "close" or place in ("until_end", "websocket"):
             break
     s.unwrap() if isinstance(s, ssl.SSLSocket) else s.shutdown(socket.SHUT_WR)
@@ -260,11 +374,28 @@ def h2_tell(c, stream, place, text):
         c.end_stream(stream)
 
 
+LAST = [""]
+
+
+def h2_say(s, c, stream, how, text):
+    second = b";end"
+    if how == "event-stream":
+        text, second = b"data: " + text + b"\n\n", b"data: ;end\n\n"
+    c.send_headers(stream, [(":status", "200"), ("content-type", "text/" + how.replace("text", "plain"))])
+    c.send_data(stream, text)
+    s.sendall(c.data_to_send())
+    time.sleep(PAUSE)
+    c.send_data(stream, second, end_stream=True)
+
+
 def h2_ended(s, c, stream, fields, body):
     target = dict(fields)[":path"]
+    if target.startswith("/say/"):
+        how, _, words = target[5:].partition("?")
+        return h2_say(s, c, stream, how, urllib.parse.unquote_to_bytes(words))
     note(s, "".join(f"{n}: {v}\r\n" for n, v in fields) + "\r\n" + body.decode("latin-1"))
     _, place, form = (target.partition("?")[0] + "//").split("/")[:3]
-    h2_tell(c, stream, place, FORMS.get(form, str)(told(fields, target)))
+    return h2_tell(c, stream, place, FORMS.get(form, str)(told(fields, target)))
 
 
 def h2_connection(s):

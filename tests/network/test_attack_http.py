@@ -6,7 +6,7 @@ import pytest
 
 from attack_tools import h2_server, inside, outside
 
-RULE = {"action": "allow", "host": "ok.example.com", "methods": ["GET", "HEAD", "POST", "PUT"], "paths": ["/public/**", "/ws"]}
+RULE = {"action": "allow", "host": "ok.example.com", "methods": ["GET", "HEAD", "POST", "PUT", "WEBSOCKET"], "paths": ["/public/**", "/ws"]}
 HOST = "Host: ok.example.com\r\n"
 SECRET = f"GET /secret/ROW HTTP/1.1\r\n{HOST}\r\n"
 

@@ -274,19 +274,25 @@ def test_pages_that_are_not_opened(login):
 
 
 def test_new_definition_while_a_sandbox_runs(net):
-    """It has the old one, which is for another host: the new value does not go there. Before the change the same request is served."""
+    """It has the old one, which is for another host: the new value does not go there. Nor is anything of that host shown, whose answers could have
+    the old value in them, which cannot be had any more. Before the change the same request is served, and on another host it still is."""
     env = {"BAWN_PASSPHRASE_FILE": str(net.runner.write(net.runner.home / "passphrase", "correct horse\n", 0o600))}
+    net.names["h1.example.com"] = net.names["ok.example.com"]
+    net.save_names()
     for name in ("key", "other"):
         assert net.bawn("secret", "set", name, "--host", "ok.example.com", "--header", f"x-{name}", "--inject", "placeholder", "--env", name.upper(),
                         input=b"value-of-the-old-one", env=env).rc == 0
-    script = 'for h in key:$KEY other:$OTHER; do read word; curl -s -o /dev/null -w "%{http_code}\\n" -H "x-${h%%:*}: ${h#*:}" https://ok.example.com/; done'
-    p = net.popen(*net.command("sh", "-c", f"echo up; {script}", allow=["ok.example.com"]), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    assert net.bawn("secret", "set", "third", "--host", "h1.example.com", "--header", "x-third", "--inject", "placeholder", "--env", "THIRD",
+                    input=b"value-of-the-old-one", env=env).rc == 0
+    script = 'for h in key:$KEY:ok other:$OTHER:ok third:$THIRD:h1; do read word; a=${h#*:}; curl -s -o /dev/null -w "%{http_code}\\n" ' \
+             '-H "x-${h%%:*}: ${a%:*}" https://${h##*:}.example.com/; done'
+    p = net.popen(*net.command("sh", "-c", f"echo up; {script}", allow=["ok.example.com", "h1.example.com"]), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                   stderr=subprocess.PIPE)
     assert p.stdout.readline() == b"up\n"
     r = net.bawn("secret", "set", "key", "--replace", "--host", "other.example.com", "--header", "x-key", input=b"value-of-the-new-one", env=env)
     assert r.rc == 0, r
-    out, err = p.communicate(b"go\ngo\n")
-    assert out == b"502\n200\n", err
+    out, err = p.communicate(b"go\ngo\ngo\n")
+    assert out == b"502\n502\n200\n", err
     assert b"'key' was defined anew after this sandbox was started" in err
     (hit,) = net.hits(kind="request")
-    assert dict(hit["headers"])["x-other"] == "value-of-the-old-one" and "value-of-the-new-one" not in json.dumps(hit)
+    assert dict(hit["headers"])["x-third"] == "value-of-the-old-one" and "value-of-the-new-one" not in json.dumps(hit)

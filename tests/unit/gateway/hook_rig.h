@@ -1,6 +1,7 @@
 /* Hooks that do what the gate does with credentials: look for a placeholder, put a value in, cover the value in answers. */
 #pragma once
 
+#include "gateway/cover.h"
 #include "gateway/finder.h"
 #include "http_rig.h"
 
@@ -11,8 +12,10 @@
 enum { HOOKED_STREAMS = 64, HOOKED_MAX = 16 * 1024 * 1024 };
 
 struct hooked {
-    struct finder *placeholder, *value;
-    struct finder_stream up[HOOKED_STREAMS], down[HOOKED_STREAMS];
+    struct finder *placeholder;
+    struct cover *value;
+    struct finder_stream up[HOOKED_STREAMS];
+    struct cover_stream down[HOOKED_STREAMS];
     bool rewrite;        /* answers get "<" and ">" around them, when they are whole */
     int refuse_answer;   /* one with this status; -1: with trailers */
     bool decide_at_once; /* from within collected() */
@@ -44,14 +47,8 @@ static bool hook_sending(void *arg, uint32_t id, const uint8_t *data, size_t len
 }
 
 static void hook_cover_fields(struct hooked *h, struct http_head *head) {
-    for (size_t i = 0; i < head->len; i++) {
-        CLEANUP(buf_done) struct buf out = BUF_INIT(HOOKED_MAX);
-        CLEANUP(finder_stream_done) struct finder_stream s = {0};
-        struct http_header *f = &head->v[i];
-
-        if (finder_cover(h->value, &s, f->value, f->value_len, true, &out) > 0)
-            memcpy(f->value, out.data, f->value_len);
-    }
+    for (size_t i = 0; i < head->len; i++)
+        cover_text(h->value, head->v[i].value, head->v[i].value_len);
 }
 
 static bool hook_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
@@ -73,7 +70,7 @@ static void hook_receiving(void *arg, uint32_t id, const uint8_t *data, size_t l
 
     h->down_ends += end;
     if (!h->rewrite) {
-        assert_true(finder_cover(h->value, &h->down[id % HOOKED_STREAMS], data, len, end, out) >= 0);
+        assert_int_equal(cover_pass(h->value, &h->down[id % HOOKED_STREAMS], data, len, end ? len : COVER_HOLD, out), 0);
         return;
     }
     buf_add(&h->whole, data, len);
@@ -85,6 +82,14 @@ static void hook_receiving(void *arg, uint32_t id, const uint8_t *data, size_t l
     buf_clear(&h->whole);
 }
 
+/* As the clock does it; held: what is asked for. */
+static bool hook_pause(void *arg, uint32_t id, struct buf *out) {
+    struct hooked *h = ((struct rig *)arg)->hooked;
+
+    assert_int_equal(cover_pass(h->value, &h->down[id % HOOKED_STREAMS], NULL, 0, 0, out), 0);
+    return false;
+}
+
 static void hook_ended(void *arg, uint32_t id) {
     ((struct rig *)arg)->hooked->ended++;
 }
@@ -94,6 +99,7 @@ static const struct httpx_hooks all_hooks = {
     .sending = hook_sending,
     .answer_head = hook_answer_head,
     .receiving = hook_receiving,
+    .pause = hook_pause,
     .ended = hook_ended,
 };
 
@@ -109,16 +115,18 @@ static inline struct finder *hooked_finder(const char *s) {
 static inline void hooked_init(struct hooked *h) {
     *h = (struct hooked){.body = BUF_INIT(HOOKED_MAX), .whole = BUF_INIT(HOOKED_MAX)};
     h->placeholder = hooked_finder(PLACEHOLDER);
-    h->value = hooked_finder(VALUE);
+    assert_int_equal(cover_new(&h->value), 0);
+    assert_int_equal(cover_add(h->value, VALUE, strlen(VALUE)), 0);
+    cover_build(h->value);
 }
 
 static inline void hooked_done(struct hooked *h) {
     for (size_t i = 0; i < HOOKED_STREAMS; i++) {
         finder_stream_done(&h->up[i]);
-        finder_stream_done(&h->down[i]);
+        cover_stream_done(&h->down[i]);
     }
     finder_free(h->placeholder);
-    finder_free(h->value);
+    cover_free(h->value);
     buf_done(&h->body);
     buf_done(&h->whole);
 }

@@ -267,15 +267,6 @@ static void test_query_add(void **state UNUSED) {
     free(q);
 }
 
-static void test_cover(void **state) {
-    struct scene *s = *state;
-    char text[] = "a " CORE_A CORE_A " b";
-
-    assert_true(cred_cover_text(placeholders_finder(s->placeholders), text, strlen(text)));
-    assert_string_equal(text, "a ************************************************ b");
-    assert_false(cred_cover_text(placeholders_finder(s->placeholders), text, strlen(text)));
-}
-
 /* --- bodies --- */
 
 static int watch(struct scene *s, const char *coding, const void *data, size_t len, size_t piece, uint32_t *ret_tag) {
@@ -387,7 +378,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_sigv4, setup, teardown),
         cmocka_unit_test(test_login_hosts),
         cmocka_unit_test(test_query_add),
-        cmocka_unit_test_setup_teardown(test_cover, setup, teardown),
         cmocka_unit_test_setup_teardown(test_body_in_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_packed_body, setup, teardown),
         cmocka_unit_test_setup_teardown(test_second_member, setup, teardown),

@@ -1,4 +1,4 @@
-/* Strings in bytes that pass: all forms, all ways to cut, and nothing kept back that need not be. */
+/* Strings in bytes that pass: all forms, all ways to cut. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,8 +8,6 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "gateway/finder.h"
-
-enum { OUT_MAX = 16 * 1024 * 1024 };
 
 static const char value[] = "sk-ant-api03-Zq9/x+\"7 secret?~";
 
@@ -31,34 +29,6 @@ static struct finder *make_forms(void) {
     assert_int_equal(finder_add_forms(f, value, strlen(value), 7), 0);
     assert_int_equal(finder_build(f), 0);
     return f;
-}
-
-/* What comes out when the text is cut at every place in two, and in single bytes. */
-static void covers(const struct finder *f, const char *text, const char *want) {
-    size_t len = strlen(text);
-
-    for (size_t cut = 0; cut <= len + 1; cut++) {
-        CLEANUP(buf_done) struct buf out = BUF_INIT(OUT_MAX);
-        CLEANUP(finder_stream_done) struct finder_stream s = {0};
-        long stars = 0, r;
-
-        for (size_t at = 0; at < len;) {
-            size_t n = cut > len ? 1 : at < cut ? cut - at : len - at;
-
-            r = finder_cover(f, &s, text + at, n, false, &out);
-            assert_true(r >= 0);
-            stars += r;
-            at += n;
-        }
-        r = finder_cover(f, &s, NULL, 0, true, &out);
-        assert_true(r >= 0);
-        if (!str_eq(buf_str(&out), want))
-            fail_msg("cut at %zu: %s becomes %s", cut, text, buf_str(&out));
-        for (const char *c = want; *c; c++)
-            stars -= *c == '*';
-        assert_int_equal(stars + r, 0);
-        assert_int_equal(s.len, 0);
-    }
 }
 
 static void test_find(void **state) {
@@ -86,8 +56,6 @@ static void test_empty(void **state) {
 
     assert_int_equal(finder_watch(f, &s, "abc", 3, &tag), 0);
     assert_int_equal(s.len, 0);
-    covers(f, "abc", "abc");
-    covers(f, "", "");
     finder_free(f);
 }
 
@@ -102,49 +70,6 @@ static void test_bounds(void **state) {
     for (size_t i = 1; i < FINDER_PATTERNS_MAX; i++)
         assert_int_equal(finder_add(f, "abcdef", 6, 0), 0);
     assert_int_equal(finder_add(f, "abcdef", 6, 0), -E2BIG);
-    finder_free(f);
-}
-
-static void test_cover(void **state) {
-    static const struct {
-        const char *text, *want;
-    } rows[] = {
-        {"nothing here", "nothing here"},
-        {"abcdef", "******"},
-        {"xabcdefx", "x******x"},
-        {"abcdefgh", "********"},
-        {"abcdefg", "******g"},
-        {"abcdefghijk", "***********"},   /* two that overlap */
-        {"abcdefefghij", "************"}, /* one behind the other */
-        {"abcdefghij", "**********"},     /* the end of one is the beginning of another */
-        {"abcdefghi", "********i"},
-        {"cdefghi", "cdefghi"},
-        {"abcabcabcdefabc", "abcabc******abc"},
-        {"aaaaaaaaaa", "**********"},
-        {"baaaaab", "baaaaab"},
-        {"xyabcdefxz", "xy******xz"}, /* one within the beginning of another */
-        {"abcde", "abcde"},           /* a beginning at the very end */
-    };
-    struct finder *f = MAKE("abcdef", "abcdefgh", "cdefghijk", "efghij", "aaaaaa", "xyabcdefxy");
-
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        covers(f, rows[i].text, rows[i].want);
-    finder_free(f);
-}
-
-/* Server-Sent Events: an event goes on at once. */
-static void test_keeps_little_back(void **state) {
-    struct finder *f = make_forms();
-    CLEANUP(buf_done) struct buf out = BUF_INIT(OUT_MAX);
-    CLEANUP(finder_stream_done) struct finder_stream s = {0};
-
-    assert_int_equal(finder_cover(f, &s, "data: {\"a\": 1}\n\n", 16, false, &out), 0);
-    assert_int_equal(out.len, 16);
-    assert_int_equal(finder_cover(f, &s, "data: sk-an", 11, false, &out), 0);
-    assert_int_equal(out.len, 16 + 6);
-    assert_int_equal(finder_cover(f, &s, "yone\n\n", 6, false, &out), 0);
-    assert_int_equal(out.len, 16 + 17);
-    assert_int_equal(s.len, 0);
     finder_free(f);
 }
 
@@ -208,17 +133,6 @@ static void test_forms(void **state) {
     finder_free(f);
 }
 
-/* What is covered leaves no piece of the value that is long enough to be of use. */
-static void test_cover_base64(void **state) {
-    struct finder *f = make_forms();
-    CLEANUP(buf_done) struct buf out = BUF_INIT(OUT_MAX);
-    CLEANUP(finder_stream_done) struct finder_stream s = {0};
-
-    finder_cover(f, &s, "dXNlcjpzay1hbnQtYXBpMDMtWnE5L3grIjcgc2VjcmV0P34=", 48, true, &out);
-    assert_string_equal(buf_str(&out), "dXNlcjp***************************************4=");
-    finder_free(f);
-}
-
 static void test_same_form_once(void **state) {
     struct finder *f = NULL;
     struct finder_match m = {0};
@@ -231,38 +145,10 @@ static void test_same_form_once(void **state) {
     finder_free(f);
 }
 
-/* A message of a WebSocket must not wait for the next one because of a letter or three; more than that waits. */
-static void test_live_streams_do_not_wait_for_a_few_letters(void **state) {
-    static const char whole[] = "real-value-4711";
-    struct finder *f = MAKE("real-value-4711");
-
-    for (size_t cut = 1; cut < strlen(whole); cut++) {
-        CLEANUP(buf_done) struct buf out = BUF_INIT(100);
-        struct finder_stream s = {.live = true};
-        char want[] = "***************";
-
-        assert_true(finder_cover(f, &s, whole, cut, false, &out) >= 0);
-        assert_int_equal(out.len, cut < FINDER_HOLD ? cut : 0);
-        assert_true(finder_cover(f, &s, whole + cut, strlen(whole) - cut, false, &out) > 0);
-        memcpy(want, whole, cut < FINDER_HOLD ? cut : 0);
-        assert_string_equal(buf_str(&out), want);
-        finder_stream_done(&s);
-    }
-    finder_free(f);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_find),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_cover),
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_keeps_little_back),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_cover_base64),
-        cmocka_unit_test(test_live_streams_do_not_wait_for_a_few_letters),
-        cmocka_unit_test(test_same_form_once),
+        cmocka_unit_test(test_find),  cmocka_unit_test(test_empty), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_watch), cmocka_unit_test(test_forms), cmocka_unit_test(test_same_form_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -394,9 +394,13 @@ static void test_until_the_end(void **state) {
     open_hooked(&r, &h);
     rig_client(&r, GET);
     rig_server(&r, "HTTP/1.1 200 OK\r\n\r\nab real-");
-    assert_true(str_ends(rig_to_client(&r), "3\r\nab \r\n"));
+    assert_true(str_ends(rig_to_client(&r), "\r\n\r\n")); /* all is held, whatever it is, */
+    assert_false(httpx_pause(r.x));
+    rig_drain(&r);
+    assert_true(str_ends(rig_to_client(&r), "\r\n\r\n8\r\nab real-\r\n")); /* until the clock says so */
+    rig_server(&r, "value-4711 b");
     rig_eof(&r, HTTPX_TO_CLIENT);
-    assert_true(str_ends(rig_to_client(&r), "3\r\nab \r\n5\r\nreal-\r\n0\r\n\r\n"));
+    assert_true(str_ends(rig_to_client(&r), "8\r\nab real-\r\nc\r\n********** b\r\n0\r\n\r\n"));
     assert_int_equal(h.down_ends, 1);
     close_hooked(&r);
 }
@@ -449,11 +453,14 @@ static void test_tunnel(void **state) {
     rig_server(&r, "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
     rig_clear(&r);
     rig_server(&r, "a real-val");
-    assert_string_equal(rig_to_client(&r), "a ");
+    assert_string_equal(rig_to_client(&r), "");
+    httpx_pause(r.x);
+    rig_drain(&r);
+    assert_string_equal(rig_to_client(&r), "a real-val");
     rig_server(&r, "ue-4711 b real");
-    assert_string_equal(rig_to_client(&r), "a " STARS " b ");
+    assert_string_equal(rig_to_client(&r), "a real-val");
     rig_eof(&r, HTTPX_TO_CLIENT);
-    assert_string_equal(rig_to_client(&r), "a " STARS " b real");
+    assert_string_equal(rig_to_client(&r), "a real-val******* b real");
     rig_client(&r, "fine");
     assert_string_equal(rig_to_server(&r), "fine");
     assert_false(rig_over(&r));
@@ -461,6 +468,27 @@ static void test_tunnel(void **state) {
     assert_string_equal(rig_to_server(&r), "fine");
     assert_true(rig_over(&r));
     assert_int_equal(h.down_ends, 2);
+    close_hooked(&r);
+}
+
+/* max_body counts what is sent over a WebSocket, too. */
+static void test_tunnel_limit(void **state) {
+    struct hooked h;
+    struct rig r;
+
+    open_hooked(&r, &h);
+    r.answer = HTTPX_WAIT;
+    rig_client(&r, "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    httpx_decide(r.x, 1, &(struct policy_verdict){.action = RULE_ALLOW, .max_body = 8});
+    rig_server(&r, "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+    rig_clear(&r);
+    rig_client(&r, "12345678");
+    assert_string_equal(rig_to_server(&r), "12345678");
+    assert_false(rig_over(&r));
+    rig_client(&r, "9");
+    assert_string_equal(rig_to_server(&r), "12345678");
+    assert_true(rig_over(&r));
+    assert_int_equal(r.refused, 1);
     close_hooked(&r);
 }
 
@@ -543,8 +571,8 @@ int main(void) {
         cmocka_unit_test(test_own_answer),          cmocka_unit_test(test_answers),
         cmocka_unit_test(test_value_in_pieces),     cmocka_unit_test(test_until_the_end),
         cmocka_unit_test(test_answer_refused),      cmocka_unit_test(test_tunnel),
-        cmocka_unit_test(test_secret_put_in),       cmocka_unit_test(test_secret_then_refused),
-        cmocka_unit_test(test_queue_zeroes),
+        cmocka_unit_test(test_tunnel_limit),        cmocka_unit_test(test_secret_put_in),
+        cmocka_unit_test(test_secret_then_refused), cmocka_unit_test(test_queue_zeroes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

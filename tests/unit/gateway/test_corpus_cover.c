@@ -1,0 +1,13 @@
+#include "../../fuzz/fuzz_cover.c"
+
+#include "../policy/corpus.h"
+
+static void test_corpus(void **state) {
+    run_corpus("tests/fuzz/corpus/cover", 50);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_corpus)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
