@@ -1,4 +1,5 @@
 #include "gateway/flow_http.h"
+#include "gateway/http_head.h"
 #include "gateway/refuse.h"
 #include "gateway/why.h"
 
@@ -64,7 +65,7 @@ static struct flow_request *request_add(struct flow *f, const struct httpx_reque
     q->flow = f;
     q->id = req->id;
     q->max_body = v->max_body;
-    request_fill(f, req->method, req->path.text, v, &q->msg);
+    request_fill(f, req->upgrade ? POLICY_WEBSOCKET : req->method, req->path.text, v, &q->msg); /* as the broker judges it, too */
     q->next = f->requests;
     f->requests = q;
     return q;
@@ -114,14 +115,6 @@ static bool request_ask(struct flow_request *q, struct policy_verdict *ret) {
     return q->ask != NULL;
 }
 
-/* Some servers let these stand for the method: a rule about methods would judge the wrong one. */
-static void drop_other_methods(struct http_head *head) {
-    static const char *const names[] = {"x-http-method-override", "x-http-method", "x-method-override"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        http_head_remove(head, names[i]);
-}
-
 /* First what the request is like, then what a human says, then the values. */
 static enum httpx_answer request_begin(struct flow_request *q, struct httpx_request *req, struct policy_verdict *ret) {
     enum httpx_answer answer = q->flow->guarded ? flow_secret_begin(q, req, ret) : HTTPX_ALLOW;
@@ -144,7 +137,7 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
         .host = &f->host,
         .port = f->port,
         .is_tls = f->is_tls,
-        .method = req->method,
+        .method = req->upgrade ? POLICY_WEBSOCKET : req->method,
         .path = &req->path,
         .address = f->address.len ? &f->address : NULL,
     };
@@ -153,7 +146,7 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
 
     gate_judge(f->gate, &question, ret);
     if (f->look)
-        drop_other_methods(req->head);
+        http_head_strip_overrides(req->head);
     if (ret->action == RULE_ASK && f->approved)
         ret->action = RULE_ALLOW;
     if (ret->action != RULE_DENY) {
@@ -164,7 +157,7 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
             policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "the gate has no memory", ret);
     }
     if (answer == HTTPX_DENY) {
-        report_denied(f, req->method, req->path.text, ret, refuse_status(ret), q ? q->msg.secret : "");
+        report_denied(f, question.method, req->path.text, ret, refuse_status(ret), q ? q->msg.secret : "");
         request_free(q ? request_take(f, q->id) : NULL);
     }
     return answer;
@@ -175,7 +168,7 @@ static void http_refused(void *arg, uint32_t id, const char *method, const char 
     struct flow *f = arg;
     struct flow_request *q = request_take(f, id); /* one line for each: the last word counts */
 
-    if (!q || !q->logged)
+    if (!q || !q->logged || why->code == POLICY_BODY_TOO_LARGE) /* of a WebSocket, whose line says that it began */
         report_denied(f, method, path, why, status, "");
     request_free(q);
 }
@@ -239,6 +232,7 @@ struct httpx_hooks flow_http_hooks(struct flow *f) {
         .sending = f->guarded ? flow_secret_sending : NULL,
         .answer_head = f->guarded ? flow_secret_answer_head : NULL,
         .receiving = f->guarded ? flow_secret_receiving : NULL,
+        .pause = f->guarded ? flow_secret_pause : NULL,
         .ended = http_ended,
     };
 }

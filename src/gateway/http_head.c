@@ -1,5 +1,6 @@
 #include "gateway/http_head.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <strings.h>
 
@@ -281,8 +282,33 @@ void http_head_strip(struct http_head *h) {
     h->len = out;
 }
 
+/* Servers that read fields as variables take '_' for '-'. */
+static bool is_same_name(const char *a, const char *b) {
+    for (; *a && *b; a++, b++)
+        if ((*a == '_' ? '-' : tolower((uint8_t)*a)) != *b)
+            return false;
+    return *a == *b;
+}
+
+void http_head_strip_overrides(struct http_head *h) {
+    static const char *const overrides[] = {"x-http-method-override", "x-http-method", "x-method-override", "x-original-method",
+                                            "x-original-url",         "x-rewrite-url", "x-original-uri",    "x-rewrite-uri"};
+    size_t out = 0;
+
+    for (size_t i = 0; i < h->len; i++) {
+        size_t k = 0;
+
+        while (k < ARRAY_LEN(overrides) && !is_same_name(h->v[i].name, overrides[k]))
+            k++;
+        if (k == ARRAY_LEN(overrides))
+            h->v[out++] = h->v[i];
+    }
+    h->len = out;
+}
+
 void http_head_strip_trailers(struct http_head *h) {
     http_head_strip(h);
+    http_head_strip_overrides(h);
     for (size_t i = 0; i < ARRAY_LEN(not_in_trailers); i++)
         http_head_remove(h, not_in_trailers[i]);
 }

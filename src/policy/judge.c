@@ -7,8 +7,12 @@
 enum match { MATCH_NO_PORT, MATCH_NO_METHOD, MATCH_NO_PATH, MATCH_MAYBE, MATCH_YES };
 
 static bool method_matches(const struct rule *rule, const char *method) {
+    bool opens = rule->action != RULE_ALLOW && str_eq(method, POLICY_WEBSOCKET);
+
     for (size_t i = 0; i < rule->methods.len; i++)
-        if (rule->action == RULE_ALLOW ? str_eq(rule->methods.v[i], method) : strcasecmp(rule->methods.v[i], method) == 0)
+        if (rule->action == RULE_ALLOW
+                ? str_eq(rule->methods.v[i], method)
+                : strcasecmp(rule->methods.v[i], method) == 0 || (opens && str_eq(rule->methods.v[i], "GET")))
             return true;
     return rule->methods.len == 0;
 }

@@ -82,6 +82,10 @@ enum policy_layer_kind {
 };
 extern const char *const policy_layer_names[LAYERS];
 
+/* The method of a request that opens a WebSocket, which is more than a GET: a rule that allows some methods has to name it. One that
+ * denies GET, or asks about it, means it, too. */
+#define POLICY_WEBSOCKET "WEBSOCKET"
+
 struct policy_layer {
     bool present;
     bool narrow_only; /* always so for the organisation */
