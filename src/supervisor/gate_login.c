@@ -16,6 +16,7 @@ static void describe(const struct opener_login *what, struct gate_msg *m) {
 
     *m = (struct gate_msg){.type = GATE_MSG_OPEN, .action = RULE_ASK, .code = POLICY_ASK, .port = HTTPS_PORT};
     snprintf(m->host, sizeof m->host, "%.*s", (int)strcspn(host, "/?#:"), host);
+    snprintf(m->method, sizeof m->method, "login");
     snprintf(m->secret, sizeof m->secret, "%s", what->grant->c.name);
 }
 

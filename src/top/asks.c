@@ -32,6 +32,7 @@ static void add_ask(struct top_asks *a, const char *socket, const json_t *answer
     add_text(&b, "  ", v, "host");
     buf_addf(&b, ":%lld", (long long)json_integer_value(json_object_get(v, "port")));
     add_text(&b, " ", v, "method");
+    add_text(&b, " ", v, "login");
     add_text(&b, " ", v, "path");
     buf_addf(&b, "  (%lld s)", (long long)json_integer_value(json_object_get(v, "seconds")));
     snprintf(ask->text, sizeof ask->text, "%s", buf_str(&b));

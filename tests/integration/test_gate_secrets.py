@@ -648,6 +648,20 @@ def test_placeholder_is_redeemed_here(login, web, broker):
     assert not web.requests
 
 
+def test_two_logins_at_one_endpoint(authorities, broker, web):
+    """The placeholder says whose it is, not the client_id, and none is renewed by the other's."""
+    other = HOLDER[:-24] + "Q" * 24
+    grants = [grant("one", ["a.test"], HOLDER, **TOKEN_URL), grant("two", ["a.test"], other, **TOKEN_URL | {"client_id": "other"})]
+    with gate(authorities, broker, A | {"host": "*.test"}, grants=grants) as g, tls(g, authorities[1], "id.test") as s:
+        for i, holder in enumerate((HOLDER, other)):
+            body = f"grant_type=refresh_token&client_id=me&refresh_token={holder}".encode()
+            status, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=body)
+            assert status == 200 and json.loads(out)["access_token"] == holder and broker.asked[i][1] == i
+        answer = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=f"grant_type=refresh_token&refresh_token={HOLDER}{other}".encode())
+        assert answer[0] == 403 and code(answer) == "BAWN_NET_LOGIN_OUTSIDE"
+    assert not web.requests
+
+
 def test_redeemed_without_a_login(login, web, broker):
     broker.login = -errno.EKEYEXPIRED, ()
     with tls(login, login.ca, "id.test") as s:
@@ -705,6 +719,16 @@ def test_tokens_elsewhere_are_covered(login, web, broker, name):
     assert status == 200 and b"SECRET" not in out and len(out) == len(TOKENS) and json.loads(out)["expires_in"] == 77
     assert "range" not in web.requests[0]["fields"] and web.requests[0]["fields"]["accept-encoding"] == b"identity"
     assert "tokens" in login.events(kind="trouble")[0]["path"]
+
+
+def test_tokens_over_plain_http_are_covered(login):
+    with Web(None, port=80) as plain:
+        plain.answer = lambda r: reply(TOKENS)
+        with login.connect("id.test", 80) as s:
+            status, _, out = ask(s, b"GET", b"/other", host=b"id.test")
+        assert status == 200 and b"SECRET" not in out and len(out) == len(TOKENS)
+        with login.connect("id.test", 80) as s:
+            assert code(ask(s, b"POST", b"/token", FORM, host=b"id.test", body=REDEEM)) == "BAWN_NET_LOGIN_OUTSIDE"
 
 
 def test_packed_answers_of_the_login_are_refused(login, web):

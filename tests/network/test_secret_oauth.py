@@ -232,7 +232,7 @@ def test_login_from_inside(login):
     r = login.run(ASK)
     assert r.out == b"200\n" and login.tokens()[2:] == [access] and not login.given("refresh_token"), r
     question = json.loads((login.net.runner.home / "asked").read_text())
-    assert (question["login"], question["host"]) == ("idp", IDP)
+    assert (question["login"], question["host"], question["method"]) == ("idp", IDP, "login")
     events = [json.loads(line) for line in login.net.bawn("log", "--json").out.splitlines()]
     assert [(e["type"], e.get("what"), e.get("answer")) for e in events if "idp" in (e.get("name"), e.get("secret")) and e["type"] in ("policy", "ask")] == [
         ("policy", "secret set", None), ("ask", None, "once"), ("policy", "secret login", None), ("policy", "secret login done", None)]
