@@ -28,15 +28,6 @@ def parts(*values):
     return b"".join(struct.pack("=I", len(v)) + v for v in values)
 
 
-def read_parts(data):
-    out = []
-    while data:
-        (n,) = struct.unpack_from("=I", data)
-        out.append(data[4:4 + n])
-        data = data[4 + n:]
-    return out
-
-
 class Authority:
     """A CA, for servers and for leaves."""
 

@@ -14,7 +14,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from broker_driver import (AWS, BASIC, COVER, LEAF, MSG, LOGIN, PENDING_MAX, QUERY, RENEW, REQUEST, SIGV4, USED, VALUE, VALUE_MAX, WAIT, WANT_VALUE, Broker,
+from broker_driver import (AWS, BASIC, COVER, LEAF, LOGIN, MSG, PENDING_MAX, QUERY, RENEW, REQUEST, SIGV4, USED, VALUE, VALUE_MAX, WAIT, WANT_VALUE, Broker,
                            grant, parts)
 
 SECRET = b"sk-real-0123456789abcdef"

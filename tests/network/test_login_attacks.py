@@ -8,9 +8,10 @@ import time
 import urllib.parse
 
 import pytest
+from inside import until
 from oauth_server import API, CLIENT, FIRST, FOREIGN, IDP, RAW, SHAPES
 from test_ask import READ, Terminal
-from test_secret_oauth import ASK, PORT, allow_logins, browser, log_in_inside, login, wait_for  # noqa: F401
+from test_secret_oauth import ASK, PORT, allow_logins, browser, log_in_inside, login  # noqa: F401
 
 FLOW = dict(response_type="code", client_id=CLIENT, redirect_uri=f"http://localhost:{PORT}/callback", state="the-state", code_challenge="x" * 43,
             code_challenge_method="S256")
@@ -139,8 +140,7 @@ def test_port_is_not_the_sandboxs_choice(login):
     opened, _, env = browser(login, then="sleep 2")
     allow_logins(login)
     p = login.start(f"xdg-open '{page(redirect_uri='http://localhost:5432/callback')}'; read x", **env)
-    while not opened.exists() and p.poll() is None:
-        pass
+    until(lambda: opened.exists() or p.poll() is not None)
     listening = login.net.outside("cat", "/proc/net/tcp").out
     p.communicate(b"\n")
     assert b":1538 00000000:0000 0A" not in listening, listening  # 5432
@@ -183,7 +183,7 @@ def test_killed_in_the_middle(login):
     allow_logins(login)
     before = listeners(login.net)
     p = login.start(f"xdg-open '{page()}'; read x", **env)
-    wait_for(lambda: opened.exists() and opened.read_text())
+    until(lambda: opened.exists() and opened.read_text())
     port = int(urllib.parse.parse_qs(opened.read_text().partition("?")[2])["redirect_uri"][0].rpartition(":")[2].partition("/")[0])
     mine = f"0100007F:{port:04X}"
     assert mine in listeners(login.net) and mine not in before  # loopback only
@@ -191,7 +191,7 @@ def test_killed_in_the_middle(login):
     assert guess.out == b"404" and mine in listeners(login.net), guess
     p.kill()
     p.communicate()
-    wait_for(lambda: mine not in listeners(login.net))
+    until(lambda: mine not in listeners(login.net))
 
 
 def test_asked_on_the_terminal(login):
@@ -211,5 +211,5 @@ def test_asked_on_the_terminal(login):
     assert not opened.exists()
     t.key(b"o")
     t.see(b"is opened in your browser")
-    wait_for(opened.exists)
+    until(opened.exists)
     t.close()

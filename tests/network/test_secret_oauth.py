@@ -4,12 +4,12 @@ import json
 import re
 import subprocess
 import tarfile
-import time
 
 import oauth_server
 import pytest
 import scan
 import secret_tools
+from inside import until
 from oauth_server import API, CLIENT, FIRST, IDP
 
 PORT = 8765
@@ -119,17 +119,12 @@ def vaults(*runs):
     return [pid for pids in found for pid in pids]
 
 
-def wait_for(what):
-    while not what():
-        time.sleep(0.02)
-
-
 def test_two_sandboxes_renew_once(login):
     """The server ends a login whose refresh token comes twice: nobody may lose that race."""
     login.define(FIRST)
     login.server.settings(hold=True)
     runs = [login.start(ASK) for _ in range(2)]
-    wait_for(lambda: len(vaults(*runs)) == 2)  # both want a token, and none is given yet
+    until(lambda: len(vaults(*runs)) == 2)  # both want a token, and none is given yet
     login.server.go()
     for p in runs:
         out, err = p.communicate()
@@ -214,7 +209,7 @@ def log_in_inside(login):
     out, err = p.communicate()
     assert p.returncode == 0, err
     login.nowhere(got + out + err)
-    wait_for(shown.exists)
+    until(shown.exists)
     assert opened.read_text().startswith(f"https://{IDP}/authorize?") and "<h1>Logged in</h1>" in shown.read_text(), err
     return json.loads(got)
 
