@@ -237,14 +237,14 @@ static void judge_all(struct dial *d, const struct addr *addrs, size_t n) {
         try_next(d);
 }
 
-/* While no answer comes nobody knows where an IPv6 address leads: then only the others are tried. */
+/* Without an answer it is unknown where an IPv6 address leads. Only IPv4 is tried then. */
 static void drop_ipv6(struct dial *d) {
-    size_t kept = 0;
+    size_t left = 0;
 
     for (size_t i = 0; i < d->n_found; i++)
         if (d->found[i].len == 4)
-            d->found[kept++] = d->found[i];
-    d->n_found = kept;
+            d->found[left++] = d->found[i];
+    d->n_found = left;
 }
 
 static void nat64_resolved(void *arg, int status, const struct addr *addrs, size_t n) {

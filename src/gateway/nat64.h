@@ -18,7 +18,7 @@ struct nat64 {
 void nat64_name(struct host *ret); /* what to look up */
 /* Takes its addresses: replaces what was known. */
 void nat64_learn(struct nat64 *t, const struct addr *addrs, size_t n, uint64_t now_ms);
-/* The name servers do not know the name and say so (SERVFAIL, REFUSED, nobody there): none of them synthesizes addresses. What was known stays. */
+/* The lookup failed at once (SERVFAIL, REFUSED, no server): taken as no translator. What was known stays. */
 void nat64_not_learned(struct nat64 *t, uint64_t now_ms);
 /* The IPv4 address that a translator would carry this one to; false: none. */
 bool nat64_inner(const struct nat64 *t, const struct addr *a, struct addr *ret);

@@ -88,7 +88,7 @@ static bool is_excepted(const char *no_proxy, const struct host *host) {
     return false;
 }
 
-/* Names of this machine, by definition: the proxy, which may run here, would take them for itself, and nobody judges where they lead. */
+/* Names of this machine by definition. A proxy would take them for itself, and it may run here. */
 static bool is_home(const struct host *host) {
     return name_below(host, "localhost", strlen("localhost")) || name_below(host, "bawn.internal", strlen("bawn.internal"));
 }

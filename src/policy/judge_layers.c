@@ -1,6 +1,6 @@
 #include "policy/judge_priv.h"
 
-/* An address that the client names may be that of a host which some rule is about: by address nobody could tell. */
+/* A literal address may belong to a host that a rule is about by name. The address does not show it. */
 static void guard_names(struct finding *f, const struct policy *p, const struct policy_request *req) {
     for (enum policy_layer_kind l = 0; l < LAYERS && !f->by_name; l++) {
         f->by_name = p->layers[l].present ? rules_strict_name(&p->layers[l].rules, req->port) : NULL;

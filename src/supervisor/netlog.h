@@ -14,7 +14,7 @@ struct netlog;
 
 enum { NETLOG_SIZE_MAX = 16 * 1024 * 1024, NETLOG_BATCH = 64 * 1024 };
 /*
- * Else whoever is inside could push out what it did before, and what others did. In the network log a sandbox has a share of the file
+ * Budgets, so that a sandbox cannot push out what it did before, or what others did. In the network log a sandbox has a share of the file
  * for each class of event (netmerge.h); in the audit log so many lines of a class at once, then one a minute. What comes past that
  * is merged: repeats become one line with a count, written after a pause that grows, and at the end. The first use and the first
  * block of each credential are always written at once.

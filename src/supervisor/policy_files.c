@@ -213,7 +213,7 @@ static int add_made(const struct policy_where *where, enum policy_layer_kind kin
     return l.name && l.text ? add_layer(where, &l, len, f, err) : err_oom(err);
 }
 
-/* What was said for this sandbox alone. Denials first: whoever says both means the exception. */
+/* Words of the command line and of settings. Denials come first: a deny beside an allow is meant as the exception. */
 static int add_sandbox(const struct policy_where *where, struct policy_files *f, struct err *err) {
     CLEANUP(rules_done) struct rules rules = {0}, set = {0};
     int r = add_words(where->settings, SETTING_NETWORK_DENY, false, &rules, err);

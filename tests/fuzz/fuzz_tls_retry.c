@@ -35,7 +35,7 @@ static struct outcome run(const uint8_t *data, size_t size, bool bytewise) {
     if (t.n_hello > TLS_HELLO_MAX || t.n_answer > TLS_SERVER_HELLO_HEAD)
         BUG("more than there is room for");
     if (o.result == TLS_RETRY_HELLO && !t.retry)
-        BUG("a second hello that nobody asked for");
+        BUG("a second hello that was not asked for");
     tls_retry_done(&t);
     return o;
 }

@@ -114,7 +114,7 @@ def test_denied_network_behind_a_translator(traps):
 
 @pytest.mark.parametrize("rules", [{"options": ["--network", "full"]}, {"allow": ["*.platformequinix.com"]}], ids=["full", "wildcard"])
 def test_metadata_service_with_a_public_address(traps, rules):
-    """Claim: a metadata service that is told apart by its name only has to be named, too."""
+    """Claim: a metadata service with a public address has to be named exactly, too."""
     traps.names["metadata.platformequinix.com"] = ["11.0.0.10"]
     traps.save_names()
     refused(inside(traps, attempts(["metadata.platformequinix.com"]), **rules), ["metadata.platformequinix.com"])
