@@ -48,9 +48,9 @@ static void on_event(struct gatekeeper *g, const struct gate_msg *m) {
     g->flows += m->kind == GATE_EVENT_END;
     if (!g->log)
         return;
-    netlog_add(g->log, AUDIT_NETWORK, kind_names[m->kind], m);
+    netlog_add(g->log, AUDIT_NETWORK, kind_names[m->kind], m, 1);
     if (is_for_audit(g, m))
-        netlog_audit(g->log, AUDIT_NETWORK, kind_names[m->kind], m);
+        netlog_audit(g->log, AUDIT_NETWORK, kind_names[m->kind], m, 1);
 }
 
 static int on_ask(struct gatekeeper *g, const struct gate_msg *m) {
@@ -104,8 +104,8 @@ void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant 
         netcount_not_signed(&g->count, line.host);
     if (!g->log)
         return;
-    netlog_add(g->log, AUDIT_SECRET, "secret", &line);
-    netlog_audit(g->log, AUDIT_SECRET, "secret", &line);
+    netlog_add(g->log, AUDIT_SECRET, "secret", &line, MAX_OF(m->count, 1));
+    netlog_audit(g->log, AUDIT_SECRET, "secret", &line, MAX_OF(m->count, 1));
 }
 
 /* The gate may have been taken over: the address is judged here. */
@@ -221,6 +221,6 @@ void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum
     m.code = answer == GATE_DENY ? POLICY_DENIED_UNANSWERED : POLICY_ALLOWED;
     if (!g->log)
         return;
-    netlog_add(g->log, AUDIT_ASK, asker_answer_names[answer], &m);
-    netlog_audit(g->log, AUDIT_ASK, asker_answer_names[answer], &m);
+    netlog_add(g->log, AUDIT_ASK, asker_answer_names[answer], &m, 1);
+    netlog_audit(g->log, AUDIT_ASK, asker_answer_names[answer], &m, 1);
 }

@@ -160,17 +160,23 @@ static void give_back(struct netlog *l) {
     l->used_ms += minutes * NETLOG_MINUTE_MS;
 }
 
-void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m) {
+static struct netmerge_event make_event(enum audit_type type, const char *kind, const struct gate_msg *m, uint64_t count) {
+    struct netmerge_event e = {.type = type, .kind = kind, .m = *m, .count = count};
+
+    clock_gettime(CLOCK_REALTIME, &e.first);
+    e.last = e.first;
+    return e;
+}
+
+void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m, uint64_t count) {
+    const struct netmerge_event e = make_event(type, kind, m, count);
     enum net_class class = net_class_of(type, m);
-    struct netmerge_event e = {.type = type, .kind = kind, .m = *m, .count = 1};
 
     give_back(l);
-    if (!is_first(&l->firsts, class, m) && l->used[class] >= shares[class]) {
-        netmerge_add(&l->merged, type, kind, m, watch_now_ms());
-        return;
-    }
-    clock_gettime(CLOCK_REALTIME, &e.last);
-    add_line(l, &e);
+    if (is_first(&l->firsts, class, m) || l->used[class] < shares[class])
+        add_line(l, &e);
+    else
+        netmerge_add(&l->merged, &e, watch_now_ms());
 }
 
 static void add_merged(void *arg, const struct netmerge_event *e) {
@@ -226,15 +232,16 @@ static void audit_event(void *arg, const struct netmerge_event *e) {
     audit_later(l->audit, e->type, buf_str(&b));
 }
 
-void netlog_audit(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m) {
+void netlog_audit(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m, uint64_t count) {
+    const struct netmerge_event e = make_event(type, kind, m, count);
     enum net_class class = net_class_of(type, m);
 
     if (!l->audit)
         return;
     if (is_first(&l->audit_firsts, class, m) || has_budget(l, class))
-        audit_event(l, &(struct netmerge_event){.type = type, .kind = kind, .m = *m, .count = 1});
+        audit_event(l, &e);
     else
-        netmerge_add(&l->audit_merged, type, kind, m, watch_now_ms());
+        netmerge_add(&l->audit_merged, &e, watch_now_ms());
 }
 
 /* -- the file ------------------------------------------------------------------------------------------------------------ */

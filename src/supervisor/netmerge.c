@@ -55,17 +55,16 @@ static void join(struct netmerge_event *e, const struct gate_msg *m) {
     e->m.status = e->m.status == m->status ? m->status : 0;
 }
 
-void netmerge_add(struct netmerge *g, enum audit_type type, const char *kind, const struct gate_msg *m, uint64_t now_ms) {
-    struct netmerge_event *e = find_event(g, type, kind, m);
-    struct timespec now;
+void netmerge_add(struct netmerge *g, const struct netmerge_event *more, uint64_t now_ms) {
+    struct netmerge_event *e = find_event(g, more->type, more->kind, &more->m);
+    uint64_t count = e->count;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (e->count == 0)
-        *e = (struct netmerge_event){.type = type, .kind = kind, .m = *m, .first = now};
+    if (count == 0)
+        *e = *more;
     else
-        join(e, m);
-    e->count++;
-    e->last = now;
+        join(e, &more->m);
+    e->count = count + more->count;
+    e->last = more->last;
     if (g->due_ms)
         return;
     g->pause_ms = g->pause_ms ? MIN_OF(2 * g->pause_ms, (uint64_t)NETMERGE_MOST_MS) : NETMERGE_FIRST_MS;

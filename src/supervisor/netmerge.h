@@ -41,7 +41,7 @@ struct netmerge {
 };
 
 void netmerge_done(struct netmerge *g);
-void netmerge_add(struct netmerge *g, enum audit_type type, const char *kind, const struct gate_msg *m, uint64_t now_ms);
+void netmerge_add(struct netmerge *g, const struct netmerge_event *e, uint64_t now_ms); /* e->count of them */
 typedef void netmerge_fn(void *arg, const struct netmerge_event *e);
 /* Hands out all of them, and is empty then. */
 void netmerge_take(struct netmerge *g, netmerge_fn *fn, void *arg);

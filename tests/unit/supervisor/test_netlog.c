@@ -83,7 +83,7 @@ static void test_line(void **state) {
     m.status = 403;
     m.micros = 1500;
     m.sent = 7;
-    netlog_add(l, AUDIT_NETWORK, "request", &m);
+    netlog_add(l, AUDIT_NETWORK, "request", &m, 1);
     netlog_free(l);
     f = read_log("network.jsonl");
     assert_int_equal(fstat(fileno(f), &st), 0);
@@ -154,7 +154,7 @@ static void test_rotation(void **state) {
         l[k] = open_log();
     for (int i = 0; i < EACH; i++)
         for (int k = 0; k < SUPERVISORS; k++)
-            netlog_add(l[k], AUDIT_NETWORK, "connection", &m);
+            netlog_add(l[k], AUDIT_NETWORK, "connection", &m, 1);
     for (int k = 0; k < SUPERVISORS; k++)
         netlog_free(l[k]);
     snprintf(path, sizeof path, "%s/log/network.jsonl", state_dir);
@@ -179,14 +179,14 @@ static void test_flood_pushes_nothing_out(void **state) {
     snprintf(secret.secret, sizeof secret.secret, "key");
     snprintf(misplaced.secret, sizeof misplaced.secret, "key");
     misplaced.code = POLICY_SECRET_MISPLACED;
-    netlog_add(a, AUDIT_NETWORK, "connection", &other);
+    netlog_add(a, AUDIT_NETWORK, "connection", &other, 1);
     netlog_flush(a);
     for (int i = 0; i < FLOOD; i++) {
         snprintf(m.host, sizeof m.host, "h%d.example", i);
-        netlog_add(b, AUDIT_NETWORK, "lookup", &m);
+        netlog_add(b, AUDIT_NETWORK, "lookup", &m, 1);
         if (i == FLOOD / 2) {
-            netlog_add(b, AUDIT_SECRET, "secret", &secret);
-            netlog_add(b, AUDIT_NETWORK, "request", &misplaced);
+            netlog_add(b, AUDIT_SECRET, "secret", &secret, 1);
+            netlog_add(b, AUDIT_NETWORK, "request", &misplaced, 1);
         }
     }
     netlog_free(b);
@@ -208,7 +208,7 @@ static void test_cannot_write(void **state) {
     snprintf(path, sizeof path, "%s/log", state_dir);
     assert_int_equal(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
     for (int i = 0; i < 3; i++) {
-        netlog_add(l, AUDIT_NETWORK, "lookup", &m);
+        netlog_add(l, AUDIT_NETWORK, "lookup", &m, 1);
         netlog_flush(l);
     }
     netlog_free(l);
@@ -319,16 +319,16 @@ static void test_audit_is_bounded(void **state) {
     assert_int_equal(audit_new(state_dir, &ids, &audit, NULL), 0);
     netlog_also(l, audit);
     for (size_t i = 0; i < ASKED; i++) {
-        netlog_audit(l, AUDIT_NETWORK, "lookup", &m);
+        netlog_audit(l, AUDIT_NETWORK, "lookup", &m, 1);
         snprintf(misplaced.host, sizeof misplaced.host, "thief%zu.example", i);
         snprintf(misplaced.secret, sizeof misplaced.secret, "one");
-        netlog_audit(l, AUDIT_NETWORK, "request", &misplaced);
+        netlog_audit(l, AUDIT_NETWORK, "request", &misplaced, 1);
     }
     snprintf(secret.secret, sizeof secret.secret, "key");
-    netlog_audit(l, AUDIT_SECRET, "secret", &secret);
+    netlog_audit(l, AUDIT_SECRET, "secret", &secret, 1);
     snprintf(misplaced.secret, sizeof misplaced.secret, "two");
-    netlog_audit(l, AUDIT_NETWORK, "request", &misplaced);
-    netlog_audit(l, AUDIT_ASK, "session", &answer);
+    netlog_audit(l, AUDIT_NETWORK, "request", &misplaced, 1);
+    netlog_audit(l, AUDIT_ASK, "session", &answer, 1);
     netlog_free(l);
     assert_int_equal(paths_read_own(path, 8 << 20, &text, NULL), 0);
     for (const char *at = buf_str(&text), *end; (end = strchr(at, '\n')); at = end + 1, lines++) {
