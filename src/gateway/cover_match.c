@@ -168,7 +168,7 @@ static inline unsigned pair_at(const uint8_t *p) {
     return pair;
 }
 
-static inline bool has_pair(const struct cover *c, const uint8_t *p) {
+static inline uint64_t has_pair(const struct cover *c, const uint8_t *p) {
     unsigned pair = pair_at(p);
 
     return c->pairs[pair / 64] >> (pair % 64) & 1;

@@ -108,7 +108,7 @@ static bool is_part(const struct http_head *head, int status) {
 static bool can_be_searched(const struct flow_request *q, const struct http_head *head, int status, struct policy_verdict *ret) {
     const char *why = NULL;
 
-    if (!has_body(q, status))
+    if (!has_body(q, status) && status != 101)
         return true;
     if (!cred_is_plain(head))
         why = "The server packed its answer although it was asked not to, and a credential could be in it";
