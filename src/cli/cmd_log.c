@@ -35,7 +35,7 @@ static const struct opt opts[] = {
     {OPT_SINCE, 0, "since", "TIME", "only what is newer: 10m, 2h, 3d, or 2026-01-31T12:00 (UTC)", NULL},
     {OPT_UNTIL, 0, "until", "TIME", "only what is older", NULL},
     {OPT_TYPE, 0, "type", "TYPE[,TYPE]", "only these events",
-     "start|exec|exit|stop|limit|network|ask|secret|review|apply|discard|rollback|policy|tool|file|repair"},
+     "start|exec|exit|stop|limit|landed|network|ask|secret|review|apply|discard|rollback|policy|tool|file|repair"},
     {OPT_TAIL, 'n', "tail", "N", "only the last N", NULL},
     {OPT_JSON, 0, "json", NULL, "print the lines as they are in the log", NULL},
 };

@@ -276,6 +276,7 @@ static int stop(struct landing *l, const char *path, struct err *err) {
         path);
 }
 
+/* 1: it was not touched inside, as far as the guard has said. */
 static int decide(struct landing *l, const char *path, struct err *err) {
     CLEANUP(closep) int fd = place_open(l->workspace, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     CLEANUP(closep) int any = fd >= 0 ? -1 : place_open(l->workspace, path, O_PATH | O_NOFOLLOW);
@@ -285,7 +286,7 @@ static int decide(struct landing *l, const char *path, struct err *err) {
         return 0;
     touch = landing_keys_find(&l->keys, l->guard, fd >= 0 ? fd : any);
     if (touch == LANDING_UNTOUCHED)
-        return 0;
+        return 1;
     if (touch == LANDING_TOUCHED_SAVE || fd < 0 || place_writers(fd) != 0)
         return stop(l, path, err);
     if (l->told.len < LANDING_TOLD_MAX && !strv_has(&l->told, path) && strv_add(&l->told, path) < 0)
@@ -297,21 +298,29 @@ int landing_timeout(const struct landing *l) {
     return l->waiting.len == 0 ? -1 : is_at_work(l, l->turns[0]) ? AGAIN_MS : 0;
 }
 
+/* What is known to be touched is decided at once, whatever the guard is at: the inside can make a call last long. */
 int landing_settle(struct landing *l, struct err *err) {
     int r = l->guard ? share_links(l) : 0;
-    size_t n = 0;
+    size_t kept = 0;
 
     if (r < 0)
         return err_set(err, r, "stopped: there are more links in protected places than can be followed");
-    for (; r == 0 && n < l->waiting.len && !is_at_work(l, l->turns[n]); n++)
-        r = decide(l, l->waiting.v[n], err);
-    for (size_t i = 0; i < n; i++)
-        free(l->waiting.v[i]);
-    if (n > 0) {
-        l->waiting.len -= n;
-        memmove(l->waiting.v, l->waiting.v + n, (l->waiting.len + 1) * sizeof *l->waiting.v);
-        memmove(l->turns, l->turns + n, l->waiting.len * sizeof *l->turns);
+    for (size_t i = 0; i < l->waiting.len; i++) {
+        uint32_t turn = l->turns[i];
+        bool working = is_at_work(l, turn);
+        int verdict = r < 0 ? 0 : decide(l, l->waiting.v[i], err);
+
+        r = verdict < 0 ? verdict : r;
+        if (verdict == 1 && working) {
+            l->waiting.v[kept] = l->waiting.v[i];
+            l->turns[kept++] = turn;
+        } else {
+            free(l->waiting.v[i]);
+        }
     }
+    l->waiting.len = kept;
+    if (l->waiting.v)
+        l->waiting.v[kept] = NULL;
     return r;
 }
 

@@ -174,6 +174,14 @@ def test_what_the_host_is_writing_is_not_opened(tree, name, temp):
     assert status == 0, err
 
 
+def done_or_stopped(tree, agent, refused):
+    """On a machine so slow that the file had come to rest before the inside got to it, the run ends when it lands."""
+    if not refused:
+        return stopped(tree, agent, "")
+    status, err = agent.end()
+    assert status == 0, err
+
+
 @pytest.mark.parametrize("name,temp", CASES)
 def test_what_the_host_has_just_written_is_not_opened(tree, name, temp):
     """Claim: nor between the host's close and its rename."""
@@ -182,9 +190,7 @@ def test_what_the_host_has_just_written_is_not_opened(tree, name, temp):
     agent.ask(OPENS["open"] % temp)
     time.sleep(0.05)
     os.rename(tree.workspace / temp, tree.workspace / name)
-    assert agent.answer() in ("EACCES", "ENOENT")
-    status, err = agent.end()
-    assert status == 0, err
+    done_or_stopped(tree, agent, agent.answer() in ("EACCES", "ENOENT"))
 
 
 SWAPS = {"unlink": "os.unlink(%r); fd = os.open(%r, os.O_WRONLY | os.O_CREAT)", "rename away": "os.rename(%r, 'away'); fd = os.open(%r, os.O_WRONLY | os.O_CREAT)",
@@ -212,9 +218,7 @@ def test_what_the_host_has_just_written_is_not_swapped(tree, swap, temp):
     os.rename(tree.workspace / temp, tree.workspace / ".mcp.json")
     agent.answer()
     agent.do(WRITE)
-    assert (tree.workspace / ".mcp.json").read_bytes() == b"half of "
-    status, err = agent.end()
-    assert status == 0, err
+    done_or_stopped(tree, agent, (tree.workspace / ".mcp.json").read_bytes() == b"half of ")
 
 
 def test_a_folder_with_a_fresh_file_is_not_swapped(tree):
@@ -228,8 +232,7 @@ def test_a_folder_with_a_fresh_file_is_not_swapped(tree):
     os.rename(tree.workspace / "d/x.tmp", tree.workspace / "d/.mcp.json")
     agent.answer()
     agent.do(WRITE)
-    assert [p.read_bytes() for p in tree.workspace.glob("d*/.mcp.json")] == [b"half of "]
-    assert agent.end()[0] == 0
+    done_or_stopped(tree, agent, [p.read_bytes() for p in tree.workspace.glob("d*/.mcp.json")] == [b"half of "])
 
 
 def test_names_that_saves_use_cannot_be_taken_beforehand(tree):
@@ -269,9 +272,9 @@ def test_a_file_that_the_user_just_saved_can_be_written(tree):
     assert status == 0 and "refused" not in err, err
 
 
-def test_a_log_that_the_host_writes_for_long_can_be_written(tree):
+def test_a_log_that_the_host_writes_for_long_can_be_written(user_runner):
     """The twin: a file of the host's that is open for long (a log, a database) is no save."""
-    agent, host = run(tree), Host(tree)
+    agent, host = run(user_runner), Host(user_runner)
     fd = host.make("server.log")
     time.sleep(11)
     assert agent.do("f = open('server.log', 'a'); f.write('more'); f.close()") is None
@@ -360,9 +363,10 @@ def test_what_the_user_moves_after_the_agent_is_done_is_only_told(tree):
     assert agent.do("f = open('made.json', 'w'); f.write('{}'); f.close()") is None
     time.sleep(0.3)
     os.rename(tree.workspace / "made.json", tree.workspace / ".mcp.json")
-    time.sleep(0.3)
     assert agent.do("1 + 1") == 2
     assert agent.do("os.open('.mcp.json', os.O_WRONLY)") == "EACCES"
+    time.sleep(0.5)
+    assert agent.do("1 + 1") == 2
     status, err = agent.end()
     assert status == 0 and "check" in err and ".mcp.json" in err, err
 
@@ -438,6 +442,15 @@ def test_a_second_name_that_is_gone_leads_nowhere(hook, second):
     assert status == 0, err
 
 
+def until_refused(agent, code, undo="fd is not None and os.close(fd)"):
+    """What the supervisor sees it sees a moment later."""
+    end = time.monotonic() + PATIENCE
+    while (got := agent.do(code)) not in ("EACCES", "EPERM") and time.monotonic() < end:
+        agent.do(undo)
+        time.sleep(0.05)
+    assert got in ("EACCES", "EPERM"), code
+
+
 @pytest.mark.parametrize("what", ["older file", "newer file", "moved folder", "link into a protected place"])
 def test_a_second_name_that_the_host_makes_later_is_seen(hook, what):
     """Claim: the look for other names is not taken once and for all."""
@@ -457,8 +470,7 @@ def test_a_second_name_that_the_host_makes_later_is_seen(hook, what):
         assert agent.do("os.close(os.open('twin', os.O_WRONLY))") is None
     pairs = {"older file": (".git/hooks/pre-commit", "copy"), "newer file": (".git/hooks/post-commit", "copy"), "moved folder": (".vscode/tasks.json", "copy"), "link into a protected place": ("old.txt", ".git/hooks/x")}
     os.link(*(hook.workspace / name for name in pairs[what]))
-    time.sleep(0.3)
-    assert agent.do("fd = os.open(%r, os.O_WRONLY)" % ("old.txt" if what.startswith("link") else "copy")) == "EACCES"
+    until_refused(agent, "fd = None; fd = os.open(%r, os.O_WRONLY); os.close(fd); fd = None" % ("old.txt" if what.startswith("link") else "copy"))
     assert agent.do("os.close(os.open('twin2', os.O_WRONLY))") is None
     assert agent.end()[0] == 0
 
@@ -517,12 +529,13 @@ def test_where_a_link_leads_cannot_be_made(tree, case, when):
     if when == "during":
         assert agent.do("os.close(os.open('first', os.O_CREAT | os.O_WRONLY))") is None
         make_links(tree, links)
-    if when == "during" or "nested" in case or "back" in case:  # seen by the supervisor, while the sandbox already runs
-        time.sleep(0.5)
+    time.sleep(0.3)
     for path in paths:
+        if when == "during" or "nested" in case or "back" in case:  # seen by the supervisor, while the sandbox already runs
+            until_refused(agent, "fd = None; " + MAKE % (path, path) + "; os.close(fd); os.unlink(%r)" % path, "None")
         assert agent.do(MAKE % (path, path)) == "EACCES", path
         assert not (tree.workspace / path).exists()
-    for name, target in links.items():
+    for name in links:
         if not name.startswith("."):
             assert agent.do("os.unlink(%r)" % name) in ("EPERM", "EACCES"), name
     status, err = agent.end()

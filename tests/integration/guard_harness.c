@@ -186,7 +186,8 @@ static void serve_guard(struct harness *h) {
     long n = sock_recv(h->guard, &p, sizeof p - 1, &fd, &n_fds);
     struct guard_msg go = {.type = GUARD_MSG_GO, .value = (int32_t)-h->deny};
 
-    if (n <= 0 || (size_t)n != sizeof p.head + p.head.path_len || (p.head.type != GUARD_MSG_SHARE && h->leave > 0 && --h->leave == 0)) {
+    if (n <= 0 || (size_t)n != sizeof p.head + p.head.path_len ||
+        (p.head.type != GUARD_MSG_SHARE && h->leave > 0 && --h->leave == 0)) {
         closep(&h->guard);
         return;
     }
