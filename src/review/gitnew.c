@@ -249,6 +249,8 @@ static int hold_the_rest(const struct repo *g) {
 }
 
 static void repo_done(struct repo *g) {
+    g->out->spent = g->objects ? objects_spent(g->objects) : g->out->spent;
+    g->out->steps = g->steps;
     objects_free(g->objects);
     idmap_done(&g->old);
     idmap_done(&g->commits);
@@ -287,11 +289,11 @@ static int repo_init(struct repo *g, const struct risk_context *ctx, const char 
     bool sha256 = false;
     int r = is_sha256(ctx, dir, &sha256);
 
-    *g = (struct repo){.ctx = *ctx, .dir = dir, .out = out, .id_len = sha256 ? 32 : 20};
+    *g = (struct repo){.ctx = *ctx, .dir = dir, .out = out, .id_len = sha256 ? 32 : 20, .steps = out->steps};
     g->ctx.look = look_commit;
     g->ctx.look_arg = g;
     if (r == 0)
-        g->objects = objects_new(g->id_len);
+        g->objects = objects_new(g->id_len, out->spent);
     return r < 0 ? r : g->objects ? 0 : -ENOMEM;
 }
 

@@ -21,6 +21,7 @@ enum {
     GITNEW_GRAPH_MAX = 200 * 1000,       /* commits in a commit-graph */
     GITNEW_OLD_MAX = 50 * 1000,          /* old commits that are looked at to know which are new */
     GITNEW_STEPS_MAX = 20 * 1000 * 1000, /* entries of trees that are compared */
+    GITNEW_JUDGED_MAX = 100 * 1000,      /* paths in commits and indexes that are judged: 15 seconds or so */
     GITNEW_DEPTH_MAX = 128,              /* folders in a tree */
     GITNEW_PARENTS_MAX = 64,             /* of one commit */
     GITNEW_SHOWN_MAX = 50,               /* risks of one level at one place; then "and N more" */
@@ -39,6 +40,9 @@ struct gitnew {
     /* What sync mode must not carry: a git directory of which refs or index bring something protected (with a '/' at its
      * end: all of it but for objects/), or the path of a single object. */
     struct strv hold;
+    size_t judged;         /* of GITNEW_JUDGED_MAX */
+    uint64_t steps;        /* of GITNEW_STEPS_MAX */
+    uint64_t spent;        /* of OBJECTS_BYTES_MAX */
     struct change *branch; /* worktree mode: the branch, which no change set has; else NULL */
 };
 void gitnew_done(struct gitnew *n);

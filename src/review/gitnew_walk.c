@@ -112,9 +112,13 @@ struct tree_entry {
 
 /* "MODE NAME" NUL ID. False: the end, or nonsense (then *at is not the end). */
 static bool tree_next(const struct repo *g, const struct object *o, size_t *at, struct tree_entry *ret) {
-    const char *s = (const char *)o->data + *at, *end = (const char *)o->data + o->len;
-    const char *stop = *at < o->len ? memchr(s, 0, (size_t)(end - s)) : NULL, *space;
+    const char *s, *end, *stop, *space;
 
+    if (*at >= o->len)
+        return false;
+    s = (const char *)o->data + *at;
+    end = (const char *)o->data + o->len;
+    stop = memchr(s, 0, (size_t)(end - s));
     if (!stop || (size_t)(end - stop - 1) < g->id_len)
         return false;
     ret->mode = 0;

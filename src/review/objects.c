@@ -24,12 +24,18 @@ void object_done(struct object *o) {
     *o = (struct object){0};
 }
 
-struct objects *objects_new(size_t id_len) {
+struct objects *objects_new(size_t id_len, uint64_t spent) {
     struct objects *o = calloc(1, sizeof *o);
 
-    if (o)
+    if (o) {
         o->id_len = id_len;
+        o->bytes = spent;
+    }
     return o;
+}
+
+uint64_t objects_spent(const struct objects *o) {
+    return o->bytes;
 }
 
 void objects_free(struct objects *o) {
@@ -55,10 +61,10 @@ bool objects_exhausted(const struct objects *o) {
 }
 
 int objects_spend(struct objects *o, uint64_t bytes) {
-    if (bytes > OBJECTS_BYTES_MAX - o->bytes)
+    if (bytes > OBJECTS_BYTES_MAX || bytes + OBJECT_COST > OBJECTS_BYTES_MAX - o->bytes)
         o->exhausted = true;
     else
-        o->bytes += bytes;
+        o->bytes += bytes + OBJECT_COST;
     return o->exhausted ? -EFBIG : 0;
 }
 

@@ -9,14 +9,17 @@
 
 enum {
     OBJECT_ID_MAX = 32,
-    OBJECT_MAX = 8 * 1024 * 1024,           /* of one that is read; larger ones are only hashed */
-    OBJECT_DELTA_MAX = 64 * 1024 * 1024,    /* of one that is hashed and stored as a delta */
-    OBJECTS_CHAIN_MAX = 4096,               /* deltas upon deltas; git stops at 4095 */
-    OBJECTS_BYTES_MAX = 1024 * 1024 * 1024, /* unpacked in one review: five seconds or so */
+    OBJECT_MAX = 8 * 1024 * 1024,        /* of one that is read; larger ones are only hashed */
+    OBJECT_DELTA_MAX = 64 * 1024 * 1024, /* of one that is hashed and stored as a delta */
+    OBJECTS_CHAIN_MAX = 4096,            /* deltas upon deltas; git stops at 4095 */
+    OBJECT_COST = 4096,                  /* of OBJECTS_BYTES_MAX for each object: many small ones end, too, after a million */
     OBJECTS_STORES_MAX = 4,
     OBJECTS_PACKS_MAX = 256,
     OBJECTS_PACKED_MAX = 4 * 1000 * 1000, /* objects in one pack */
 };
+
+/* Unpacked in one review: packs of trees are a second per GiB, at worst it is five. */
+#define OBJECTS_BYTES_MAX ((uint64_t)4 << 30)
 
 enum object_type { OBJECT_COMMIT = 1, OBJECT_TREE, OBJECT_BLOB, OBJECT_TAG, OBJECT_OFS_DELTA = 6, OBJECT_REF_DELTA };
 
@@ -29,7 +32,9 @@ void object_done(struct object *o);
 
 struct objects;
 
-struct objects *objects_new(size_t id_len); /* 20 or 32; NULL: no memory */
+/* id_len: 20 or 32. spent: of OBJECTS_BYTES_MAX, by stores before this one. NULL: no memory. */
+struct objects *objects_new(size_t id_len, uint64_t spent);
+uint64_t objects_spent(const struct objects *o);
 void objects_free(struct objects *o);
 void objects_freep(struct objects **o);
 

@@ -81,6 +81,7 @@ int report_git(struct report *r, struct err *err) {
             escape_text(&line, risk->reason);
             add_pair(&r->b, "high", buf_str(&line));
         }
+    add_pair(&r->b, "end", "");
     return 0;
 }
 

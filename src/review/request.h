@@ -16,7 +16,7 @@ enum request_format {
     REQUEST_NAMES,
     REQUEST_PATHS, /* for bawn itself: "<level>" NUL "<path>" NUL, the riskiest first, nothing escaped */
     REQUEST_GIT,   /* for bawn itself, what commits and the index bring: "hold" NUL "<path>" NUL, and "high" NUL "<line>" NUL,
-                      of which the line is escaped */
+                      of which the line is escaped; "end" NUL NUL at the end */
     REQUEST_FORMATS
 };
 extern const char *const request_format_names[REQUEST_FORMATS];

@@ -41,11 +41,11 @@ static void to_buf(const char *data, size_t len, void *arg) {
     buf_add(arg, data, len);
 }
 
-/* Pairs of strings, each with its NUL, from a process that read hostile files. */
+/* Pairs of strings, each with its NUL, from a process that read hostile files. Without the last one it ended before it was done. */
 static int take_answer(const struct buf *b, struct git_report *g) {
     const char *p = b->data, *end = b->data ? b->data + b->len : NULL;
 
-    while (p < end) {
+    while (p < end && !str_eq(p, "end")) {
         const char *value = memchr(p, 0, (size_t)(end - p)), *stop;
 
         stop = value && value + 1 < end ? memchr(value + 1, 0, (size_t)(end - value - 1)) : NULL;
@@ -55,7 +55,7 @@ static int take_answer(const struct buf *b, struct git_report *g) {
             return -ENOMEM;
         p = stop + 1;
     }
-    return 0;
+    return p < end ? 0 : -EBADMSG;
 }
 
 int git_report_make(const struct rundir *rd, int workspace, const struct ignore *rules, const struct ignore *protect,
@@ -70,13 +70,15 @@ int git_report_make(const struct rundir *rd, int workspace, const struct ignore 
     if (strv_add(&job.words, "--format=git") < 0 || strv_add(&job.words, "--fail-on=none") < 0)
         return err_oom(err);
     r = review_spawn(&job, to_buf, &answer, &why);
-    if (r >= 0)
+    if (r == 0)
         r = buf_ok(&answer) ? take_answer(&answer, &g) : -EFBIG;
+    else if (r > 0) /* nothing makes it fail but a fault of its own */
+        r = -EIO;
     if (r == -ENOMEM)
         return err_oom(err);
     g.failed = r < 0;
     if (r < 0 && strv_addf(&g.lines, "what the run committed or staged could not be examined: %s",
-                           why.msg[0] ? why.msg : "the answer of bawn-review is cut off") < 0)
+                           why.msg[0] ? why.msg : "bawn-review ended before it was done") < 0)
         return err_oom(err);
     *ret = g;
     g = (struct git_report){0};

@@ -349,3 +349,20 @@ def test_ceilings_are_told(repo):
     run_in(repo, "overlay", script)
     risks = [k for p, k in high(review(repo, "overlay")) if p == ".git/refs/heads/many"]
     assert any("not examined" in k["reason"] for k in risks), risks
+
+
+@pytest.mark.parametrize("mode", ["direct", "sync"])
+def test_a_review_that_fails_is_not_a_review_without_risks(repo, mode):
+    """Claim: without an answer of bawn-review sync carries nothing of git's state but objects, and direct mode says so."""
+    prefix = repo.mkdir(repo.top / "prefix")
+    program = os.path.realpath(repo.path)
+    shutil.copytree(os.path.dirname(os.path.dirname(program)), prefix, dirs_exist_ok=True)
+    review_program = next(prefix.rglob("bawn-review"))
+    review_program.unlink()
+    review_program.write_text("#!/bin/sh\nexit 1\n")
+    review_program.chmod(0o755)
+    before = git(repo, "rev-parse", "HEAD").out
+    r = repo.run(prefix / "bin/bawn", "run", "--workspace", mode, "--", "sh", "-c", HELPERS + "echo b >> README; git commit -qam b")
+    assert r.rc == 0 and b"could not be examined" in r.err, r
+    if mode == "sync":
+        assert git(repo, "rev-parse", "HEAD").out == before and (repo.workspace / "README").read_text() == "a\nb\n", r

@@ -21,7 +21,7 @@ static int file_of(const uint8_t *data, size_t len) {
 
 static void read_pack(const uint8_t *data, size_t size) {
     size_t idx_len = MIN_OF((size_t)data[0] << 8 | data[1], size - 2);
-    CLEANUP(objects_freep) struct objects *o = objects_new(20);
+    CLEANUP(objects_freep) struct objects *o = objects_new(20, 0);
     CLEANUP(closep) int idx = file_of(data + 2, idx_len);
     CLEANUP(closep) int pack = file_of(data + 2 + idx_len, size - 2 - idx_len);
     struct pack p;
@@ -42,7 +42,7 @@ static void read_pack(const uint8_t *data, size_t size) {
 }
 
 static void read_loose(const uint8_t *data, size_t size) {
-    CLEANUP(objects_freep) struct objects *o = objects_new(20);
+    CLEANUP(objects_freep) struct objects *o = objects_new(20, 0);
     CLEANUP(closep) int fd = file_of(data + 20, size - 20);
 
     objects_check_loose(o, fd, data);

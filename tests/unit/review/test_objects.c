@@ -78,7 +78,7 @@ static void write_loose(const unsigned char *id, const char *type, const char *c
 }
 
 static struct objects *store(void) {
-    struct objects *o = objects_new(SHA1_LEN);
+    struct objects *o = objects_new(SHA1_LEN, 0);
 
     assert_non_null(o);
     assert_int_equal(objects_add_store(o, root, "objects"), 0);
@@ -172,7 +172,7 @@ static void make_pack(struct made *m, const unsigned char *delta, size_t delta_l
 static const unsigned char good_delta[] = {10, 7, 0x91, 2, 3, 4, 'e', 'v', 'i', 'l'}; /* "234evil" */
 
 static int check(const struct made *m) {
-    CLEANUP(objects_freep) struct objects *o = objects_new(SHA1_LEN);
+    CLEANUP(objects_freep) struct objects *o = objects_new(SHA1_LEN, 0);
     CLEANUP(closep) int idx = memfd_create("idx", MFD_CLOEXEC);
     CLEANUP(closep) int pack = memfd_create("pack", MFD_CLOEXEC);
 
@@ -250,11 +250,12 @@ static void every_byte_counts(void **state) {
 }
 
 static void a_ceiling_for_all_together(void **state) {
-    CLEANUP(objects_freep) struct objects *o = objects_new(SHA1_LEN);
+    CLEANUP(objects_freep) struct objects *o = objects_new(SHA1_LEN, 0);
 
-    assert_int_equal(objects_spend(o, OBJECTS_BYTES_MAX), 0);
+    assert_int_equal(objects_spend(o, OBJECTS_BYTES_MAX - OBJECT_COST), 0);
     assert_false(objects_exhausted(o));
-    assert_int_equal(objects_spend(o, 1), -EFBIG);
+    assert_int_equal(objects_spent(o), OBJECTS_BYTES_MAX);
+    assert_int_equal(objects_spend(o, 0), -EFBIG);
     assert_true(objects_exhausted(o));
     assert_int_equal(objects_spend(o, 0), -EFBIG);
 }
