@@ -200,6 +200,7 @@ enum { COVERS_MAX = 1000, ABSENCES_MAX = 100000, LITERAL_MAX = 8192 };
 struct hiding {
     struct ignore *rules;
     struct strv *hidden;
+    struct strv linked; /* of these, what may have other names */
     size_t max, kept;
 };
 
@@ -209,6 +210,8 @@ static int add_hidden(const struct ignore_found *f, void *arg, struct err *err) 
     if (h->hidden->len == h->max)
         return err_set(err, -E2BIG, "more than %zu files match %s (the last one: '%s'); hide their folders instead%s", h->max,
                        IGNORE_FILE, f->path, h->max == COVERS_MAX ? ", or use --workspace overlay or sync" : "");
+    if ((f->linked || f->is_dir) && strv_add(&h->linked, f->path) < 0)
+        return err_oom(err);
     return strv_add(h->hidden, f->path) < 0 ? err_oom(err) : 0;
 }
 
@@ -281,7 +284,7 @@ static int hide_objects(int top, struct hiding *h, struct strv *notes, struct er
 /* A hidden file that has another name, which no rule hides. */
 static int hide_links(int top, struct hiding *h, struct strv *notes, struct err *err) {
     CLEANUP(strv_done) struct strv names = {0};
-    int r = hardlinks_of_hidden(top, h->hidden, h->rules, &names, err);
+    int r = hardlinks_of_hidden(top, &h->linked, h->rules, &names, err);
 
     if (r > 0 && strv_add(notes, "too many hidden files to look for other names (hard links) of all of them; what has one can be "
                                  "read by it") < 0)
@@ -335,6 +338,7 @@ static int scan_workspace(struct run_args *a, const struct host_facts *facts, st
     r = r < 0 ? r : hide_links(top, &h, &s->notes, err);
     r = r < 0 ? r : hide_objects(top, &h, &s->notes, err);
     r = r < 0 ? r : find_elsewhere(a, facts, s, err);
+    strv_done(&h.linked);
     return r < 0 ? r : hide_replaced(a, s, mode, err);
 }
 

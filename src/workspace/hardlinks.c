@@ -114,13 +114,13 @@ static int in_workspace(const struct walk_entry *e, void *arg, struct err *err) 
     return s->left ? WALK_ON : -ECANCELED;
 }
 
-int hardlinks_of_hidden(int workspace, const struct strv *hidden, const struct ignore *rules, struct strv *ret, struct err *err) {
+int hardlinks_of_hidden(int workspace, const struct strv *linked, const struct ignore *rules, struct strv *ret, struct err *err) {
     CLEANUP(search_done) struct search s = {.ret = ret};
     const struct walk_ops ops = {.found = in_workspace, .closed = skip, .arg = &s};
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < hidden->len; i++)
-        r = look_at(&s, workspace, hidden->v[i], err);
+    for (size_t i = 0; r == 0 && i < linked->len; i++)
+        r = look_at(&s, workspace, linked->v[i], err);
     if (r == 0 && s.left)
         r = walk_tree(workspace, rules, &ops, err);
     return r == -ECANCELED ? s.cut : r < 0 ? r : s.cut;

@@ -15,8 +15,8 @@ enum {
 };
 
 /*
- * Appends the visible names to ret, relative to the workspace. hidden: what is hidden, files and whole folders; rules: by which.
- * Returns 1 if a ceiling was met and not all was looked at, else 0. One system call for each hidden file; the workspace is gone
- * through only if one of them has names that are not accounted for.
+ * Appends the visible names to ret, relative to the workspace. linked: what is hidden and may have other names: files that do
+ * (ignore_scan.h), and whole folders; rules: what hides them. Returns 1 if a ceiling was met and not all was looked at, else 0.
+ * The workspace is gone through only if one of the files has names that are not accounted for.
  */
-int hardlinks_of_hidden(int workspace, const struct strv *hidden, const struct ignore *rules, struct strv *ret, struct err *err);
+int hardlinks_of_hidden(int workspace, const struct strv *linked, const struct ignore *rules, struct strv *ret, struct err *err);

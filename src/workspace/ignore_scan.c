@@ -155,8 +155,14 @@ static int is_folder(struct walk *w, int fd, unsigned char type, const char *nam
     return S_ISDIR(st.st_mode);
 }
 
-static int tell(struct walk *w, bool is_dir, bool unreadable, const struct ignore_why *why) {
-    struct ignore_found f = {.path = w->path, .is_dir = is_dir, .unreadable = unreadable, .why = *why};
+static bool is_linked(int fd, const char *name) {
+    struct stat st;
+
+    return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1;
+}
+
+static int tell(struct walk *w, bool is_dir, bool linked, bool unreadable, const struct ignore_why *why) {
+    struct ignore_found f = {.path = w->path, .is_dir = is_dir, .linked = linked, .unreadable = unreadable, .why = *why};
 
     return w->found ? w->found(&f, w->arg, w->err) : 0;
 }
@@ -170,7 +176,7 @@ static int descend(struct walk *w, int fd, const char *name, const struct ignore
     if (folder < 0 && errno == ENOENT)
         return 0;
     if (folder < 0 && (errno == EACCES || errno == EPERM)) /* another user's, or closed by its owner, who could open it inside */
-        return tell(w, true, true, &(struct ignore_why){0});
+        return tell(w, true, false, true, &(struct ignore_why){0});
     if (folder < 0)
         return fail(w->err, -errno, "open", w->path);
     if (w->depth == IGNORE_DEPTH_MAX)
@@ -189,7 +195,7 @@ static int visit(struct walk *w, int fd, unsigned char type, size_t name, const 
     if (folder < 0)
         return folder == -ENOENT ? 0 : folder;
     if (ignore_judge(rules, w->path, w->path_len, folder, &why) == IGNORE_EXCLUDED)
-        return tell(w, folder, false, &why);
+        return tell(w, folder, !folder && w->found && is_linked(fd, w->path + name), false, &why);
     return folder ? descend(w, fd, w->path + name, rules) : 0;
 }
 

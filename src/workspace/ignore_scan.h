@@ -16,6 +16,7 @@ enum { SCAN_ENTRIES_MAX = 256 * 1024 * 1024 }; /* bytes of the directory entries
 struct ignore_found {
     const char *path; /* relative to the workspace; gone after the call */
     bool is_dir;
+    bool linked;     /* a regular file with other names: hard links */
     bool unreadable; /* a folder that could not be looked into, and so has to be hidden; no rule says it */
     struct ignore_why why;
 };
