@@ -202,6 +202,13 @@ int cgroup_enter(const struct cgroup *cg, bool cloned) {
     return 0;
 }
 
+int cgroup_charge(const struct cgroup *cg) {
+    for (unsigned i = 0; i < cg->n; i++)
+        if (cg->groups[i].controllers & (CGROUP_CPU | CGROUP_MEMORY) && write(cg->groups[i].enter, "0", 1) != 1)
+            return -errno;
+    return 0;
+}
+
 int cgroup_clone_fd(const struct cgroup *cg) {
     for (unsigned i = 0; i < cg->n; i++)
         if (cg->groups[i].unified)

@@ -134,6 +134,12 @@ int cgroup_create(struct cgroup *cg, const struct cgroup_host *host, const struc
  * may share memory with its parent. `cloned`: it was made with CLONE_INTO_CGROUP and cgroup_clone_fd(), so only v1 is left.
  */
 int cgroup_enter(const struct cgroup *cg, bool cloned);
+/*
+ * The same for a process of ours that works for the sandbox (bawn-gate, bawn-broker): its memory and CPU time are the sandbox's, so that a
+ * flood of connections is paid for by whoever makes it. Not where only processes are counted or killed (v1, hybrid): there is nothing to
+ * count, and it is not for cgroup_kill() before its end. In cgroup2 it counts as one process.
+ */
+int cgroup_charge(const struct cgroup *cg);
 /* For clone_args.cgroup with CLONE_INTO_CGROUP (the fastest way into cgroup2); -1 if there is no cgroup2 group. */
 int cgroup_clone_fd(const struct cgroup *cg);
 

@@ -138,7 +138,8 @@ static int spawn(struct brokerkeeper *b, int gate, int supervisor, struct err *e
                        .program = b->opts.program,
                        .argv = (char *[]){"bawn-broker", "--serve", NULL},
                        .envp = (char *[]){NULL},
-                       .n_fds = BROKER_FD_SUPERVISOR + 1};
+                       .n_fds = BROKER_FD_SUPERVISOR + 1,
+                       .cgroup = b->opts.cgroup};
     int r = open_ca(b, &ca, err);
 
     if (r < 0)

@@ -13,6 +13,7 @@
 #include "proto/brokermsg.h"
 
 struct castock;
+struct cgroup;
 struct err;
 
 enum {
@@ -26,8 +27,9 @@ struct broker_opts {
     size_t n_grants;
     bool ssh; /* the user's ssh-agent may be asked */
     char *const *environ_;
-    const char *state;   /* $XDG_STATE_HOME/bawn: secret-use/NAME is touched there; NULL: nowhere */
-    const char *program; /* instead of bawn-broker, for tests; NULL: bawn-broker */
+    const char *state;           /* $XDG_STATE_HOME/bawn: secret-use/NAME is touched there; NULL: nowhere */
+    const char *program;         /* instead of bawn-broker, for tests; NULL: bawn-broker */
+    const struct cgroup *cgroup; /* struct helper's */
     /* A credential was asked for. grant NULL: an ssh key, whose fingerprint is in m->text. */
     void (*used)(void *arg, const struct broker_msg *m, const struct grant *grant);
     void *arg;

@@ -36,6 +36,7 @@ static int make_brokers(struct gatekeeper *g, struct err *err) {
                                      .environ_ = g->opts.where->environ_,
                                      .state = g->opts.state,
                                      .program = g->opts.broker,
+                                     .cgroup = g->opts.cgroup,
                                      .used = gate_broker_used,
                                      .arg = g};
 
@@ -190,7 +191,7 @@ static void open_control(struct gatekeeper *g) {
 }
 
 static int start_gate(struct gatekeeper *g, struct err *err) {
-    struct gate_spawn s = {.program = g->opts.program, .trust = getenv("SSL_CERT_FILE")};
+    struct gate_spawn s = {.program = g->opts.program, .cgroup = g->opts.cgroup, .trust = getenv("SSL_CERT_FILE")};
     struct gate_child c;
     int r;
 

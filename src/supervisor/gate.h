@@ -17,6 +17,7 @@
 struct asker;
 struct audit;
 struct buf;
+struct cgroup;
 
 enum {
     GATE_LISTENERS = 4,
@@ -37,6 +38,7 @@ struct gate_opts {
     int inside[INSIDE_SOCKETS];                /* unix listeners (inside_sockets.h); -1: none. Taken */
     struct asker *asker;                       /* NULL: nobody to ask; freed by the caller, later */
     int init_control;                          /* bawn-init's socket, for connections into the sandbox; borrowed */
+    const struct cgroup *cgroup;               /* of the sandbox: it pays for the gate and the broker; NULL: none. Borrowed */
     char **argv;                               /* the command, for those who look; borrowed */
     size_t argc;
     bool no_control;              /* the caller has a control socket of its own, and calls gate_command() for it */

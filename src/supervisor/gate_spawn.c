@@ -16,7 +16,8 @@ static int start(const struct gate_spawn *s, int control, int messages, pid_t *r
                        .program = s->program,
                        .argv = (char *[]){"bawn-gate", NULL},
                        .envp = (char *[]){trust, NULL},
-                       .n_fds = s->n_fds};
+                       .n_fds = s->n_fds,
+                       .cgroup = s->cgroup};
 
     if (s->trust && !trust)
         return err_oom(err);

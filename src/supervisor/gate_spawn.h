@@ -6,13 +6,15 @@
 
 #include "proto/gatemsg.h"
 
+struct cgroup;
 struct err;
 
 struct gate_spawn {
     const char *program;   /* NULL: bawn-gate beside us (engine_helper()); for tests */
     int fds[GATE_FDS_MAX]; /* what becomes descriptor i, borrowed; -1: /dev/null. The first three and CONTROL are not looked at */
     size_t n_fds;
-    const char *trust; /* the user's SSL_CERT_FILE: what the host trusts; NULL: the system's */
+    const struct cgroup *cgroup; /* struct helper's */
+    const char *trust;           /* the user's SSL_CERT_FILE: what the host trusts; NULL: the system's */
 };
 
 struct gate_child {

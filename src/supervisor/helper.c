@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
+#include "jail/cgroup.h"
 #include "os/fd.h"
 #include "os/process.h"
 
@@ -47,6 +48,9 @@ static int be_born(const struct birth *b) {
         return -errno;
     if (getppid() != b->parent)
         return -ESRCH;
+    r = b->h->cgroup ? cgroup_charge(b->h->cgroup) : 0;
+    if (r < 0)
+        return r;
     setrlimit(RLIMIT_CORE, &none);
     for (size_t i = 0; i < b->n_fds; i++)
         if (dup2(b->fds[i], (int)i) < 0)

@@ -5,6 +5,7 @@
 
 #include "proto/gatemsg.h"
 
+struct cgroup;
 struct err;
 
 enum { HELPER_FDS_MAX = GATE_FDS_MAX /* the gate's are the most */, HELPER_SIGNALLED = 128 };
@@ -15,6 +16,7 @@ struct helper {
     char *const *argv, *const *envp;
     int fds[HELPER_FDS_MAX]; /* what becomes descriptor i, borrowed; -1: /dev/null */
     size_t n_fds;
+    const struct cgroup *cgroup; /* the sandbox's, which pays for what it uses; NULL: it is ours. Borrowed */
     bool terminal; /* stays in our process group, so that it may read from the terminal and Ctrl-C reaches it, too */
 };
 

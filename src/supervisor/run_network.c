@@ -94,6 +94,7 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
                           .ca = &n->ca,
                           .credentials = &n->credentials,
                           .init_control = o->sandbox->control,
+                          .cgroup = &o->sandbox->cgroup,
                           .no_control = o->no_control,
                           .argv = o->argv,
                           .argc = o->argc};
