@@ -1,0 +1,64 @@
+"""spec/attacks.md, SECURITY.md and the tests name each other correctly: no class of attack without a claim, a stated limit or a
+reason to wait, and no proof that does not exist."""
+
+import fnmatch
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SECURITY = (ROOT / "SECURITY.md").read_text()
+ATTACKS = (ROOT / "spec" / "attacks.md").read_text()
+NUMBERS = re.compile(r"\d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)*")
+
+
+def listed_classes():
+    return [int(n) for n in re.findall(r"^(\d+)\. ", ATTACKS, re.M)]
+
+
+def expand(text):
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def named_classes(text):
+    """Numbers in parentheses, "(5, 21-25)", and in the first column of the table "Not yet"."""
+    found = re.findall(rf"\(({NUMBERS.pattern})\)", text) + re.findall(rf"^\| ({NUMBERS.pattern}) \|", text, re.M)
+    return {n for numbers in found for n in expand(numbers)}
+
+
+def existing_tests():
+    names = set()
+    for path in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("tests/unit/**/*.c")]:
+        names.add(path.name)
+        names.update(re.findall(r"(?:def |static void )(test_\w+)", path.read_text()))
+    return names
+
+
+def named_tests(text):
+    """Names in backticks; a name may be shortened by "…" or "*"."""
+    for quoted in re.findall(r"`([^`]+)`", text):
+        for part in quoted.split("::"):
+            name = part.split("/")[-1].split("[")[0]
+            if name.startswith("test_"):
+                yield name
+
+
+def test_classes_are_numbered_without_gaps_or_repeats():
+    listed = listed_classes()
+    assert sorted(listed) == list(range(1, len(listed) + 1)) and len(listed) >= 108
+
+
+def test_every_class_has_a_claim_a_limit_or_a_reason_to_wait():
+    assert set(listed_classes()) - named_classes(SECURITY) == set()
+
+
+def test_the_search_for_classes_can_fail():
+    assert named_classes("claim (5, 21-23) and 7, | 9 | in the middle\n| 85-86 | engines |") == {5, 21, 22, 23, 85, 86}
+
+
+def test_every_proof_exists():
+    exist = existing_tests()
+    named = set(named_tests(SECURITY))
+    missing = {name for name in named if not fnmatch.filter(exist, name.replace("…", "*"))}
+    assert len(named) > 500 and missing == set()
