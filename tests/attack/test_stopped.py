@@ -1,8 +1,10 @@
 """SIGSTOP from inside: what is stopped neither wedges a sandbox nor whoever waits for it (issue 13, number 23)."""
 
 import os
+import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -108,3 +110,21 @@ def test_a_stopped_parent_of_a_terminal_tells_the_end(box):
     p = start(box, "exec", "--tty", "box", "--", "sh", "-c", "kill -STOP $PPID; sleep 0.2; exit 7")
     end(p)
     assert p.returncode == 7
+
+
+def test_everything_inside_is_stopped_while_the_supervisor_is(runner):
+    """Claim: a run that stops in the foreground of a terminal, which the command can bring about, stops what else runs inside first."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+    from person import shell as person_shell
+
+    shell = person_shell(runner)
+    inner = "(i=0; while :; do i=$((i+1)); echo $i > beat; sleep 0.01; done) & while [ ! -s beat ]; do sleep 0.01; done; kill -STOP $$; kill %1; echo we''nt on"
+    shell.sendline(f"{runner.path} run --workspace direct --network none -- sh -c '{inner}'".encode())
+    shell.expect(rb"Stopped")
+    before = (runner.workspace / "beat").read_text()
+    time.sleep(0.5)
+    assert (runner.workspace / "beat").read_text() == before, "something inside runs while nothing watches"
+    shell.sendline(b"fg")
+    shell.expect_exact(b"went on")
+    shell.sendline(b"exit")
+    shell.close()
