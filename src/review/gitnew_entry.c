@@ -262,7 +262,7 @@ static int old_entry(struct repo *g, const struct index_list *old, const char *p
 
     if (e)
         *ret = e->side;
-    return e || !g->has_head ? 0 : walk_find(g, &g->head, path, &ret->mode, &ret->id);
+    return e || !g->has_head ? 0 : tree_path(g, &g->head, path, &ret->mode, &ret->id);
 }
 
 static int judge_entries(struct repo *g, const struct index_list *old, const struct index_list *now) {

@@ -53,6 +53,10 @@ int gitnew_item(struct gitnew *n, const struct change *carrier, size_t *ret); /*
 int gitnew_add(struct repo *g, enum risk_class class, enum risk_level level, unsigned line, const char *path, const char *fmt,
                ...) PRINTF_LIKE(6, 7);
 
+/* gitnew_repos.c: the git directories that changes lie in, each once. Returns 0, or the number of the change whose repository is
+ * one too many; -ENOMEM. */
+int repos_find(const struct risk_context *ctx, struct strv *ret);
+
 /* gitnew_tips.c: which ids files name. */
 enum tips_kind { TIPS_NONE, TIPS_LINES /* first of each line */, TIPS_LOG /* the first two */, TIPS_ANY, TIPS_INDEX };
 enum tips_kind tips_kind(const char *name); /* path below the git directory */
@@ -72,8 +76,14 @@ int walk_commit(struct repo *g, const struct id *id, struct commit *ret); /* -EN
 /* All commits that are new behind this id; *ret_level is the highest of them. 1 if there is no such object, else 0, -ENOMEM. */
 int walk_tip(struct repo *g, const struct id *tip, enum risk_level *ret_level);
 int walk_tree_of(struct repo *g, const struct id *commit, struct id *ret); /* -ENOENT: no commit, or not readable; -ENOMEM */
+/* 0, 1: not there or not readable, which is counted; -ENOMEM. */
+int gitnew_read(struct repo *g, const struct id *id, struct object *ret);
+
+/* gitnew_tree.c */
+/* All that the tree has and none of the bases; without bases, the old HEAD. */
+int tree_judge(struct repo *g, const struct id *tree, const struct id *bases, size_t n, enum risk_level *level);
 /* One entry of a tree by its path. 1, 0, -ENOMEM. */
-int walk_find(struct repo *g, const struct id *root, const char *path, uint32_t *ret_mode, struct id *ret);
+int tree_path(struct repo *g, const struct id *root, const char *path, uint32_t *ret_mode, struct id *ret);
 
 /* gitnew_entry.c */
 struct entry_side {
