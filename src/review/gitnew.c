@@ -147,7 +147,7 @@ static int read_side(const struct repo *g, const struct change *ch, bool now, st
     return risk_text_read_some(now ? change_open_new(g->ctx.set, ch) : change_open_old(g->ctx.set, ch), GITNEW_FILE_MAX, ret);
 }
 
-/* Replaced objects are what git shows instead of any other, wherever the ref is kept. */
+/* Replaced objects are what git shows instead of any other, wherever the ref is stored. */
 static int judge_replaced(struct repo *g, const struct risk_text *was, const struct risk_text *now) {
     if (!memmem(now->data, now->len, " refs/replace/", 14) || memmem(was->data, was->len, " refs/replace/", 14))
         return 0;

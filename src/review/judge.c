@@ -71,7 +71,7 @@ static struct verdict *verdict_for(struct judgement *j, const struct change *c) 
     return j->n ? bsearch(&key, j->v, j->n, sizeof key, by_change) : NULL;
 }
 
-/* Whether somebody asks for it: these formats show no risks, and single paths are asked for one by one. */
+/* Some formats show no risks. Interactive review asks path by path: only those in a folder can be git's. */
 static bool asks_for_git(const struct request *q) {
     bool any = q->paths.len == 0;
 

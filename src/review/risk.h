@@ -58,7 +58,7 @@ struct risk_context {
     const struct change_set *set;
     int workspace;                /* the host's folder, to look at what surrounds a change (core.hooksPath, .gitignore) */
     const struct ignore *protect; /* what direct mode does not let be written, and sync mode holds back (workspace/protect.h) */
-    struct ignore *built_in;      /* the same if nobody gave one */
+    struct ignore *built_in;      /* the built-in list, where no other was given */
     struct ignore *ignored;       /* git's ignore rules as the changes leave them; NULL: not a repository */
     /* Set while a commit or the index is judged: what is at a path in there. Returns 1 with its mode and, of a link, its
      * target (malloc'ed); 0: nothing; -ENOMEM. */

@@ -44,7 +44,7 @@ const struct risk_rule risk_rules[] = {
      RISK_GIT_DIR, RISK_HIGH,
      "git believes what this cache says about commits and objects, and it is not examined; delete it, git makes it anew"},
     {".git/reftable/**|.git/modules/**/reftable/**|.git/worktrees/*/reftable/**", RISK_GIT_DIR, RISK_HIGH,
-     "branches are kept in it, and it cannot be examined"},
+     "branches are stored in it, and it cannot be examined"},
     {".git/shallow", RISK_GIT_DIR, RISK_MEDIUM, "it cuts the history that git sees"},
     {".git/rr-cache/**|.git/modules/**/rr-cache/**", RISK_GIT_DIR, RISK_MEDIUM,
      "git puts this text into files when the same conflict comes again"},

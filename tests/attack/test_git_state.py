@@ -234,7 +234,7 @@ open(path, "wb").write(data + hashlib.sha1(data).digest())
         assert not (repo.workspace / ".git/objects/info/commit-graph").exists()
 
 
-def test_a_file_and_its_commit_are_told_once(repo):
+def test_a_file_and_its_commit_are_named_once(repo):
     """A Makefile that was changed and committed is a medium risk as a file; the commit does not repeat it. A high one is repeated."""
     run_in(repo, "overlay", "echo 'all:' > Makefile; git add Makefile; git commit -qm m")
     report = review(repo, "overlay")
@@ -340,7 +340,7 @@ def test_submodules_and_linked_worktrees(repo, mode):
             assert repo.bawn("discard", "--yes", "r").rc == 0
 
 
-def test_ceilings_are_told(repo):
+def test_ceilings_are_reported(repo):
     """Claim: past a ceiling the review does not say 0 risks. 10000 commits are judged; one behind them is not, and that is said."""
     script = r'''
 { for i in $(seq 10050); do printf 'commit refs/heads/many\ncommitter t <t@example.com> %d +0000\ndata 1\nx\n' $i

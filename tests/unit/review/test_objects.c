@@ -1,4 +1,4 @@
-/* Git's objects from stores that somebody else wrote: what is not what its name says is not read. */
+/* Git's objects from stores that an agent wrote: what is not what its name says is not read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -190,7 +190,7 @@ static void packs(void **state) {
     write_at("objects/pack/pack-1.idx", m.idx, m.idx_len);
     write_at("objects/pack/pack-1.pack", m.pack, m.pack_len);
     o = store();
-    for (int twice = 0; twice < 2; twice++) { /* the second time from what was kept */
+    for (int twice = 0; twice < 2; twice++) { /* the second time from the cache */
         assert_int_equal(objects_read(o, m.delta, &got), 0);
         assert_string_equal((char *)got.data, "234evil");
         object_done(&got);

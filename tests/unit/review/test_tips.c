@@ -1,4 +1,4 @@
-/* Which ids a file of git's names, and the map that they are kept in. */
+/* Which ids a file of git's names, and the map that holds them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
