@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "cli/exec_run.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
 
@@ -27,8 +28,8 @@ int attach_run(int sock, const struct attach_options *opt, bool json, struct err
         return r;
     if (detached && result.job)
         log_line("detached; 'bawn attach %s %d' comes back", opt->sandbox, result.job);
-    else if (result.end & EXEC_END_STOP)
-        log_line("sandbox '%s' was stopped", opt->sandbox);
+    else
+        exec_say_stopped(opt->sandbox, result.end);
     if (json)
         print_result(opt, &result, detached);
     return detached ? 0 : result.status;

@@ -67,6 +67,15 @@ int exec_args_connect(const struct exec_args *a, int *ret, struct err *err) {
     return r < 0 ? r : exec_connect(environ, NULL, started.name, ret, err);
 }
 
+void exec_say_stopped(const char *name, unsigned end) {
+    if (end & EXEC_END_LANDED)
+        log_line("sandbox '%s' was stopped: a protected file was put in place on the host while something inside had it open for "
+                 "writing; 'bawn status %s' says which: check it",
+                 name, name);
+    else if (end & EXEC_END_STOP)
+        log_line("sandbox '%s' was stopped", name);
+}
+
 static void say_how_it_ended(const struct exec_args *a, const struct exec_result *r) {
     char time[24];
 
@@ -83,12 +92,7 @@ static void say_how_it_ended(const struct exec_args *a, const struct exec_result
         log_line("the memory limit of sandbox '%s' was reached", a->name);
     if (r->end & EXEC_END_DISK)
         log_line("the disk limit of sandbox '%s' was reached", a->name);
-    if (r->end & EXEC_END_LANDED)
-        log_line("sandbox '%s' was stopped: a protected file was put in place on the host while something inside had it open for "
-                 "writing; 'bawn status %s' says which: check it",
-                 a->name, a->name);
-    else if (r->end & EXEC_END_STOP)
-        log_line("sandbox '%s' was stopped", a->name);
+    exec_say_stopped(a->name, r->end);
 }
 
 int exec_args_run(const struct exec_args *a, int sock, struct exec_result *ret, struct err *err) {

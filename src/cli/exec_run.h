@@ -30,5 +30,8 @@ int exec_args_connect(const struct exec_args *a, int *ret, struct err *err);
 /* The command in the foreground. */
 int exec_args_run(const struct exec_args *a, int sock, struct exec_result *ret, struct err *err);
 
+/* A line for a sandbox that was stopped while the command ran; end: set of enum exec_end. */
+void exec_say_stopped(const char *name, unsigned end);
+
 /* All of `bawn exec`. Returns the exit status. */
 int exec_run(struct exec_args *a, struct err *err);

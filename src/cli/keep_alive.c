@@ -172,8 +172,7 @@ int keep_alive_run(const struct run_args *a, const struct host_facts *facts, con
     r = r < 0 ? r : exec_args_run(&args, sock, &result, err);
     if (r < 0)
         return r;
-    if (result.end & EXEC_END_STOP)
-        log_line("sandbox '%s' was stopped", x.name);
+    exec_say_stopped(x.name, result.end);
     take_result(&x, &result, ret);
     return 0;
 }
