@@ -62,7 +62,7 @@ static void step(uint8_t kind, uint8_t want, const uint8_t *p, size_t len, struc
 
         take_char(kind, want, p, len, at, &next);
         for (size_t k = 0; k < COVER_GAPS_MAX && gap && at < len && (!cover_folds[p[at]] || kind == COVER_HEX); k++) {
-            gap = cover_gap(kind, p + at, len - at);
+            gap = at && !p[at] && !p[at - 1] ? 0 : cover_gap(kind, p + at, len - at); /* one NUL: UTF-16 */
             at += gap;
             if (gap)
                 take_char(kind, want, p, len, at, &next);
@@ -107,7 +107,7 @@ static void add_meanings(struct meanings *m, const uint8_t *p, size_t len) {
         m->v[m->n++] = cover_fold(p[at]);
         if (c >= 0)
             m->v[m->n++] = cover_fold((uint8_t)c);
-        n = cover_folds[p[at]] ? 0 : cover_gap(COVER_RAW, p + at, len - at);
+        n = cover_folds[p[at]] || (at && !p[at] && !p[at - 1]) ? 0 : cover_gap(COVER_RAW, p + at, len - at);
         at += n;
     }
 }
@@ -235,7 +235,8 @@ static void add_behind(struct cover *c, uint8_t kind, uint8_t byte) {
 static void add_gaps(struct cover *c, uint8_t kind, const uint8_t *next, size_t n) {
     static const uint8_t fixed[][2] = {{'\r', '\n'}, {'\n', ' '},  {'\n', '\t'}, {'=', '\n'}, {'=', '\r'}, {'\\', 'n'},
                                        {'\\', 'r'},  {'\\', '\n'}, {'\\', '\r'}, {'%', '0'},  {'\r', ' '}, {'\r', '\t'},
-                                       {'\n', '\n'}, {'\r', '\r'}, {'=', '0'},   {'\\', '0'}, {'&', 'N'}};
+                                       {'\n', '\n'}, {'\r', '\r'}, {'=', '0'},   {0, '\n'},   {0, '\r'},   {'\n', 0},
+                                       {'\r', 0},    {'\n', '\r'}, {'\\', '0'},  {'&', 'N'}};
 
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
         set_pair(c, fixed[i][0], fixed[i][1]);

@@ -222,6 +222,32 @@ static void test_order_and_conditions(void **state) {
     check(&p, &(struct question){"ask.x.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_UNANSWERED, "ask"}, 1);
 }
 
+/* A WebSocket is more than the GET that opens it. */
+static void test_websocket(void **state) {
+    static const struct question rows[] = {
+        {"get.com:443", "GET", "/", PUBLIC, POLICY_ALLOWED, "get"},
+        {"get.com:443", POLICY_WEBSOCKET, "/", PUBLIC, POLICY_DENIED_METHOD},
+        {"both.com:443", POLICY_WEBSOCKET, "/", PUBLIC, POLICY_ALLOWED, "both"},
+        {"any.com:443", POLICY_WEBSOCKET, "/", PUBLIC, POLICY_ALLOWED, "any"},
+        {"no-get.com:443", POLICY_WEBSOCKET, "/", PUBLIC, POLICY_DENIED_METHOD, "no-get"},
+        {"no-post.com:443", POLICY_WEBSOCKET, "/", PUBLIC, POLICY_ALLOWED, "rest"},
+        {"no-ws.com:443", POLICY_WEBSOCKET, "/", PUBLIC, POLICY_DENIED_METHOD, "no-ws"},
+        {"no-ws.com:443", "GET", "/", PUBLIC, POLICY_ALLOWED, "rest"},
+    };
+    CLEANUP(policy_done) struct policy p;
+
+    init(&p, NET_LIST,
+         "{\"rules\":["
+         "{\"id\":\"get\",\"action\":\"allow\",\"host\":\"get.com\",\"methods\":\"GET\"},"
+         "{\"id\":\"both\",\"action\":\"allow\",\"host\":\"both.com\",\"methods\":[\"GET\",\"WebSocket\"]},"
+         "{\"id\":\"any\",\"action\":\"allow\",\"host\":\"any.com\"},"
+         "{\"id\":\"no-get\",\"action\":\"deny\",\"host\":\"no-get.com\",\"methods\":\"GET\"},"
+         "{\"id\":\"no-post\",\"action\":\"deny\",\"host\":\"no-post.com\",\"methods\":\"POST\"},"
+         "{\"id\":\"no-ws\",\"action\":\"deny\",\"host\":\"no-ws.com\",\"methods\":\"WEBSOCKET\"},"
+         "{\"id\":\"rest\",\"action\":\"allow\",\"host\":[\"no-get.com\",\"no-post.com\",\"no-ws.com\"]}]}");
+    CHECK(&p, rows);
+}
+
 /* ATTACKS 49-51 */
 static void test_addresses(void **state) {
     static const struct question rows[] = {
@@ -540,6 +566,7 @@ int main(void) {
         cmocka_unit_test(test_modes),
         cmocka_unit_test(test_nothing_named),
         cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_websocket),
         cmocka_unit_test(test_order_and_conditions),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_every_name_and_addresses),
