@@ -218,6 +218,21 @@ static void look_again(struct guard *g, const struct place *from, const struct p
         guard_look(g, from->rel, false);
 }
 
+/* What the host makes at either name in this moment was not judged: it is neither moved nor replaced. */
+static int rename_as_judged(const struct guard *g, const struct place *from, const struct place *to, unsigned flags) {
+    bool is_new = to->rel && !to->exists && flags == 0 && !str_eq(to->name, ".");
+
+    if (from->rel && !from->exists && !str_eq(from->name, "."))
+        return -ENOENT;
+    if (syscall(SYS_renameat2, from->dir, from->name, to->dir, to->name, is_new ? RENAME_NOREPLACE : flags) == 0)
+        return 0;
+    if (is_new && errno == EEXIST)
+        return g->waited_ms < GUARD_PATIENCE_MS && g->n_later < GUARD_LATER_MAX ? GUARD_LATER : -EBUSY;
+    if (!is_new || errno != EINVAL) /* EINVAL: also a file system that knows no such rename */
+        return -errno;
+    return syscall(SYS_renameat2, from->dir, from->name, to->dir, to->name, 0) < 0 ? -errno : 0;
+}
+
 long guard_run_rename(struct call *c) {
     CLEANUP(place_done) struct place from = PLACE_INIT;
     CLEANUP(place_done) struct place to = PLACE_INIT;
@@ -237,7 +252,7 @@ long guard_run_rename(struct call *c) {
     making = r < 0 ? r : guard_making(c->g, &to, place_kind(&from));
     if (making < 0)
         return making;
-    r = syscall(SYS_renameat2, from.dir, from.name, to.dir, to.name, flags) < 0 ? -errno : 0;
+    r = rename_as_judged(c->g, &from, &to, flags);
     if (making)
         guard_made_there(c->g, &to, r == 0);
     if (r == 0)

@@ -193,6 +193,8 @@ static long open_once(struct call *c, const char *path) {
         return GUARD_ANSWERED;
     if (p.exists && exclusive && !(flags & TMPFILE))
         return -EEXIST;
+    if (p.rel && !p.exists && !(flags & (O_CREAT | TMPFILE))) /* the host may make it in this moment: that one was not judged */
+        return -ENOENT;
     r = judge_open(c, &p, flags);
     if (r < 0)
         return r;

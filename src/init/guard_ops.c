@@ -106,6 +106,8 @@ long guard_run_unlink(struct call *c) {
         return r < 0 ? r : GUARD_ANSWERED;
     if (flags & ~AT_REMOVEDIR)
         return -EINVAL;
+    if (p.rel && !p.exists)
+        return -ENOENT;
     if (p.exists) {
         r = judge_remove(c->g, &p);
         r = r < 0 ? r : guard_touch(c->g, &p, true);

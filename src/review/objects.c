@@ -116,7 +116,7 @@ bool objects_matches(const struct objects *o, const struct object *obj, const un
     return object_hash_is(h, id);
 }
 
-int flow_begin(struct flow *f, int fd, off_t at) {
+int packed_begin(struct packed *f, int fd, off_t at) {
     f->z = (z_stream){0};
     f->fd = fd;
     f->at = at;
@@ -124,11 +124,11 @@ int flow_begin(struct flow *f, int fd, off_t at) {
     return inflateInit(&f->z) == Z_OK ? 0 : -ENOMEM;
 }
 
-void flow_end(struct flow *f) {
+void packed_end(struct packed *f) {
     inflateEnd(&f->z);
 }
 
-ssize_t flow_read(struct flow *f, void *out, size_t n) {
+ssize_t packed_read(struct packed *f, void *out, size_t n) {
     f->z.next_out = out;
     f->z.avail_out = (unsigned)MIN_OF(n, (size_t)UINT_MAX);
     while (f->z.avail_out && !f->ended) {
@@ -177,9 +177,9 @@ static int read_head(const char *head, size_t n, enum object_type *type, uint64_
 }
 
 /* A loose object: hashed as it comes; ret NULL: only that. */
-static int loose_read(struct objects *o, struct flow *f, const unsigned char *id, struct object *ret) {
+static int loose_read(struct objects *o, struct packed *f, const unsigned char *id, struct object *ret) {
     CLEANUP(freep) unsigned char *data = NULL, *chunk = malloc(CHUNK);
-    ssize_t n = chunk ? flow_read(f, chunk, HEAD_MAX) : -ENOMEM;
+    ssize_t n = chunk ? packed_read(f, chunk, HEAD_MAX) : -ENOMEM;
     enum object_type type = OBJECT_BLOB;
     struct object_hash *h;
     uint64_t size = 0, at = 0;
@@ -196,7 +196,7 @@ static int loose_read(struct objects *o, struct flow *f, const unsigned char *id
     }
     n -= head;
     memmove(chunk, chunk + head, (size_t)n);
-    for (; n > 0 && (uint64_t)n <= size - at; n = flow_read(f, chunk, CHUNK)) {
+    for (; n > 0 && (uint64_t)n <= size - at; n = packed_read(f, chunk, CHUNK)) {
         object_hash_add(h, chunk, (size_t)n);
         if (data)
             memcpy(data + at, chunk, (size_t)n);
@@ -212,12 +212,12 @@ static int loose_read(struct objects *o, struct flow *f, const unsigned char *id
 }
 
 static int loose_open(struct objects *o, int fd, const unsigned char *id, struct object *ret) {
-    struct flow *f = malloc(sizeof *f);
-    int r = f ? flow_begin(f, fd, 0) : -ENOMEM;
+    struct packed *f = malloc(sizeof *f);
+    int r = f ? packed_begin(f, fd, 0) : -ENOMEM;
 
     if (r == 0) {
         r = loose_read(o, f, id, ret);
-        flow_end(f);
+        packed_end(f);
     }
     free(f);
     return r;

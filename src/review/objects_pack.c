@@ -159,7 +159,7 @@ static int read_entry(const struct objects *o, const struct pack *p, uint64_t of
 
 static int unpack(struct objects *o, const struct pack *p, const struct entry *e, size_t max, unsigned char **ret) {
     CLEANUP(freep) unsigned char *data = NULL;
-    struct flow *f = NULL;
+    struct packed *f = NULL;
     unsigned char more;
     int r = e->size > max ? -EFBIG : objects_spend(o, e->size);
 
@@ -167,12 +167,12 @@ static int unpack(struct objects *o, const struct pack *p, const struct entry *e
         return r;
     data = malloc(e->size + 1);
     f = malloc(sizeof *f);
-    r = data && f ? flow_begin(f, p->fd, (off_t)e->data) : -ENOMEM;
+    r = data && f ? packed_begin(f, p->fd, (off_t)e->data) : -ENOMEM;
     if (r == 0) {
-        ssize_t n = flow_read(f, data, e->size);
+        ssize_t n = packed_read(f, data, e->size);
 
-        r = n < 0 ? (int)n : (size_t)n == e->size && flow_read(f, &more, 1) == 0 && f->ended ? 0 : -EBADMSG;
-        flow_end(f);
+        r = n < 0 ? (int)n : (size_t)n == e->size && packed_read(f, &more, 1) == 0 && f->ended ? 0 : -EBADMSG;
+        packed_end(f);
     }
     free(f);
     if (r == 0) {
@@ -346,21 +346,21 @@ int pack_read(struct objects *o, const struct pack *p, uint64_t offset, size_t m
 /* One that is no delta is hashed as it comes, however large it is. */
 static int check_plain(struct objects *o, const struct pack *p, const struct entry *e, const unsigned char *id) {
     struct object_hash *h = NULL;
-    struct flow *f = malloc(sizeof *f);
+    struct packed *f = malloc(sizeof *f);
     unsigned char *chunk = malloc(HASHED_CHUNK);
     uint64_t at = 0;
     ssize_t n = 0;
     int r = objects_spend(o, e->size);
 
-    r = r < 0 ? r : f && chunk && (h = object_hash_new(o, e->type, e->size)) ? flow_begin(f, p->fd, (off_t)e->data) : -ENOMEM;
+    r = r < 0 ? r : f && chunk && (h = object_hash_new(o, e->type, e->size)) ? packed_begin(f, p->fd, (off_t)e->data) : -ENOMEM;
     if (r == 0) {
-        while ((n = flow_read(f, chunk, HASHED_CHUNK)) > 0 && (uint64_t)n <= e->size - at) {
+        while ((n = packed_read(f, chunk, HASHED_CHUNK)) > 0 && (uint64_t)n <= e->size - at) {
             object_hash_add(h, chunk, (size_t)n);
             at += (uint64_t)n;
         }
         r = object_hash_is(h, id) && n == 0 && at == e->size && f->ended ? 0 : -EBADMSG;
         h = NULL;
-        flow_end(f);
+        packed_end(f);
     }
     free(h);
     free(f);

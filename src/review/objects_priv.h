@@ -6,20 +6,20 @@
 
 #include "review/objects.h"
 
-enum { FLOW_IN = 16 * 1024, OBJECTS_CACHE = 256, OBJECTS_CACHED_MAX = 1024 * 1024 };
+enum { PACKED_IN = 16 * 1024, OBJECTS_CACHE = 256, OBJECTS_CACHED_MAX = 1024 * 1024 };
 
 /* Bytes that zlib packed, from a place in a file on. */
-struct flow {
+struct packed {
     z_stream z;
     int fd;
     off_t at;
     bool ended; /* the stream, as it should */
-    unsigned char in[FLOW_IN];
+    unsigned char in[PACKED_IN];
 };
-int flow_begin(struct flow *f, int fd, off_t at);
-void flow_end(struct flow *f);
+int packed_begin(struct packed *f, int fd, off_t at);
+void packed_end(struct packed *f);
 /* Up to n bytes; fewer only at the end of the stream. -EBADMSG: no such stream. */
-ssize_t flow_read(struct flow *f, void *out, size_t n);
+ssize_t packed_read(struct packed *f, void *out, size_t n);
 
 struct pack {
     int fd;    /* of the pack */

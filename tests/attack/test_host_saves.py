@@ -549,3 +549,42 @@ def test_control_links_that_lead_nowhere_are_obeyed(tree):
     tree.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "x")
     tree.run("git", "checkout", "-q", "-b", "other")
     assert (tree.workspace / "owned").exists()
+
+
+# -- the real programs, and an attacker that only tries often ---------------------------------------------------------------------------
+
+SPIN = r"""
+import os
+def spin():
+    won, fds = 0, []
+    while not os.path.exists("stop"):
+        for name in [".git/config.lock", *(n for n in os.listdir(".") if n.startswith("sed"))]:
+            for flags in (os.O_WRONLY, os.O_WRONLY | os.O_APPEND):
+                try:
+                    fds.append(os.open(name, flags))
+                    won += len(fds) < 900
+                except OSError:
+                    pass
+    for fd in fds:
+        os.pwrite(fd, b"EVIL", 0)
+    return won
+"""
+
+
+@pytest.mark.parametrize("front", ["bare", "run"])
+def test_real_git_and_sed_against_one_who_tries_often(tree, front):
+    """Claim: also in the moment between the guard's look and its open, in which the host makes the file. The control wins again and again."""
+    agent = (run if front == "run" else bare)(tree)
+    assert agent.do("exec(%r, globals())" % SPIN) is None
+    agent.ask("spin()")
+    for i in range(40):
+        tree.run("git", "config", "user.name", f"n{i}")
+        tree.run("sed", "-i", "s/{/{ /", ".mcp.json")
+    tree.write("stop", "")
+    won = agent.answer()
+    evil = b"EVIL" in (tree.workspace / ".git/config").read_bytes() + (tree.workspace / ".mcp.json").read_bytes()
+    status, err = agent.end()
+    if front == "bare":
+        assert won > 0
+    else:
+        assert won == 0 and not evil and status == 0, (won, err)
