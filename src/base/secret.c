@@ -54,3 +54,24 @@ int secret_set(struct secret *s, const void *p, size_t len) {
     s->len = len;
     return 0;
 }
+
+enum { GROW_FIRST = 1024 };
+
+int secret_grow(char **p, size_t used, size_t *cap, size_t need) {
+    size_t bigger = MAX_OF(*cap * 2, MAX_OF(need, (size_t)GROW_FIRST));
+    char *grown;
+
+    if (need <= *cap)
+        return 0;
+    grown = malloc(bigger);
+    if (!grown)
+        return -ENOMEM;
+    if (*p) {
+        memcpy(grown, *p, used);
+        explicit_bzero(*p, *cap);
+        free(*p);
+    }
+    *p = grown;
+    *cap = bigger;
+    return 0;
+}

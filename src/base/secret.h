@@ -16,3 +16,7 @@ void secret_done(struct secret *s);             /* zeroes */
 void secret_clear(struct secret *s);            /* zeroes, keeps the pages */
 void secret_drop(struct secret *s);             /* the same for the first len bytes: all that was ever used since it was empty */
 int secret_set(struct secret *s, const void *p, size_t len); /* -ENOSPC */
+
+/* For bytes that may hold a value on their way, in ordinary memory: makes room for `need` bytes at *p, of which `used` are in use. As
+ * realloc(), which would leave a copy of the old bytes behind. -ENOMEM */
+int secret_grow(char **p, size_t used, size_t *cap, size_t need);

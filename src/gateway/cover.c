@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "gateway/cover_priv.h"
 
 enum { BASE64_BITS = 6, BASE32_BITS = 5, PREFIX_MAX = 16, SLACK = 64 };
@@ -98,26 +99,6 @@ const uint8_t cover_folds[UINT8_MAX + 1] = {
     ['-'] = '+', ['+'] = '+',
 };
 
-/* As realloc(), which would leave a copy of the old bytes behind. */
-static int grow(char **p, size_t used, size_t *cap, size_t need) {
-    size_t bigger = MAX_OF(*cap * 2, MAX_OF(need, (size_t)1024));
-    char *grown;
-
-    if (need <= *cap)
-        return 0;
-    grown = malloc(bigger);
-    if (!grown)
-        return -ENOMEM;
-    if (*p) {
-        memcpy(grown, *p, used);
-        explicit_bzero(*p, used);
-        free(*p);
-    }
-    *p = grown;
-    *cap = bigger;
-    return 0;
-}
-
 static int add_text(struct cover *c, enum cover_kind kind, size_t at, size_t size, size_t len, size_t bit) {
     if (len < COVER_VALUE_MIN)
         return 0;
@@ -200,7 +181,7 @@ int cover_add(struct cover *c, const char *value, size_t len) {
         return -E2BIG;
     if (len < COVER_VALUE_MIN || is_known(c, value, len))
         return 0;
-    if (grow(&c->bytes, c->used, &c->cap, c->used + len) < 0)
+    if (secret_grow(&c->bytes, c->used, &c->cap, c->used + len) < 0)
         return -ENOMEM;
     memcpy(c->bytes + at, value, len);
     c->used += len;

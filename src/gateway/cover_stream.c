@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/secret.h"
 #include "gateway/cover_priv.h"
 
 /* Of bytes that lie one behind the other: what was passed on so far, and what is known to be covered. */
@@ -45,30 +46,11 @@ static void sweep(struct cover *c, struct sweep *w, size_t to, struct buf *out) 
     put(w, to, out);
 }
 
-static int reserve(struct cover_stream *s, size_t need) {
-    size_t cap = MAX_OF(s->cap * 2, MAX_OF(need, (size_t)1024));
-    char *grown;
-
-    if (need <= s->cap)
-        return 0;
-    grown = malloc(cap);
-    if (!grown)
-        return -ENOMEM;
-    if (s->kept) { /* as realloc(), which would leave a copy of the old bytes behind */
-        memcpy(grown, s->kept, s->len);
-        explicit_bzero(s->kept, s->cap);
-        free(s->kept);
-    }
-    s->kept = grown;
-    s->cap = cap;
-    return 0;
-}
-
 /* `kept` becomes the bytes from ready on. joined: so many bytes of data stand behind kept already. */
 static int keep_tail(struct cover_stream *s, const uint8_t *data, size_t len, size_t joined, size_t ready) {
     size_t old = s->len, from = ready > old ? ready - old : 0, left = ready < old ? old - ready : 0;
 
-    if (reserve(s, left + len - from) < 0)
+    if (secret_grow(&s->kept, s->len, &s->cap, left + len - from) < 0)
         return -ENOMEM;
     if (left && ready)
         memmove(s->kept, s->kept + ready, left);
@@ -86,7 +68,7 @@ int cover_pass(struct cover *c, struct cover_stream *s, const void *data, size_t
     size_t release = MAX_OF(MAX_OF(ready, s->sent), upto == COVER_HOLD ? 0 : old + MIN_OF(upto, len));
     struct sweep w = {.pos = s->sent, .covered = s->covered};
 
-    if (joined && reserve(s, old + joined) < 0) {
+    if (joined && secret_grow(&s->kept, old, &s->cap, old + joined) < 0) {
         out->failed = true;
         return -ENOMEM;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/secret.h"
 #include "gateway/finder_priv.h"
 
 /* Two bytes, as the place of their entry in the table of shifts. */
@@ -34,26 +35,6 @@ void finder_free(struct finder *f) {
     free(f);
 }
 
-/* As realloc(), which would leave a copy of the old bytes behind. */
-static int grow(char **p, size_t used, size_t *cap, size_t need) {
-    size_t bigger = MAX_OF(*cap * 2, MAX_OF(need, (size_t)1024));
-    char *grown;
-
-    if (need <= *cap)
-        return 0;
-    grown = malloc(bigger);
-    if (!grown)
-        return -ENOMEM;
-    if (*p) {
-        memcpy(grown, *p, used);
-        explicit_bzero(*p, used);
-        free(*p);
-    }
-    *p = grown;
-    *cap = bigger;
-    return 0;
-}
-
 int finder_add(struct finder *f, const char *p, size_t len, uint32_t tag) {
     if (f->window)
         BUG("a pattern after finder_build()");
@@ -70,7 +51,7 @@ int finder_add(struct finder *f, const char *p, size_t len, uint32_t tag) {
         f->v = grown;
         f->n_cap = cap;
     }
-    if (grow(&f->bytes, f->used, &f->cap, f->used + len) < 0)
+    if (secret_grow(&f->bytes, f->used, &f->cap, f->used + len) < 0)
         return -ENOMEM;
     memcpy(f->bytes + f->used, p, len);
     f->v[f->n++] = (struct finder_pattern){.at = f->used, .len = (uint32_t)len, .tag = tag};
@@ -180,7 +161,7 @@ static size_t unsure(const struct finder *f, const uint8_t *data, size_t len) {
 }
 
 static int keep(struct finder_stream *s, const void *data, size_t len) {
-    if (grow(&s->kept, s->len, &s->cap, s->len + len) < 0)
+    if (secret_grow(&s->kept, s->len, &s->cap, s->len + len) < 0)
         return -ENOMEM;
     if (len)
         memcpy(s->kept + s->len, data, len);

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "init/guard_priv.h"
 #include "os/fd.h"
+#include "os/mountinfo.h"
 
 enum { MOUNTINFO_MAX = 4 * 1024 * 1024 };
 
@@ -16,29 +17,12 @@ struct mount {
     char device[32], root[PATH_MAX], point[PATH_MAX], options[256]; /* root: within its file system */
 };
 
-/* mountinfo writes blanks, tabs, line ends and backslashes as \ooo. */
-static void unescape(char *s) {
-    char *to = s;
-
-    for (; *s; s++) {
-        unsigned c;
-
-        if (*s == '\\' && sscanf(s + 1, "%3o", &c) == 1) {
-            *to++ = (char)c;
-            s += 3;
-        } else {
-            *to++ = *s;
-        }
-    }
-    *to = 0;
-}
-
 static bool parse_mount(const char *line, struct mount *m) {
     static_assert(PATH_MAX == 4096, "the widths below");
     if (sscanf(line, "%*d %*d %31s %4095s %4095s %255s", m->device, m->root, m->point, m->options) != 4)
         return false;
-    unescape(m->root);
-    unescape(m->point);
+    mountinfo_unescape(m->root);
+    mountinfo_unescape(m->point);
     return true;
 }
 

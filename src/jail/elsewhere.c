@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "config/settings.h"
 #include "os/fd.h"
+#include "os/mountinfo.h"
 
 enum { MOUNTINFO_MAX = 4 * 1024 * 1024 };
 
@@ -33,29 +34,12 @@ void elsewheres_drop(struct elsewheres *e, size_t i) {
     e->v[i] = e->v[--e->n];
 }
 
-/* mountinfo writes blanks, tabs, line ends and backslashes as \ooo. */
-static void unescape(char *s) {
-    char *to = s;
-
-    for (; *s; s++) {
-        unsigned c;
-
-        if (*s == '\\' && sscanf(s + 1, "%3o", &c) == 1) {
-            *to++ = (char)c;
-            s += 3;
-        } else {
-            *to++ = *s;
-        }
-    }
-    *to = 0;
-}
-
 static bool parse(const char *line, struct seen_mount *m) {
     static_assert(PATH_MAX == 4096, "the widths below");
     if (sscanf(line, "%*d %*d %31s %4095s %4095s", m->device, m->root, m->point) != 3)
         return false;
-    unescape(m->root);
-    unescape(m->point);
+    mountinfo_unescape(m->root);
+    mountinfo_unescape(m->point);
     return true;
 }
 

@@ -1,0 +1,5 @@
+/* /proc/PID/mountinfo */
+#pragma once
+
+/* In place: mountinfo writes blanks, tabs, line ends and backslashes as \ooo. */
+void mountinfo_unescape(char *s);
