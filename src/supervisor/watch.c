@@ -48,7 +48,7 @@ void watch_also(struct watch *w, int root, bool whole) {
 
     if (root == -1 || !w->limit || w->n_places == WATCH_PLACES)
         return;
-    w->places[w->n_places++] = (struct watch_place){.root = root, .whole = whole, .free_at_start = now, .free_at_look = now};
+    w->places[w->n_places++] = (struct watch_place){.root = root, .whole = whole, .free_at_start = now, .free_at_tick = now};
     w->disk = w->room = w->limit;
 }
 
@@ -160,15 +160,34 @@ static uint64_t lost_between(uint64_t before, uint64_t now) {
     return now < before ? before - now : 0;
 }
 
-/* What the file systems lost since the start, and since the last look. */
-static void count_lost(const struct watch *w, uint64_t *ret_start, uint64_t *ret_look) {
-    *ret_start = *ret_look = 0;
-    for (size_t i = 0; i < w->n_places; i++) {
-        uint64_t now = free_bytes(w->places[i].root);
+/* A file system that several places share is counted once. */
+static bool is_counted(const struct watch *w, size_t place) {
+    struct stat st, other;
 
-        *ret_start += lost_between(w->places[i].free_at_start, now);
-        *ret_look += lost_between(w->places[i].free_at_look, now);
+    if (fstat(w->places[place].root, &st) < 0)
+        return true;
+    for (size_t i = 0; i < place; i++)
+        if (fstat(w->places[i].root, &other) == 0 && other.st_dev == st.st_dev)
+            return false;
+    return true;
+}
+
+/* What the file systems lost since the start. Counts what they lost since the last call. */
+static uint64_t count_lost(struct watch *w) {
+    uint64_t lost = 0;
+
+    for (size_t i = 0; i < w->n_places; i++) {
+        struct watch_place *p = &w->places[i];
+        uint64_t now = free_bytes(p->root);
+
+        if (is_counted(w, i)) {
+            lost += lost_between(p->free_at_start, now);
+            w->taken += lost_between(p->free_at_tick, now);
+            w->unseen += lost_between(p->free_at_tick, now);
+        }
+        p->free_at_tick = now;
     }
+    return lost;
 }
 
 static uint64_t count_changed(const struct watch *w, uint64_t enough, bool *blind) {
@@ -219,29 +238,31 @@ static void count_use(const struct watch *w, struct use *use) {
 /*
  * Something is looked at only when the file systems really lost what was left: first the trees, then, for files that they
  * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Space can also be reserved
- * without writing (fallocate): where a tree could not be seen whole, what the file systems lost counts as the sandbox's. Where a home is kept,
- * writing alone is no growth: in such a life the same file may be written a thousand times.
+ * without writing (fallocate): where a tree could not be seen whole, what the file systems lost counts as the sandbox's, from tick to
+ * tick, so that what others free hides nothing. Where a home is kept writing alone is no growth, and only what was lost since the start
+ * counts: in such a life the same file may be written a thousand times, by others as well.
  */
 static bool grown(struct watch *w) {
-    uint64_t lost, lost_since_look, sum;
+    uint64_t lost, sum;
     struct use use = {0};
     bool blind = false;
 
     if (!w->measured)
         measure(w);
-    count_lost(w, &lost, &lost_since_look);
-    /* Others may free as much as we take, so now and then the trees are looked at anyway. */
-    if (++w->looks % LOOK_ANYWAY != 0 && lost_since_look <= w->room)
+    lost = count_lost(w);
+    /* Others may free as much as we take between two ticks, so now and then the trees are looked at anyway. */
+    if (++w->looks % LOOK_ANYWAY != 0 && w->taken <= w->room)
         return false;
     sum = count_changed(w, w->disk, &blind);
-    if (sum > w->disk || (blind && lost > w->disk))
+    if (sum > w->disk || (blind && (keeps_home(w) ? lost : w->unseen) > w->disk))
         return true;
     count_use(w, &use);
     if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !keeps_home(w))))
         return true;
-    w->room = w->disk - MAX_OF(sum, use.unlinked);
-    for (size_t i = 0; i < w->n_places; i++)
-        w->places[i].free_at_look = free_bytes(w->places[i].root);
+    sum = MAX_OF(sum, use.unlinked);
+    w->room = w->disk - sum;
+    w->taken = 0;
+    w->unseen = blind ? w->unseen : sum;
     return false;
 }
 

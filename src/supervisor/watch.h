@@ -10,7 +10,7 @@ enum { WATCH_PLACES = 3 };
 struct watch_place {
     int root;   /* borrowed */
     bool whole; /* all that is there counts, not only what came since the start */
-    uint64_t free_at_start, free_at_look;
+    uint64_t free_at_start, free_at_tick;
 };
 
 struct watch {
@@ -18,6 +18,8 @@ struct watch {
     uint64_t disk;        /* bytes that all places together may grow by; 0: not watched */
     uint64_t limit;       /* what the user said of that; 0: nothing */
     uint64_t room;        /* of disk, what was left at the last look */
+    uint64_t taken;  /* from the file systems since the last look, by whatever program: what was freed meanwhile hides nothing */
+    uint64_t unseen; /* in use at the last look that saw everything, and taken since */
     uint64_t next_disk_ms;
     unsigned looks;
     uint64_t started_s;  /* CLOCK_REALTIME */

@@ -652,7 +652,7 @@ def test_two_logins_at_one_endpoint(authorities, broker, web):
     """The placeholder says whose it is, not the client_id, and none is renewed by the other's."""
     other = HOLDER[:-24] + "Q" * 24
     grants = [grant("one", ["a.test"], HOLDER, **TOKEN_URL), grant("two", ["a.test"], other, **TOKEN_URL | {"client_id": "other"})]
-    with gate(authorities, broker, A | {"host": "*.test"}, grants=grants) as g, tls(g, authorities[1], "id.test") as s:
+    with gate(authorities, broker, A | {"host": ["a.test", "id.test"]}, grants=grants) as g, tls(g, authorities[1], "id.test") as s:
         for i, holder in enumerate((HOLDER, other)):
             body = f"grant_type=refresh_token&client_id=me&refresh_token={holder}".encode()
             status, _, out = ask(s, b"POST", b"/token", FORM, host=b"id.test", body=body)
