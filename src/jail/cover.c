@@ -90,24 +90,29 @@ static bool is_masked(const struct cover_request *req, const char *path) {
     return m && m->len && bsearch(&path, m->v, m->len, sizeof path, by_bytes);
 }
 
+/* The folders on the way to a path, see mask.h. */
+struct way {
+    struct stat *folders; /* NULL: it is gone, or masked already */
+};
+
 /* Before the namespaces are entered: root's sandbox has an id that may not look everywhere. What is gone is left out. */
-static int look_at_folders(const struct cover_request *req, struct stat ***ret) {
-    struct stat **looks = req->upper < 0 ? NULL : calloc(req->paths->len + 1, sizeof *looks);
+static int look_at_folders(const struct cover_request *req, struct way **ret) {
+    struct way *ways = req->upper < 0 ? NULL : calloc(req->paths->len + 1, sizeof *ways);
     size_t n;
     int r = 0;
 
-    if (req->upper >= 0 && !looks)
+    if (req->upper >= 0 && !ways)
         return -ENOMEM;
-    for (size_t i = 0; looks && r == 0 && i < req->paths->len; i++) {
-        r = is_masked(req, req->paths->v[i]) ? 0 : mask_look(req->lower, req->paths->v[i], &looks[i], &n);
+    for (size_t i = 0; ways && r == 0 && i < req->paths->len; i++) {
+        r = is_masked(req, req->paths->v[i]) ? 0 : mask_look(req->lower, req->paths->v[i], &ways[i].folders, &n);
         r = is_gone(r) ? 0 : r;
     }
-    *ret = looks; /* lives as long as this process */
+    *ret = ways; /* lives as long as this process */
     return r;
 }
 
 /* What overlayfs looks up from now on finds a whiteout, whatever the command or the host make around it, and in whatever order. */
-static int mask_all(const struct cover_request *req, struct stat *const *looks) {
+static int mask_all(const struct cover_request *req, const struct way *ways) {
     CLEANUP(closep) int mask = -1;
     int r = 0;
 
@@ -117,8 +122,8 @@ static int mask_all(const struct cover_request *req, struct stat *const *looks) 
     if (mask < 0)
         return mask;
     for (size_t i = 0; r == 0 && i < req->paths->len; i++)
-        if (looks[i])
-            r = mask_path_as(mask, req->paths->v[i], looks[i]);
+        if (ways[i].folders)
+            r = mask_path_as(mask, req->paths->v[i], ways[i].folders);
     return r;
 }
 
@@ -251,8 +256,8 @@ static int cover_elsewhere(const struct cover_request *req) {
 
 static int cover_all(const struct cover_request *req) {
     CLEANUP(closep) int top = -1;
-    struct stat **looks = NULL;
-    int first = look_at_folders(req, &looks);
+    struct way *ways = NULL;
+    int first = look_at_folders(req, &ways);
 
     if (first < 0)
         return first;
@@ -261,7 +266,7 @@ static int cover_all(const struct cover_request *req) {
     /* Root outside is nobody in there, and could not even make an empty file. */
     if (setresgid(req->gid, req->gid, req->gid) < 0 || setresuid(req->uid, req->uid, req->uid) < 0)
         return -errno;
-    first = mask_all(req, looks);
+    first = mask_all(req, ways);
     first = first < 0 ? first : cover_elsewhere(req);
     if (first < 0 || req->copy)
         return first;
