@@ -49,20 +49,32 @@ static void fold(const char *path, char out[static GUARD_PATH_MAX]) {
             memcpy(p, ".git", 4);
 }
 
-/* What git obeys in any folder that has a HEAD: the guard looks more closely, and so protects no more. */
+/* What git obeys in any folder that it takes for a repository, and what makes it one (as init/guard_judge.c has it). */
 static const char *const obeyed[] = {"config", "config.worktree", "hooks", "commondir", "gitdir"};
+static const char *const parts[] = {"HEAD", "commondir", "objects", "refs"};
+
+/* What cannot be looked for counts as there. */
+static bool has(const struct landing *l, const char *path, size_t dir, const char *name) {
+    char each[GUARD_PATH_MAX + NAME_MAX];
+    struct stat st;
+    int r;
+
+    snprintf(each, sizeof each, "%.*s%s", (int)dir, path, name);
+    r = place_stat(l->workspace, each, &st);
+    return r != -ENOENT && r != -ENOTDIR;
+}
+
+/* The first dir bytes of the path are a folder, with a '/' at the end, or nothing: the workspace. */
+static bool is_repository(const struct landing *l, const char *path, size_t dir) {
+    return has(l, path, dir, "HEAD") &&
+           (has(l, path, dir, "commondir") || (has(l, path, dir, "objects") && has(l, path, dir, "refs")));
+}
 
 static bool in_repository(const struct landing *l, const char *path) {
-    char head[GUARD_PATH_MAX + sizeof "HEAD"];
-    struct stat st;
-
     for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
         for (size_t i = 0; i < ARRAY_LEN(obeyed); i++)
-            if (strlen(obeyed[i]) == strcspn(at, "/") && str_starts(at, obeyed[i])) {
-                snprintf(head, sizeof head, "%.*sHEAD", (int)(at - path), path);
-                if (place_stat(l->workspace, head, &st) == 0)
-                    return true;
-            }
+            if (strlen(obeyed[i]) == strcspn(at, "/") && str_starts(at, obeyed[i]) && is_repository(l, path, (size_t)(at - path)))
+                return true;
     return false;
 }
 
@@ -242,12 +254,21 @@ static int see_link(struct landing *l, const char *path) {
     return r;
 }
 
-/* A HEAD makes a repository of its folder, and what lay there before becomes what git obeys. */
-static int see_head(struct landing *l, const char *path) {
-    size_t dir = strlen(path) - strlen("HEAD");
+static bool is_part(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (str_eq(name, parts[i]))
+            return true;
+    return false;
+}
+
+/* The last part makes a repository of its folder, and what lay there before becomes what git obeys. Inside it cannot be made, so it is
+ * the host's. */
+static int see_part(struct landing *l, const char *path) {
+    const char *slash = strrchr(path, '/');
+    size_t dir = slash ? (size_t)(slash + 1 - path) : 0;
     int r = 0;
 
-    if (!str_ends(path, "HEAD") || (dir > 0 && path[dir - 1] != '/'))
+    if (!is_part(path + dir) || !is_repository(l, path, dir))
         return 0;
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(obeyed); i++) {
         CLEANUP(freep) char *each = str_dupf("%.*s%s", (int)dir, path, obeyed[i]);
@@ -257,11 +278,11 @@ static int see_head(struct landing *l, const char *path) {
     return r;
 }
 
-int landing_see(struct landing *l, const char *path) {
+int landing_see(struct landing *l, const char *path, bool is_dir) {
     struct stat st;
-    int r = see_head(l, path);
+    int r = see_part(l, path);
 
-    if (r < 0 || !is_protected(l, path) || place_stat(l->workspace, path, &st) < 0)
+    if (r < 0 || is_dir || !is_protected(l, path) || place_stat(l->workspace, path, &st) < 0)
         return r;
     return S_ISLNK(st.st_mode) ? see_link(l, path) : see_file(l, path);
 }

@@ -58,8 +58,8 @@ struct landing {
 void landing_init(struct landing *l, const struct guard *g, const struct ignore *protect, int workspace, const char *path);
 void landing_done(struct landing *l);
 
-/* A name that is in the workspace, or appeared there just now, and is no folder. Negative: out of memory, or more than can be watched. */
-int landing_see(struct landing *l, const char *path);
+/* A name that is in the workspace, or appeared there just now. Negative: out of memory, or more than can be watched. */
+int landing_see(struct landing *l, const char *path, bool is_dir);
 /* A rename, of the host's or from inside, brought something to this name; and whether it is still what the rename brought. arg: the struct landing. */
 void landing_arrive(struct landing *l, const char *path);
 bool landing_has_arrived(void *arg, const char *path, const struct stat *st);

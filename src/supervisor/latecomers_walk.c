@@ -66,8 +66,8 @@ static bool is_out_of_sight(const struct latecomers *l, const char *path) {
 }
 
 int late_judge(struct latecomers *l, const char *path, bool is_dir) {
-    if (l->landing && !is_dir) {
-        int r = landing_see(l->landing, path);
+    if (l->landing) {
+        int r = landing_see(l->landing, path, is_dir);
 
         if (r < 0)
             return r;

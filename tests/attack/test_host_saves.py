@@ -320,6 +320,7 @@ WAYS = {
     "link to it": lambda ws: os.symlink("../old.txt", ws / "sub/.mcp.json"),
     "link to its folder": lambda ws: os.symlink("../../older", ws / "sub/.git/hooks") if (ws / "sub/.git").mkdir() is None else None,
     "head": lambda ws: (ws / "older/HEAD").write_text("ref: refs/heads/x"),
+    "folder of objects": lambda ws: os.mkdir(ws / "half/objects"),
     "rename": lambda ws: os.rename(ws / "old.txt", ws / ".git/config"),
     "replace": lambda ws: os.replace(ws / "old.txt", ws / ".mcp.json"),
     "link": lambda ws: os.link(ws / "old.txt", ws / ".git/hooks/pre-commit"),
@@ -332,14 +333,26 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_of_landing_ends_the_run(tree, way):
     """Claim: by rename, by link, within a folder that is moved, deep in the tree, in a bare repository."""
-    for name in ("older/tasks.json", "older/config", "older/objects/x", "older/refs/x"):
+    for name in ("older/tasks.json", "older/config", "older/objects/x", "older/refs/x", "half/HEAD", "half/refs/x", "half/config"):
         tree.write(name, "x")
     agent = run(tree)
-    for name in ("old.txt", "older/tasks.json", "older/config"):
+    for name in ("old.txt", "older/tasks.json", "older/config", "half/config"):
         assert agent.do(fill_in(HOLDS["descriptor"], name)) is None
         assert agent.do("saved = globals().get('saved', []) + [fd]") is None
     WAYS[way](tree.workspace)
     stopped(tree, agent, "")
+
+
+def test_what_only_looks_like_a_repository_ends_nothing(tree):
+    """The twin: an agent that tries to make a repository is refused its last part; it is not ended for what it has open there."""
+    agent = run(tree)
+    assert agent.do("os.makedirs('r/refs')") is None
+    assert agent.do("fd = os.open('r/config', os.O_WRONLY | os.O_CREAT), os.open('r/HEAD', os.O_WRONLY | os.O_CREAT)") is None
+    assert agent.do("os.mkdir('r/objects')") == "EACCES"
+    time.sleep(0.5)
+    assert agent.do("1 + 1") == 2
+    status, err = agent.end()
+    assert status == 0 and "stopped" not in err, err
 
 
 def test_a_kept_sandbox_ends_as_well(tree):
