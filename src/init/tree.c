@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "init/init.h"
@@ -87,11 +88,20 @@ static size_t signal_all(int sig) {
     return found;
 }
 
+/* One that was forked while we looked is found by the next look, so nothing is waited for without looking again. */
 int tree_kill_descendants(void) {
-    while (signal_all(SIGKILL) > 0)
-        while (waitpid(-1, NULL, 0) > 0)
+    static const struct timespec moment = {.tv_nsec = 1000000};
+    pid_t ended;
+
+    for (;;) {
+        size_t found = signal_all(SIGKILL);
+
+        while ((ended = waitpid(-1, NULL, WNOHANG)) > 0)
             ;
-    return 0;
+        if (found == 0 && ended < 0) /* ECHILD: orphans come to us, so this is all */
+            return 0;
+        nanosleep(&moment, NULL);
+    }
 }
 
 void tree_signal_descendants(int sig) {
