@@ -210,8 +210,10 @@ def attack(runner):
 # Skips: every reason must be on the list; a skip that nobody allowed turns a green run red.
 
 # Long files whose tests do not look at each other's doings: spread over the workers. The others stay together (tools/check).
-SPREAD = {"test_hiding_modes.py", "test_protect.py", "test_review_risks.py", "test_modes.py", "test_copy_out.py", "test_worktree_git.py",
-          "test_guard.py", "test_realwork.py"}
+SPREAD = {"test_hiding_modes.py", "test_hiding_appears.py", "test_hiding_substitutes.py", "test_hiding_odd.py", "test_beside_workspace.py",
+          "test_protect.py", "test_protect_git.py", "test_protect_races.py", "test_protect_work.py", "test_review_risks.py",
+          "test_modes.py", "test_modes_overlay.py", "test_modes_sync.py", "test_modes_worktree.py", "test_modes_direct.py",
+          "test_copy_out.py", "test_worktree_git.py", "test_guard.py", "test_realwork.py"}
 
 
 ONE_USER = {"test_git_state.py", "test_vault.py", "test_secret_cli.py", "test_broker.py", "test_ca.py", "test_ssh_agent.py", "test_exec.py", "test_exec_parity.py",
