@@ -27,10 +27,15 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import zlib
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import watchdog  # noqa: E402
+from watchdog import pytest_configure, pytest_runtest_protocol  # noqa: E402, F401
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEST_USER = os.environ.get("BAWN_TEST_USER", "bawn-test")
@@ -148,9 +153,11 @@ def make_runner(kind, bawn):
     user = pwd.getpwuid(os.getuid()).pw_name if os.getuid() != 0 else {"root": "root", "user": TEST_USER}[kind]
     top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-test.", dir="/var/tmp"))
     top.chmod(0o755)
+    watchdog.FOLDERS.add(str(top))
     try:
         yield Runner(user, bawn, top)
     finally:
+        watchdog.FOLDERS.discard(str(top))
         shutil.rmtree(top, onerror=unlock)
 
 
