@@ -1,4 +1,4 @@
-"""What every Python test shares. Nothing here knows a particular feature of Bawn.
+"""What every Python test shares.
 
     def test_something(runner):                 runs twice: as root and as an ordinary user
         r = runner.bawn("run", "--", "id", "-u")
@@ -185,6 +185,14 @@ def root_runner(bawn):
 def user_runner(bawn):
     with make_runner("user", bawn) as r:
         yield r
+
+
+@pytest.fixture
+def kept(runner):
+    """A runner whose sandboxes are all stopped at the end."""
+    yield runner
+    r = runner.bawn("stop", "--all", "-t", "0", "--force")
+    assert r.rc == 0, r
 
 
 @pytest.fixture

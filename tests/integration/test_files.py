@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import io
 import json
 import os
 import shutil

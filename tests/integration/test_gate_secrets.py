@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import pathlib
-import socket
 import ssl
 import sys
 import threading
@@ -20,7 +19,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gate_broker import SIGV4, VALUE, Authority, Broker, basic  # noqa: E402
-from gate_driver import DENY, ONCE, Gate, Server, grant, outer_network, read_all  # noqa: E402
+from gate_driver import DENY, ONCE, Gate, Server, grant, outer_network  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import socket
 import stat
 import threading
