@@ -26,7 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "jail/network.h"
+#include "jail/network/network.h"
 
 enum {
     BATCH_MAX = 8192,

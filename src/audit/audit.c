@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
 #include "os/passwd.h"
 

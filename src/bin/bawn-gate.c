@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "broker/trust.h"
+#include "broker/ca/trust_source.h"
 #include "gateway/gate.h"
-#include "gateway/lock.h"
+#include "gateway/gate_jail.h"
 #include "os/fd.h"
 
 static int born_socket(int fd) {

@@ -3,7 +3,7 @@
  * bawn-review merge                   3: base, 4: the workspace's version, 5: the run's; the merged file on stdout
  *
  * A program of its own because it parses what an agent wrote. It gets descriptors, not paths, and gives up everything else
- * before it reads from them (review/lock.h). Exit status: 0, or 1 for a risk (review) or a conflict (merge), or 125 with one
+ * before it reads from them (review/review_jail.h). Exit status: 0, or 1 for a risk (review) or a conflict (merge), or 125 with one
  * line on stderr.
  */
 #include <errno.h>
@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/diff.h"
-#include "review/lock.h"
-#include "review/report.h"
-#include "review/rules.h"
+#include "review/report/diff.h"
+#include "review/report/report.h"
+#include "review/review_jail.h"
+#include "review/risk/rules.h"
 
 enum { FD_RUN = 3, FD_WORKSPACE = 4, FD_RULES = 5, FD_BASE = 3, FD_OURS = 4, FD_THEIRS = 5, FIRST_CLOSED = 6 };
 enum { EXIT_RISKY = 1, EXIT_CONFLICT = 1 };

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "broker/values.h"
+#include "broker/values/values.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

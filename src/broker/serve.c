@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "broker/values.h"
+#include "broker/values/values.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

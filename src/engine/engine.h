@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 #include "base/macros.h"
-#include "jail/cgroup.h"
-#include "jail/limits.h"
-#include "jail/plan.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/plan/limits.h"
+#include "jail/plan/plan.h"
 
 struct err;
 struct settings;
@@ -60,8 +60,9 @@ struct sandbox {
     const struct engine_ops *engine;
     pid_t pid;
     int pidfd, control;
-    int net[4];        /* listeners made inside: tcp4, tcp6, udp4, udp6; -1: none. Whoever takes one leaves -1 */
-    int net_named[12]; /* TCP of single ports, for IPv4 and IPv6, where not every port can be had (jail/network.h); -1: none */
+    int net[4]; /* listeners made inside: tcp4, tcp6, udp4, udp6; -1: none. Whoever takes one leaves -1 */
+    int net_named
+        [12]; /* TCP of single ports, for IPv4 and IPv6, where not every port can be had (jail/network/network.h); -1: none */
     struct cgroup cgroup;
     struct cgroup_host cgroup_host;
     char private_dir[128]; /* landlock rung: removed at the end; "" otherwise */

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "init/init.h"
-#include "jail/caps.h"
-#include "jail/landlock.h"
-#include "jail/seccomp.h"
+#include "jail/fence/caps.h"
+#include "jail/fence/landlock.h"
+#include "jail/fence/seccomp.h"
 
 static_assert((int)INIT_ACCESS_READ == (int)LANDLOCK_READ, "protocol number");
 static_assert((int)INIT_ACCESS_EXEC == (int)LANDLOCK_READ_EXEC, "protocol number");

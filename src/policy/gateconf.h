@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/strv.h"
-#include "policy/credential.h"
-#include "policy/verdict.h"
+#include "policy/credential/credential.h"
+#include "policy/rules/verdict.h"
 #include "proto/gatemsg.h"
 
 struct buf;

@@ -69,7 +69,7 @@ struct dns_answer {
 /* The query and the message it points into must stay until the end. */
 void dns_answer_begin(struct dns_answer *a, const struct dns_query *q, enum dns_rcode rcode, uint8_t *out, size_t size);
 void dns_answer_address(struct dns_answer *a, uint32_t ttl, const uint8_t *addr, size_t len); /* 4 or 16 bytes */
-void dns_answer_ptr(struct dns_answer *a, uint32_t ttl, const char *name);                    /* as policy/host.h spells it */
+void dns_answer_ptr(struct dns_answer *a, uint32_t ttl, const char *name); /* as policy/host/host.h spells it */
 /* The extended error is only sent to clients that speak EDNS; text (UTF-8, may be NULL) is cut to what fits.
  * Returns the answer's length, 0 if out is too small. */
 size_t dns_answer_end(struct dns_answer *a, enum dns_ede ede, const char *text);

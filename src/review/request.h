@@ -3,7 +3,7 @@
 
 #include "base/strv.h"
 #include "config/settings.h"
-#include "review/risk.h"
+#include "review/risk/risk.h"
 
 struct err;
 

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
 #include "supervisor/helper.h"
 

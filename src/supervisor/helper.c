@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
-#include "jail/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "os/fd.h"
 #include "os/process.h"
 

@@ -67,7 +67,7 @@ void asks_next(struct top_asks *a);
  * nothing. A question that is gone is no error. */
 int asks_answer(const struct top_asks *a, const char *how, struct err *err);
 
-/* view.c */
+/* screen.c */
 struct top_view {
     size_t chosen; /* row */
     enum top_order order;

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/secret.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 
 struct err;
 

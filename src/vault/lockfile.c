@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
 #include "vault/vault.h"
 

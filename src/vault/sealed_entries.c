@@ -1,6 +1,6 @@
 #include <errno.h>
 
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 #include "vault/sealed.h"
 
 enum { ENTRY_HEAD = 2 + 4 };

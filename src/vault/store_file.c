@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
 #include "os/keyring.h"
 #include "vault/lockfile.h"

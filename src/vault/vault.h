@@ -20,7 +20,7 @@
  * refresh token, or JSON: {"refresh":"...","access":"...","expires":SECONDS,"client_secret":"..."}, of which one of
  * the first two is enough.
  *
- * Definitions are read from $XDG_CONFIG_HOME/bawn/secrets.json (policy/credential.h). A value never serves another purpose than the one it
+ * Definitions are read from $XDG_CONFIG_HOME/bawn/secrets.json (policy/credential/credential.h). A value never serves another purpose than the one it
  * was given for (credential_purpose()), whoever is killed at whatever moment:
  *
  *     set     1 the value is asked for, the store is opened: nothing has changed yet
@@ -42,7 +42,7 @@
 #pragma once
 
 #include "base/secret.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 
 struct err;
 

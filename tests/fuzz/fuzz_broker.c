@@ -21,7 +21,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "broker/serve.h"
-#include "broker/values.h"
+#include "broker/values/values.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

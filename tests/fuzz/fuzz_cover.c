@@ -5,8 +5,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/cover_ends.h"
-#include "gateway/cover_priv.h"
+#include "gateway/secret/cover_ends.h"
+#include "gateway/secret/cover_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

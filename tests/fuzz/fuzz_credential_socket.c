@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/credd.h"
+#include "gateway/secret/credd.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/dnsd.h"
-#include "gateway/names.h"
+#include "gateway/net/dnsd.h"
+#include "gateway/net/names.h"
 #include "proto/dns.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

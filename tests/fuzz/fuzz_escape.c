@@ -2,7 +2,7 @@
 #include <jansson.h>
 
 #include "base/str.h"
-#include "review/escape.h"
+#include "review/report/escape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

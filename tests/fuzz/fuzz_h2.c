@@ -2,7 +2,7 @@
  * and put in. */
 #include "base/buf.h"
 #include "base/err.h"
-#include "gateway/httpx.h"
+#include "gateway/http/httpx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
  * order), below an excluded folder everything is excluded, and a verdict comes with its reason.
  */
 #include "base/err.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/ignore.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,9 +7,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/credential.h"
-#include "gateway/http_head.h"
-#include "gateway/sigv4.h"
+#include "gateway/http/http_head.h"
+#include "gateway/secret/injection.h"
+#include "gateway/secret/sigv4.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/objects_priv.h"
+#include "review/git/objects_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

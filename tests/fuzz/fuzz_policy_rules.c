@@ -2,7 +2,7 @@
  * what is said before all is known is never stricter than what is said then. */
 #include "base/buf.h"
 #include "base/err.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * version (without one there is none). Whatever the bytes are, the list of risks is bounded and every risk has a reason.
  */
 #include "base/str.h"
-#include "review/risk_rule.h"
+#include "review/risk/risk_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "base/buf.h"
-#include "broker/ssh_choice.h"
-#include "broker/ssh_hostkey.h"
-#include "broker/ssh_known.h"
+#include "broker/ssh/ssh_choice.h"
+#include "broker/ssh/ssh_hostkey.h"
+#include "broker/ssh/ssh_known.h"
 #include "proto/ssh_agent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -16,11 +16,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/engine.h"
-#include "jail/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/brokermsg.h"
-#include "supervisor/castock.h"
+#include "supervisor/credential/castock.h"
 #include "supervisor/helper.h"
 
 /* In the place of the one that looks beside bawn. */

@@ -29,7 +29,7 @@
 #include "os/sock.h"
 #include "proto/guardmsg.h"
 #include "proto/initmsg.h"
-#include "workspace/protect.h"
+#include "workspace/hide/protect.h"
 
 struct harness {
     const char *options[16];

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/ignore.h"
 
 static char *read_string(char **s, size_t *cap) {
     if (getdelim(s, cap, 0, stdin) <= 0)

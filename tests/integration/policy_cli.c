@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 
 static struct policy policy;
 static char glob[PATH_GLOB_MAX + 1];

@@ -25,7 +25,7 @@ from broker_driver import LEAF, REQUEST, Broker, encode_config  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUNDLE = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
-SOURCES = ["supervisor/castock.c", "supervisor/castock_spawn.c", "supervisor/helper.c", "broker/trust.c", "base/buf.c", "base/err.c", "base/log.c", "base/str.c",
+SOURCES = ["supervisor/credential/castock.c", "supervisor/credential/castock_spawn.c", "supervisor/helper.c", "broker/ca/trust_source.c", "base/buf.c", "base/err.c", "base/log.c", "base/str.c",
            "os/fd.c", "os/sock.c", "os/process.c", "os/remove.c"]
 
 

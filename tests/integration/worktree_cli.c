@@ -14,11 +14,11 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "workspace/git.h"
-#include "workspace/gitconfig.h"
-#include "workspace/ignore.h"
-#include "workspace/manifest.h"
-#include "workspace/worktree.h"
+#include "workspace/copy/manifest.h"
+#include "workspace/git/git.h"
+#include "workspace/git/gitconfig.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/mode/worktree.h"
 
 static int fail(const struct err *err) {
     fprintf(stderr, "%s\n", err->msg);

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "engine/native/native.h"
-#include "jail/caps.h"
+#include "jail/fence/caps.h"
 #include "os/process.h"
 
 static int make_home(const struct plan *p, struct err *err) {

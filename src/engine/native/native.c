@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "jail/blank.h"
-#include "jail/network.h"
+#include "jail/apply/blank.h"
+#include "jail/network/network.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "jail/apply.h"
+#include "jail/apply/jail_apply.h"
 
 enum { NATIVE_BARE_ABI = 3 }; /* Landlock: with an older one, any file could be truncated */
 

@@ -39,7 +39,7 @@ struct native_facts {
     int idmap;                /* the current directory as an idmapped mount; NOT_TRIED unless root */
     int overlay;              /* overlayfs in the user namespace; NOT_TRIED if the launch failed before */
     int network;              /* listeners that connections of the sandbox lead to: 0 or -errno; NOT_TRIED as before */
-    unsigned network_has;     /* what they hear: see jail/network.h */
+    unsigned network_has;     /* what they hear: see jail/network/network.h */
     int network_rules;        /* why they do not hear every port: -errno */
     int64_t userns_clone;     /* kernel.unprivileged_userns_clone (Debian, Ubuntu) */
     int64_t userns_max;       /* user.max_user_namespaces */

@@ -8,10 +8,10 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/native/native.h"
-#include "jail/seccomp.h"
+#include "jail/fence/seccomp.h"
 #include "os/fd.h"
 #include "proto/initmsg.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/ignore.h"
 
 enum { MSG_RULES_MAX = 192, MSG_RLIMITS_MAX = 8 };
 

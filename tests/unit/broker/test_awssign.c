@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "broker/awssign.h"
-#include "broker/render.h"
+#include "broker/values/awssign.h"
+#include "broker/values/render.h"
 
 #define KEY "AKIDEXAMPLE"
 #define SECRET "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "broker/folder.h"
+#include "broker/ca/folder.h"
 #include "os/fd.h"
 #include "os/remove.h"
 

@@ -1,4 +1,4 @@
-#include "broker/ssh_hostkey.h"
+#include "broker/ssh/ssh_hostkey.h"
 
 #include "ssh_scene.h"
 

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "broker/broker.h"
 #include "broker/serve.h"
-#include "broker/ssh_choice.h"
+#include "broker/ssh/ssh_choice.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "ssh_scene.h"

@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/batch.h"
-#include "cli/run_options.h"
+#include "cli/run/batch.h"
+#include "cli/run/run_options.h"
 
 static int parse(struct batch *b, const char *text, struct err *err) {
     return batch_parse(b, "t.jsonl", text, strlen(text), err);

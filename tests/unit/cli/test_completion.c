@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "cli/completion.h"
+#include "cli/help/completion.h"
 
 static const struct opt opts[] = {
     {1, 'C', "dir", "DIR", "work [there]: please", "@dir"},

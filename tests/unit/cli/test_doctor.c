@@ -7,8 +7,8 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "cli/doctor.h"
-#include "jail/network.h"
+#include "cli/setup/doctor.h"
+#include "jail/network/network.h"
 
 enum { OUTPUT_MAX = 1024 * 1024 };
 

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/inside.h"
+#include "cli/files/inside.h"
 
 static void test_names_and_paths(void **state UNUSED) {
     static const struct {

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "cli/manual.h"
+#include "cli/help/manual.h"
 
 static const struct opt opts[] = {
     {1, 'C', "dir", "DIR", "work in this folder, and if the explanation is long, go on in the next line", "@dir"},

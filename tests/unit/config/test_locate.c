@@ -3,7 +3,7 @@
 
 #include <cmocka.h>
 
-#include "config/locate.h"
+#include "config/fields/locate.h"
 
 #define K(name) \
     { .key = name }

@@ -1,4 +1,4 @@
-#include "config/field.h"
+#include "config/fields/field.h"
 #include "scene.h"
 
 static bool has(const struct strv *s, const char *item) {

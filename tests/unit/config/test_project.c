@@ -6,7 +6,7 @@
 
 #include "scene.h"
 
-#include "config/project.h"
+#include "config/load/project.h"
 
 static void test_plain(void **state) {
     CLEANUP(project_done) struct project p = {0};

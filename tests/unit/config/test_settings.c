@@ -1,7 +1,7 @@
 /* What comes out when everything is right: defaults, both seeds' formats, precedence, profiles. */
 #include "scene.h"
 
-#include "config/field.h"
+#include "config/fields/field.h"
 
 static void test_nothing_said(void **state) {
     struct scene *sc = *state;

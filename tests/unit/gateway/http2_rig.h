@@ -3,7 +3,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "gateway/httpx_priv.h"
+#include "gateway/http/httpx_priv.h"
 #include "http_rig.h"
 
 enum { STREAMS = 2048 };

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/httpx.h"
+#include "gateway/http/httpx.h"
 
 enum { RIG_MAX = 64 * 1024 * 1024 };
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "gateway/brokerlink.h"
 #include "gateway/gate.h"
+#include "gateway/secret/brokerlink.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/cover.h"
-#include "gateway/cover_ends.h"
+#include "gateway/secret/cover.h"
+#include "gateway/secret/cover_ends.h"
 
 enum { OUT_MAX = 16 * 1024 * 1024 };
 

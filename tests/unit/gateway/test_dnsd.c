@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "dns_query.h"
-#include "gateway/dnsd.h"
 #include "gateway/gate.h"
+#include "gateway/net/dnsd.h"
 
 static const char rules[] = "{\"mode\": \"list\", \"rules\": [{\"action\": \"allow\", \"host\": \"**.example.com\"}]}";
 

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/finder.h"
+#include "gateway/secret/finder.h"
 
 static const char value[] = "sk-ant-api03-Zq9/x+\"7 secret?~";
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "base/buf.h"
-#include "gateway/inspect.h"
+#include "gateway/tls/inspect.h"
 #include "tls_scene.h"
 
 /* A client and a server, both played here, and an inspected connection between them. */

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "gateway/lock.h"
+#include "gateway/gate_jail.h"
 #include "os/fd.h"
 
 /* Each returns 0 if it could be done. */

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/names.h"
+#include "gateway/net/names.h"
 
 static struct host host(const char *fmt, unsigned i) {
     char text[64];

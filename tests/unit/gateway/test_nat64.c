@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/nat64.h"
+#include "gateway/net/nat64.h"
 
 static struct addr addr(const char *text) {
     struct addr a;

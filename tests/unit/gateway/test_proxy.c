@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "gateway/proxy.h"
+#include "gateway/net/proxy.h"
 
 static struct host host_of(const char *text) {
     struct host h;

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/refuse.h"
+#include "gateway/http/refuse.h"
 
 static void test_json(void **state) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(65536);

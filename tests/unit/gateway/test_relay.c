@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "gateway/epoll_set.h"
+#include "gateway/flow/relay.h"
 #include "gateway/gate.h"
-#include "gateway/relay.h"
-#include "gateway/watch.h"
 #include "os/fd.h"
 
 struct scene {

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "dns_server.h"
-#include "gateway/resolve.h"
+#include "gateway/net/resolve.h"
 
 static const char hosts[] = "127.0.0.1 localhost\n192.0.2.77\tMyHost.Example myhost # mine\n2001:db8::7 myhost\n";
 

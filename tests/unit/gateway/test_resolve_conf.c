@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/resolve_conf.h"
+#include "gateway/net/resolve_conf.h"
 
 static void test_resolv_conf(void **state) {
     static const struct {

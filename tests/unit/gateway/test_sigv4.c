@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/http_head.h"
-#include "gateway/sigv4.h"
+#include "gateway/http/http_head.h"
+#include "gateway/secret/sigv4.h"
 
 #define DATE "20260101T000000Z"
 #define HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/sniff.h"
+#include "gateway/flow/sniff.h"
 
 static void first_bytes(void **state UNUSED) {
     static const struct {

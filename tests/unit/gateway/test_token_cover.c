@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "gateway/token_cover.h"
+#include "gateway/secret/token_cover.h"
 
 #define T "ya29.A0_abc-DEF~+/=="
 #define C "********************"

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "gateway/why.h"
+#include "gateway/flow/why.h"
 
 static void note(struct why *w, uint64_t now, const char *host, uint16_t port) {
     struct policy_verdict v;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "init/guard_filter.c" /* bawn-init's sources are no part of the library */
+#include "init/guard/guard_filter.c" /* bawn-init's sources are no part of the library */
 #include "unit/jail/bpf.h"
 
 /* The table names them; none is run here. */

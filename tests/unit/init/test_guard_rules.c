@@ -3,8 +3,8 @@
 
 #include <cmocka.h>
 
-#include "init/guard_rules.c" /* bawn-init's sources are no part of the library */
-#include "workspace/protect.h"
+#include "init/guard/guard_rules.c" /* bawn-init's sources are no part of the library */
+#include "workspace/hide/protect.h"
 
 struct row {
     const char *path;

@@ -3,7 +3,7 @@
 
 #include <cmocka.h>
 
-#include "init/guard_touch.c" /* bawn-init's sources are no part of the library */
+#include "init/guard/guard_touch.c" /* bawn-init's sources are no part of the library */
 
 void guard_orphan(struct guard *g) {
     closep(&g->sock);

@@ -21,7 +21,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "jail/cgroup_priv.h"
+#include "jail/cgroup/cgroup_priv.h"
 #include "os/fd.h"
 #include "os/process.h"
 

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/settings.h"
-#include "jail/plan.h"
+#include "jail/plan/plan.h"
 
 /* The environment inside, for this environment outside. */
 static int make_env(char *const *outside, const struct env_spec *named, size_t n_named, struct plan *ret, struct err *err) {

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "jail/landlock.h"
+#include "jail/fence/landlock.h"
 #include "os/fd.h"
 
 struct fixture {

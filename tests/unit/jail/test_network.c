@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "jail/network.h"
+#include "jail/network/network.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/initmsg.h"

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/settings.h"
-#include "jail/plan.h"
+#include "jail/plan/plan.h"
 
 #define G (1ull << 30)
 

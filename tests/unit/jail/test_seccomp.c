@@ -25,8 +25,8 @@
 
 #define SECCOMP_TABLES_ALL
 #include "base/err.h"
-#include "jail/seccomp.h"
-#include "jail/seccomp_policy.h"
+#include "jail/fence/seccomp.h"
+#include "jail/fence/seccomp_policy.h"
 #include "jail/seccomp_tables.h"
 #include "unit/jail/bpf.h"
 

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "jail/template_priv.h"
+#include "jail/apply/template_priv.h"
 
 static struct step steps[] = {
     {STEP_RO, "/usr", "/usr"},

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "policy/addr.h"
+#include "policy/host/addr.h"
 
 static struct addr addr(const char *text) {
     struct addr a;

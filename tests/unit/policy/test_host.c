@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/host.h"
-#include "policy/punycode.h"
+#include "policy/host/host.h"
+#include "policy/host/punycode.h"
 
 #define TEN "abcdefghij"
 #define SIXTY TEN TEN TEN TEN TEN TEN

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "policy/http_path.h"
+#include "policy/host/http_path.h"
 
 static struct http_path p;
 

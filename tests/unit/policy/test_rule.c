@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/rule.h"
+#include "policy/rules/rule.h"
 
 static void read_text(const char *text, struct rules *ret) {
     struct err err = {0};

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/rule.h"
+#include "policy/rules/rule.h"
 
 static void test_words(void **state) {
     static const struct {

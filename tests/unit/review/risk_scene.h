@@ -14,8 +14,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/risk_rule.h"
-#include "workspace/ignore.h"
+#include "review/risk/risk_rule.h"
+#include "workspace/hide/ignore.h"
 
 struct scene {
     char top[64];

@@ -4,7 +4,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "review/escape.h"
+#include "review/report/escape.h"
 
 struct row {
     const char *in, *out;

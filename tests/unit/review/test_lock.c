@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "os/fd.h"
 #include "os/safepath.h"
-#include "review/lock.h"
+#include "review/review_jail.h"
 
 struct scene {
     char dir[32];

@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "review/diff.h"
+#include "review/report/diff.h"
 
 static struct buf text(const char *s) {
     struct buf b = BUF_INIT(1024 * 1024);

@@ -14,7 +14,7 @@
 #include "base/sha1.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/objects_priv.h"
+#include "review/git/objects_priv.h"
 
 static char top[64];
 static int root = -1;

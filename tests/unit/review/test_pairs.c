@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "review/pairs.h"
+#include "review/pairs/pairs.h"
 
 struct reading {
     pairs_read_fn *read;

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/report.h"
+#include "review/report/report.h"
 
 struct scene {
     char dir[32];

@@ -5,8 +5,8 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "review/rules.h"
-#include "workspace/ignore.h"
+#include "review/risk/rules.h"
+#include "workspace/hide/ignore.h"
 
 static struct ignore *rules_of(const char *top, const char *below) {
     struct ignore *ig = ignore_new();

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "review/gitnew_priv.h"
+#include "review/git/gitnew_priv.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "supervisor/ask_keys.h"
+#include "supervisor/terminal/ask_keys.h"
 
 static enum ask_key feed(struct ask_keys *k, const char *s, size_t n) {
     return ask_keys_feed(k, (const uint8_t *)s, n);

@@ -21,9 +21,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "supervisor/asker.h"
-#include "supervisor/stdio.h"
-#include "supervisor/watch.h"
+#include "supervisor/network/asker.h"
+#include "supervisor/terminal/stdio.h"
+#include "supervisor/watch/limit_watch.h"
 
 enum { TIMEOUT_MS = 60000, IDS_MAX = 2000 };
 

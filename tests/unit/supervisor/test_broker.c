@@ -29,8 +29,8 @@
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/sock.h"
-#include "supervisor/broker.h"
-#include "supervisor/watch.h"
+#include "supervisor/credential/broker_process.h"
+#include "supervisor/watch/limit_watch.h"
 
 /* The broker ----------------------------------------------------------------------------------------------------- */
 

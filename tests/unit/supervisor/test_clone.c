@@ -6,8 +6,8 @@
 
 #include "base/str.h"
 #include "os/remove.h"
-#include "supervisor/clone_priv.h"
-#include "workspace/rundir.h"
+#include "supervisor/clone/clone_priv.h"
+#include "workspace/run/rundir.h"
 
 struct world {
     char top[64], boxes[96], runs[96], workspace[96];

@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "supervisor/control.h"
-#include "supervisor/control_client.h"
+#include "supervisor/control/control.h"
+#include "supervisor/control/control_client.h"
 
 static char dir[64];
 static bool stop;

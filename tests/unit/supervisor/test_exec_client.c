@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
-#include "supervisor/exec_client.h"
+#include "supervisor/keep/exec_client.h"
 
 enum { PLAYED_OUT = 90 }; /* what a child exits with when something it asserts is not so */
 

@@ -18,7 +18,7 @@
 #include "os/remove.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
-#include "supervisor/guard.h"
+#include "supervisor/watch/guard_link.h"
 
 struct scene {
     char path[40];

@@ -17,7 +17,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
-#include "supervisor/inside_sockets.h"
+#include "supervisor/credential/inside_sockets.h"
 
 static char dir[64], variable[128];
 static char *environment[] = {variable, NULL};

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "os/remove.h"
-#include "supervisor/made.h"
+#include "supervisor/watch/made.h"
 
 static char folder[32];
 

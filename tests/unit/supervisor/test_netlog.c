@@ -13,12 +13,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/remove.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 #include "proto/gatemsg.h"
-#include "supervisor/netcount.h"
-#include "supervisor/netlog.h"
+#include "supervisor/network/netcount.h"
+#include "supervisor/network/netlog.h"
 
 static struct buf seen = BUF_INIT(1 << 16);
 static char state_dir[64];

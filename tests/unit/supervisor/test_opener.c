@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "supervisor/opener.h"
+#include "supervisor/credential/opener.h"
 
 static struct buf seen = BUF_INIT(1 << 20);
 

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "supervisor/published.h"
+#include "supervisor/network/published.h"
 
 static void quiet(const char *line, size_t len) {}
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/settings.h"
-#include "supervisor/run.h"
+#include "supervisor/session/run.h"
 
 static struct buf seen = BUF_INIT(1 << 16);
 

@@ -26,8 +26,8 @@
 
 #include "base/err.h"
 #include "os/fd.h"
-#include "supervisor/stdio.h"
-#include "supervisor/tty.h"
+#include "supervisor/terminal/stdio.h"
+#include "supervisor/terminal/tty.h"
 
 enum { BULK = 100 * 1000 * 1000 };
 

@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "supervisor/sweep.h"
+#include "supervisor/session/sweep.h"
 
 enum { MANY = 120, FEW = 10, DEAD_PID = 1 << 23 }; /* above any pid that Linux gives */
 

@@ -14,7 +14,7 @@
 
 #include "os/clock.h"
 #include "os/fd.h"
-#include "supervisor/watch.h"
+#include "supervisor/watch/limit_watch.h"
 
 #define MIB (1ull << 20)
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "supervisor/wdtable.h"
+#include "supervisor/watch/wdtable.h"
 
 static void set(struct wdtable *t, int wd) {
     char text[16];

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 #include "vault/sealed.h"
 
 static struct secret secret_of(const char *text, size_t len) {

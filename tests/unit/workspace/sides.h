@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "os/fd.h"
-#include "workspace/walk.h"
+#include "workspace/copy/walk.h"
 
 struct sides {
     char top[64];

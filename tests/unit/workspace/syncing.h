@@ -2,8 +2,8 @@
 #pragma once
 
 #include "sides.h"
-#include "workspace/ignore.h"
-#include "workspace/sync.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/mode/sync.h"
 
 static inline struct ignore *rules(const char *text) {
     struct ignore *ig = ignore_new();

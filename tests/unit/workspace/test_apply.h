@@ -5,7 +5,7 @@
 
 #include "base/strv.h"
 #include "test_change.h"
-#include "workspace/apply.h"
+#include "workspace/apply/apply.h"
 
 static inline int overlay_scene(void **state) {
     int r = scene_make(state, WORKSPACE_OVERLAY, "upper");

@@ -20,9 +20,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "workspace/change.h"
-#include "workspace/ignore.h"
-#include "workspace/journal.h"
+#include "workspace/change/change.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/run/journal.h"
 
 struct scene {
     char top[32];

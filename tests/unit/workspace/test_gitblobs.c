@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "workspace/gitblobs.h"
+#include "workspace/git/gitblobs.h"
 
 enum { SHORT = 20, WIDE = 32, MIB = 1024 * 1024, NOBODY = 65534 };
 

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "workspace/gitconfig.h"
+#include "workspace/git/gitconfig.h"
 
 static int note(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
     buf_addf(arg, "%u:%s%s%s|", line, key, value ? "=" : "", value ? value : "");

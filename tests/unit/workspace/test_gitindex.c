@@ -9,7 +9,7 @@
 
 #include "base/strv.h"
 #include "os/fd.h"
-#include "workspace/gitindex.h"
+#include "workspace/git/gitindex.h"
 
 enum { FILE_MAX = 4096 };
 

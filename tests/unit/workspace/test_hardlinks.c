@@ -13,8 +13,8 @@
 
 #include "base/err.h"
 #include "os/remove.h"
-#include "workspace/hardlinks.h"
-#include "workspace/ignore.h"
+#include "workspace/copy/hardlinks.h"
+#include "workspace/hide/ignore.h"
 
 static const char rules[] = ".env\n.env2\nsecret/\n";
 

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/ignore.h"
 
 static struct ignore *with(const char *rules) {
     struct ignore *ig = ignore_new();

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/strv.h"
 #include "os/fd.h"
-#include "workspace/ignore_scan.h"
+#include "workspace/hide/ignore_scan.h"
 
 struct tree {
     char top[64];

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "os/fd.h"
-#include "workspace/manifest.h"
+#include "workspace/copy/manifest.h"
 
 static const struct manifest_stamp none;
 

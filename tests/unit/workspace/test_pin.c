@@ -12,8 +12,8 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "workspace/defaults.h"
-#include "workspace/pin.h"
+#include "workspace/hide/defaults.h"
+#include "workspace/hide/pin.h"
 
 static struct ignore *rules(const char *const files[][2]) {
     struct ignore *ig = ignore_new();

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "os/remove.h"
-#include "workspace/protect.h"
+#include "workspace/hide/protect.h"
 
 struct scene {
     char path[64];

@@ -7,8 +7,8 @@
 
 #include "base/str.h"
 #include "base/strv.h"
-#include "workspace/ignore.h"
-#include "workspace/sync.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/mode/sync.h"
 
 enum { FILES = 16, WRITES = 1000, VERSION_LEN = 24, KILLS = 40, KILL_FILES = 60 };
 

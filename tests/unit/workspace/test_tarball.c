@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "workspace/tarball.h"
+#include "workspace/copy/tarball.h"
 
 /* tar OPTIONS -f archive.tar, in host/: its standard output, or NULL if it failed. */
 static char *tar(const struct sides *s, const char *options) {

@@ -3,7 +3,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/str.h"
-#include "workspace/transfer.h"
+#include "workspace/copy/transfer.h"
 
 static int setup(void **state) {
     int r = sides_setup(state);
