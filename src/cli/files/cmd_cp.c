@@ -7,7 +7,7 @@
 #include "cli/files/inside.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
-#include "supervisor/session/progress.h"
+#include "supervisor/session/progress_bar.h"
 #include "workspace/copy/transfer.h"
 
 enum { OPT_JSON = 1, OPT_RECURSIVE };
@@ -178,13 +178,13 @@ static int copy_in(const struct request *q, struct transfer *t, struct err *err)
 }
 
 static int copy(const struct request *q, struct err *err) {
-    CLEANUP(progress_done) struct progress bar = PROGRESS_INIT("copying");
-    const struct sync_progress tell = {.tell = progress_sync, .arg = &bar};
-    CLEANUP(transfer_done) struct transfer t = {.progress = &tell, .out = q->out, .give = !q->out, .umask_ = inside_umask()};
+    CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying");
+    const struct progress progress = {.report = progress_bar_report, .arg = &bar};
+    CLEANUP(transfer_done) struct transfer t = {.progress = &progress, .out = q->out, .give = !q->out, .umask_ = inside_umask()};
     int r = inside_audit(&q->pick, q->out ? "cp out" : "cp in", q->inside, q->host, err);
 
     r = r < 0 ? r : q->out ? copy_out(q, &t, err) : copy_in(q, &t, err);
-    progress_done(&bar);
+    progress_bar_done(&bar);
     return r < 0 ? r : inside_report(&t, q->json, err);
 }
 

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "cli/files/inside.h"
 #include "os/fd.h"
-#include "supervisor/session/progress.h"
+#include "supervisor/session/progress_bar.h"
 #include "workspace/copy/transfer.h"
 
 enum { OPT_JSON = 1, OPT_MODE, MODE_DEFAULT = 0666 };
@@ -38,9 +38,9 @@ static int take(void *arg, int id, const char *value, struct err *err) {
 }
 
 static int put(const struct request *q, struct err *err) {
-    CLEANUP(progress_done) struct progress bar = PROGRESS_INIT("copying");
-    const struct sync_progress tell = {.tell = progress_sync, .arg = &bar};
-    CLEANUP(transfer_done) struct transfer t = {.progress = &tell, .give = true, .umask_ = q->umask_};
+    CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying");
+    const struct progress progress = {.report = progress_bar_report, .arg = &bar};
+    CLEANUP(transfer_done) struct transfer t = {.progress = &progress, .give = true, .umask_ = q->umask_};
     CLEANUP(closep) int dir = -1;
     CLEANUP(freep) char *name = NULL;
     int r = inside_audit(&q->file->pick, "put", q->file->path, NULL, err);
@@ -49,7 +49,7 @@ static int put(const struct request *q, struct err *err) {
     if (r == 0 && !name)
         r = err_set(err, -EISDIR, "'%.300s' is a folder in the sandbox: give the name of a file", q->file->path);
     r = r < 0 ? r : transfer_file(&t, STDIN_FILENO, dir, name, q->mode, q->file->path, err);
-    progress_done(&bar);
+    progress_bar_done(&bar);
     return r < 0 ? r : inside_report(&t, q->json, err);
 }
 

@@ -9,7 +9,7 @@
 #include "workspace/run/rundir.h"
 
 void clone_pick_done(struct clone_pick *p) {
-    progress_done(&p->bar);
+    progress_bar_done(&p->bar);
     sandbox_pick_done(&p->pick);
     free(p->home);
     free(p->runs);
@@ -41,7 +41,7 @@ int clone_pick(const char *name, bool lock, struct clone_pick *p, struct err *er
     r = r < 0 || !lock ? r : hold(name, p, err);
     if (r < 0)
         return r;
-    p->tell = (struct sync_progress){.tell = progress_sync, .arg = &p->bar};
-    p->opts = (struct clone_opts){.boxes = p->pick.boxes, .runs = p->runs, .control = p->control, .progress = &p->tell};
+    p->progress = (struct progress){.report = progress_bar_report, .arg = &p->bar};
+    p->opts = (struct clone_opts){.boxes = p->pick.boxes, .runs = p->runs, .control = p->control, .progress = &p->progress};
     return 0;
 }

@@ -73,7 +73,7 @@ static int make(const struct request *q, struct err *err) {
 
     r = r < 0 ? r : inside_audit(&p.pick, "checkpoint", q->words.len > 1 ? q->words.v[1] : NULL, NULL, err);
     r = r < 0 ? r : checkpoint_make(&p.pick.box, &p.opts, q->words.len > 1 ? q->words.v[1] : NULL, &c, err);
-    progress_done(&p.bar);
+    progress_bar_done(&p.bar);
     if (r < 0)
         return r;
     if (q->json) {

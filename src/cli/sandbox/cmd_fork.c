@@ -167,7 +167,7 @@ static int fork_sandbox(const struct request *q, struct err *err) {
 
     r = r < 0 ? r : inside_audit(&p.pick, "fork", q->from, q->base, err);
     r = r < 0 ? r : make_all(q, &p, &m, err);
-    progress_done(&p.bar);
+    progress_bar_done(&p.bar);
     for (size_t i = 0; r == 0 && q->start && i < m.names.len; i++)
         r = start_one(m.names.v[i], err);
     /* also if the last one failed: those before are there */

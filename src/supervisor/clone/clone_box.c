@@ -46,15 +46,15 @@ static int mode_of(const struct box *box, enum workspace_mode *ret, struct err *
 /* -- copying ------------------------------------------------------------------------------------------------------------ */
 
 struct meter {
-    const struct sync_progress *progress;
+    const struct progress *progress;
     struct frozen *frozen;
 };
 
 static int tell(uint64_t files, uint64_t bytes, void *arg, struct err *err) {
     struct meter *m = arg;
 
-    if (m->progress && m->progress->tell)
-        m->progress->tell(files, bytes, 0, m->progress->arg);
+    if (m->progress && m->progress->report)
+        m->progress->report(files, bytes, 0, m->progress->arg);
     return m->frozen ? frozen_check(m->frozen, err) : 0;
 }
 

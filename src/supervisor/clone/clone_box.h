@@ -35,9 +35,9 @@ struct checkpoint {
 
 struct clone_opts {
     const char *boxes;
-    const char *runs;                     /* folder of the runs */
-    const char *control;                  /* socket of the keeper; NULL: the sandbox does not run, and box is locked by us */
-    const struct sync_progress *progress; /* may be NULL */
+    const char *runs;                /* folder of the runs */
+    const char *control;             /* socket of the keeper; NULL: the sandbox does not run, and box is locked by us */
+    const struct progress *progress; /* may be NULL */
 };
 
 /* tag NULL: one is made of the time. -EEXIST: there is one of that name. */

@@ -11,7 +11,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "supervisor/session/progress.h"
+#include "supervisor/session/progress_bar.h"
 #include "workspace/apply/apply.h"
 #include "workspace/git/gitidentity.h"
 #include "workspace/mode/sync.h"
@@ -118,8 +118,8 @@ static int begin_overlay(struct stage *st, const struct host_facts *facts, struc
 }
 
 static int begin_sync(struct stage *st, const struct host_facts *facts, struct err *err) {
-    CLEANUP(progress_done) struct progress bar = PROGRESS_INIT("copying the workspace");
-    const struct sync_progress tell = {.tell = progress_sync, .arg = &bar};
+    CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying the workspace");
+    const struct progress progress = {.report = progress_bar_report, .arg = &bar};
     CLEANUP(strv_done) struct strv notes = {0};
     struct stat ws;
     int r;
@@ -127,7 +127,7 @@ static int begin_sync(struct stage *st, const struct host_facts *facts, struct e
     if (fstat(st->workspace, &ws) < 0)
         return err_sys(err, -errno, "workspace");
     r = make_part(st, "tree", ws.st_mode, facts, err);
-    r = r < 0 ? r : sync_copy_in(&st->rd, st->workspace, st->opt->rules, &tell, &notes, err);
+    r = r < 0 ? r : sync_copy_in(&st->rd, st->workspace, st->opt->rules, &progress, &notes, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < notes.len; i++)

@@ -57,12 +57,12 @@ static int note(struct copier *c, const char *path, const char *what, struct err
 }
 
 static void count(struct copier *c, uint64_t bytes) {
-    const struct sync_progress *p = c->c->progress;
+    const struct progress *p = c->c->progress;
 
     c->files++;
     c->bytes += bytes;
-    if (p && p->tell && (c->files % TELL_EVERY == 0 || c->files == c->total))
-        p->tell(c->files, c->bytes, c->total, p->arg);
+    if (p && p->report && (c->files % TELL_EVERY == 0 || c->files == c->total))
+        p->report(c->files, c->bytes, c->total, p->arg);
 }
 
 static int own(int fd, const struct stat *st) {
@@ -283,7 +283,7 @@ int copytree_make(const struct copytree *c, struct manifest *m, struct err *err)
     for (size_t i = 1; i < ARRAY_LEN(k.to); i++)
         k.to[i] = -1;
     k.to[0] = c->to;
-    if (c->progress && c->progress->tell)
+    if (c->progress && c->progress->report)
         r = walk_tree(c->from, c->hidden, &counting, err);
     return r < 0 ? r : walk_tree(c->from, c->hidden, &copying, err);
 }

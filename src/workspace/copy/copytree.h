@@ -4,14 +4,15 @@
  */
 #pragma once
 
+#include "base/progress.h"
+#include "base/strv.h"
 #include "workspace/copy/manifest.h"
-#include "workspace/mode/sync.h"
 
 struct copytree {
-    int from, to;                         /* folders; `to` is empty, or what an earlier try left */
-    const struct ignore *hidden;          /* left out; may be NULL */
-    const struct sync_progress *progress; /* may be NULL */
-    struct strv *notes;                   /* lines for the user; may be NULL */
+    int from, to;                    /* folders; `to` is empty, or what an earlier try left */
+    const struct ignore *hidden;     /* left out; may be NULL */
+    const struct progress *progress; /* may be NULL */
+    struct strv *notes;              /* lines for the user; may be NULL */
 };
 /* Adds every thing that was copied to m. An error names the file; what was copied until then stays. */
 int copytree_make(const struct copytree *c, struct manifest *m, struct err *err);

@@ -181,8 +181,8 @@ int transfer_make_file(struct transfer *t, int from, int dir, const char *name, 
         return r;
     t->files++;
     t->bytes += bytes;
-    if (t->progress && t->progress->tell)
-        t->progress->tell(t->files, t->bytes, 0, t->progress->arg);
+    if (t->progress && t->progress->report)
+        t->progress->report(t->files, t->bytes, 0, t->progress->arg);
     return 0;
 }
 

@@ -13,16 +13,16 @@
 
 #include <sys/stat.h>
 
+#include "base/progress.h"
 #include "base/strv.h"
-#include "workspace/mode/sync.h"
 
 struct err;
 
 enum { TRANSFER_ENTRIES_MAX = 10000000, TRANSFER_NOTES_MAX = 1000 };
 
 struct transfer {
-    const struct sync_progress *progress; /* may be NULL */
-    bool out;                             /* to the host: a link that leads out of what is copied is left out */
+    const struct progress *progress; /* may be NULL */
+    bool out;                        /* to the host: a link that leads out of what is copied is left out */
     bool give; /* into the sandbox, by root: what is made belongs to the owner of the folder it is made in */
     mode_t umask_;
     /* results */

@@ -96,8 +96,8 @@ static int finish_tree(int tree, int workspace, struct err *err) {
     return 0;
 }
 
-static int first_copy(struct rundir *rd, int workspace, const struct ignore *hidden, const struct sync_progress *p,
-                      struct strv *notes, struct err *err) {
+static int first_copy(struct rundir *rd, int workspace, const struct ignore *hidden, const struct progress *p, struct strv *notes,
+                      struct err *err) {
     CLEANUP(manifest_freep) struct manifest *m = manifest_new();
     bool fresh = false;
     CLEANUP(closep) int tree = make_tree(rd, &fresh, err);
@@ -119,7 +119,7 @@ static int first_copy(struct rundir *rd, int workspace, const struct ignore *hid
     return manifest_save(m, rd->fd, MANIFEST, err);
 }
 
-int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, const struct sync_progress *p, struct strv *notes,
+int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, const struct progress *p, struct strv *notes,
                  struct err *err) {
     CLEANUP(syncer_done) struct syncer s = {.run = rd->name, .hidden = hidden, .in_only = true};
     CLEANUP(closep) int tree = -1;

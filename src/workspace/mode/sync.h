@@ -5,19 +5,15 @@
  */
 #pragma once
 
+#include "base/progress.h"
 #include "base/strv.h"
 #include "workspace/change/change.h"
 #include "workspace/copy/manifest.h"
 
-struct sync_progress {
-    void (*tell)(uint64_t files, uint64_t bytes, uint64_t files_total, void *arg); /* now and then; may be NULL */
-    void *arg;
-};
-
 /* Fills rd's tree/ from the workspace and writes the manifest; resumable: what is there and unchanged stays. Files that change
  * while they are read are read again; devices, FIFOs and sockets are left out and named in notes. If the run has a copy
  * already, only what the host changed since is carried into it; what the sandbox changed too waits for sync_both(). */
-int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, const struct sync_progress *p, struct strv *notes,
+int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, const struct progress *p, struct strv *notes,
                  struct err *err);
 
 struct sync_result {

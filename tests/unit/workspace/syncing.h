@@ -12,8 +12,7 @@ static inline struct ignore *rules(const char *text) {
     return ig;
 }
 
-static inline int copy_in_by(struct sides *s, const char *hide, const struct sync_progress *p, struct strv *notes,
-                             struct err *err) {
+static inline int copy_in_by(struct sides *s, const char *hide, const struct progress *p, struct strv *notes, struct err *err) {
     CLEANUP(ignore_freep) struct ignore *ig = rules(hide);
     struct rundir rd = {.name = (char *)"demo", .fd = s->run, .lock = -1};
 

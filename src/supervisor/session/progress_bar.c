@@ -1,4 +1,4 @@
-#include "supervisor/session/progress.h"
+#include "supervisor/session/progress_bar.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static size_t bar(char *out, uint64_t files, uint64_t total) {
     return n;
 }
 
-void progress_show(struct progress *p, uint64_t files, uint64_t bytes, uint64_t files_total) {
+void progress_bar_show(struct progress_bar *p, uint64_t files, uint64_t bytes, uint64_t files_total) {
     char line[256], blocks[BAR + 8], size[24];
     uint64_t now = watch_now_ms();
     int n;
@@ -42,11 +42,11 @@ void progress_show(struct progress *p, uint64_t files, uint64_t bytes, uint64_t 
         fd_write_all(STDERR_FILENO, line, (size_t)n);
 }
 
-void progress_sync(uint64_t files, uint64_t bytes, uint64_t files_total, void *arg) {
-    progress_show(arg, files, bytes, files_total);
+void progress_bar_report(uint64_t files, uint64_t bytes, uint64_t files_total, void *arg) {
+    progress_bar_show(arg, files, bytes, files_total);
 }
 
-void progress_done(struct progress *p) {
+void progress_bar_done(struct progress_bar *p) {
     if (p->shown_ms)
         fd_write_all(STDERR_FILENO, "\r\033[K", 4);
     p->shown_ms = 0;
