@@ -37,7 +37,7 @@ static bool risky(const struct judgement *j, enum risk_level fail_on) {
     return false;
 }
 
-static int report(const struct request *q, struct err *err) {
+static int report(const struct review_request *q, struct err *err) {
     CLEANUP(review_rules_done) struct review_rules rules = {0};
     CLEANUP(judgement_done) struct judgement j = JUDGEMENT_INIT;
     CLEANUP(report_done) struct report rep = REPORT_INIT(q, &j, STDOUT_FILENO);
@@ -53,7 +53,7 @@ static int report(const struct request *q, struct err *err) {
 
 static int do_report(int argc, char **argv, struct err *err) {
     static const int roots[] = {FD_RUN, FD_WORKSPACE};
-    CLEANUP(request_done) struct request q = {0};
+    CLEANUP(request_done) struct review_request q = {0};
     int r = request_parse(argc, argv, &q, err);
 
     r = r < 0 ? r : review_lock(roots, ARRAY_LEN(roots), FIRST_CLOSED, err);

@@ -12,7 +12,7 @@
 
 static_assert((int)INIT_FDS_MAX <= (int)SOCK_FDS_MAX, "what the socket takes");
 
-struct packet {
+struct resident_packet {
     struct init_msg msg;
     char body[EXEC_INLINE_MAX];
 };
@@ -93,7 +93,7 @@ void resident_signal_all(const struct init *in, int sig) {
         kill(-1, sig); /* from PID 1: everybody else in its namespace */
 }
 
-static void dispatch(struct init *in, struct packet *p, size_t len, int *fds, size_t n_fds) {
+static void dispatch(struct init *in, struct resident_packet *p, size_t len, int *fds, size_t n_fds) {
     const struct init_msg *msg = &p->msg;
 
     switch ((enum init_msg_type)msg->type) {
@@ -125,7 +125,7 @@ static void dispatch(struct init *in, struct packet *p, size_t len, int *fds, si
 }
 
 void resident_read(struct init *in) {
-    static struct packet p; /* too large for the stack; of its pages only those are touched that a message needed */
+    static struct resident_packet p; /* too large for the stack; of its pages only those are touched that a message needed */
     int fds[INIT_FDS_MAX];
     size_t n_fds = INIT_FDS_MAX;
     long n;

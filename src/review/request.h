@@ -21,7 +21,7 @@ enum request_format {
 };
 extern const char *const request_format_names[REQUEST_FORMATS];
 
-struct request {
+struct review_request {
     enum request_format format;
     bool colour, terminal;
     bool diff;       /* each file's diff with it */
@@ -36,8 +36,8 @@ struct request {
     struct strv paths; /* exactly these; empty: all */
 };
 
-int request_parse(int argc, char **argv, struct request *ret, struct err *err); /* argv[0] is skipped */
-void request_done(struct request *q);
+int request_parse(int argc, char **argv, struct review_request *ret, struct err *err); /* argv[0] is skipped */
+void request_done(struct review_request *q);
 
 /* "high" to RISK_HIGH; the error names the levels. "none": nothing makes it fail. */
 int request_level(const char *word, enum risk_level *ret, struct err *err);

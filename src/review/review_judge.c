@@ -27,7 +27,7 @@ static void hide_more(struct change_set *set, const struct ignore *accepted) {
             set->v[i].hidden = true;
 }
 
-static bool wanted(const struct request *q, const struct apply_filter *f, const struct change *c) {
+static bool wanted(const struct review_request *q, const struct apply_filter *f, const struct change *c) {
     if (q->paths.len && !strv_has(&q->paths, c->path))
         return false;
     return apply_filter_wants(f, c->path, is_dir(c));
@@ -72,7 +72,7 @@ static struct verdict *verdict_for(struct judgement *j, const struct change *c) 
 }
 
 /* Some formats show no risks. Interactive review asks path by path: only those in a folder can be git's. */
-static bool asks_for_git(const struct request *q) {
+static bool asks_for_git(const struct review_request *q) {
     bool any = q->paths.len == 0;
 
     for (size_t i = 0; i < q->paths.len; i++)
@@ -81,7 +81,7 @@ static bool asks_for_git(const struct request *q) {
 }
 
 /* Not for bawn itself, which asks for paths that can be applied. */
-static int judge_branch(const struct request *q, const struct apply_filter *f, struct judgement *j, struct err *err) {
+static int judge_branch(const struct review_request *q, const struct apply_filter *f, struct judgement *j, struct err *err) {
     struct gitnew_item *it = &j->git.v[j->git.n - 1];
 
     if (it->carrier != j->git.branch || it->risks.n == 0 || q->format == REQUEST_PATHS || !wanted(q, f, it->carrier))
@@ -91,7 +91,7 @@ static int judge_branch(const struct request *q, const struct apply_filter *f, s
 }
 
 /* Commits and the index. The branch of worktree mode is in no change set: it comes last. */
-static int judge_git(const struct request *q, const struct apply_filter *f, const struct risk_context *ctx, int run,
+static int judge_git(const struct review_request *q, const struct apply_filter *f, const struct risk_context *ctx, int run,
                      struct judgement *j, struct err *err) {
     const struct gitnew_args a = {.ctx = ctx, .mode = q->mode, .run = run, .name = q->run, .base = q->base};
     int r = gitnew_judge(&a, &j->git, err);
@@ -107,7 +107,7 @@ static int judge_git(const struct request *q, const struct apply_filter *f, cons
     return r < 0 || !j->git.branch ? r : judge_branch(q, f, j, err);
 }
 
-static int judge_set(const struct request *q, int run, int workspace, const struct ignore *protect, struct judgement *j,
+static int judge_set(const struct review_request *q, int run, int workspace, const struct ignore *protect, struct judgement *j,
                      struct err *err) {
     CLEANUP(apply_filter_done) struct apply_filter f = {0};
     CLEANUP(risk_context_done) struct risk_context ctx = {0};
@@ -141,7 +141,7 @@ static int judge_set(const struct request *q, int run, int workspace, const stru
     return r;
 }
 
-int judge_run(const struct request *q, int run, int workspace, const struct review_rules *rules, struct judgement *ret,
+int judge_run(const struct review_request *q, int run, int workspace, const struct review_rules *rules, struct judgement *ret,
               struct err *err) {
     const struct rundir rd = {
         .name = q->run,

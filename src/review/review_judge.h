@@ -26,7 +26,7 @@ struct judgement {
     { .set = CHANGE_SET_INIT }
 
 /* run: descriptor of its folder. now, accepted, protect: see rules.h. */
-int judge_run(const struct request *q, int run, int workspace, const struct review_rules *rules, struct judgement *ret,
+int judge_run(const struct review_request *q, int run, int workspace, const struct review_rules *rules, struct judgement *ret,
               struct err *err);
 void judgement_done(struct judgement *j);
 

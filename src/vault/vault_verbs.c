@@ -26,18 +26,18 @@ struct task {
     bool fresh;
 };
 
-struct value {
+struct vault_verbs_value {
     struct secret value, identity;
     uint64_t expires;
 };
 
-static void value_done(struct value *v) {
+static void value_done(struct vault_verbs_value *v) {
     secret_done(&v->value);
     secret_done(&v->identity);
 }
 
 /* v was zero. */
-static int value_of(const struct task *t, struct value *v, struct err *err) {
+static int value_of(const struct task *t, struct vault_verbs_value *v, struct err *err) {
     int r;
 
     if (t->c->token_url)
@@ -54,7 +54,7 @@ static int value_of(const struct task *t, struct value *v, struct err *err) {
     return 0;
 }
 
-static int send_value(int status, const struct value *v, struct err *err) {
+static int send_value(int status, const struct vault_verbs_value *v, struct err *err) {
     CLEANUP(secret_done) struct secret m = {0};
     struct vault_value head = {
         .status = status, .len = (uint32_t)v->value.len, .identity = (uint32_t)v->identity.len, .expires = v->expires};
@@ -82,7 +82,7 @@ static int told(int r) {
 }
 
 static int do_get(const struct task *t, struct err *err) {
-    CLEANUP(value_done) struct value v = {0};
+    CLEANUP(value_done) struct vault_verbs_value v = {0};
     int r = value_of(t, &v, err);
 
     r = r < 0 ? r : vault_recheck(t->v, t->c, err);
@@ -130,7 +130,7 @@ static int do_rm(const struct task *t, struct err *err) {
 /* The answer is the JSON, also if it is no: nothing on stderr then. */
 static int do_check(const struct task *t, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(CHECK_MAX);
-    CLEANUP(value_done) struct value v = {0};
+    CLEANUP(value_done) struct vault_verbs_value v = {0};
     int r = t->c->token_url ? oauth_check(t->v, t->c, err) : value_of(t, &v, err);
     int w;
 
@@ -164,13 +164,13 @@ static int do_authorize(const struct task *t, struct err *err) {
     return r < 0 ? r : oauth_browser(t->v, t->c, FD_GIVEN, err);
 }
 
-struct verb {
+struct vault_verbs_verb {
     const char *name;
     int (*run)(const struct task *t, struct err *err);
     bool named, socket, may_ask, new_defs;
 };
 
-static const struct verb verbs[] = {
+static const struct vault_verbs_verb verbs[] = {
     {"--get", do_get, .named = true, .socket = true},
     {"--authorize", do_authorize, .named = true, .socket = true},
     {"--put", do_put, .named = true, .may_ask = true, .new_defs = true},
@@ -181,7 +181,7 @@ static const struct verb verbs[] = {
     {"--login", do_login, .named = true, .may_ask = true},
 };
 
-static bool take_options(const struct verb *b, int argc, char **argv, int i, struct task *t) {
+static bool take_options(const struct vault_verbs_verb *b, int argc, char **argv, int i, struct task *t) {
     if (b->socket && i + 1 < argc && str_eq(argv[i], "--of")) {
         t->of = argv[i + 1];
         i += 2;
@@ -193,9 +193,9 @@ static bool take_options(const struct verb *b, int argc, char **argv, int i, str
     return i == argc;
 }
 
-static const struct verb *find_verb(int argc, char **argv, struct task *t) {
+static const struct vault_verbs_verb *find_verb(int argc, char **argv, struct task *t) {
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(verbs); i++) {
-        const struct verb *b = &verbs[i];
+        const struct vault_verbs_verb *b = &verbs[i];
         int want = b->named ? 3 : 2;
 
         if (!str_eq(b->name, argv[1]))
@@ -207,7 +207,7 @@ static const struct verb *find_verb(int argc, char **argv, struct task *t) {
 }
 
 /* A command must not inherit the way to the broker, nor what our own caller left open. 1: it was given; 0: not, and it need not be. */
-static int take_given(const struct verb *b, struct err *err) {
+static int take_given(const struct vault_verbs_verb *b, struct err *err) {
     bool wanted = b->socket || b->new_defs, is = wanted && fcntl(FD_GIVEN, F_SETFD, FD_CLOEXEC) == 0;
 
     if (b->socket && !is)
@@ -224,7 +224,7 @@ static int check_purpose(const struct task *t, struct err *err) {
     return err_set(err, -ENOKEY, "secret '%s' was defined anew after this sandbox was started: start another one", t->name);
 }
 
-static int run_verb(const struct verb *b, struct task *t, char *const *environ_, bool given, struct err *err) {
+static int run_verb(const struct vault_verbs_verb *b, struct task *t, char *const *environ_, bool given, struct err *err) {
     CLEANUP(secret_done) struct secret key = {0};
     CLEANUP(vault_done) struct vault v = {0};
     bool withdrawn = false;
@@ -240,10 +240,10 @@ static int run_verb(const struct verb *b, struct task *t, char *const *environ_,
 }
 
 int vault_run_verb(int argc, char **argv, char *const *environ_) {
-    static const struct value none = {0};
+    static const struct vault_verbs_value none = {0};
     struct err err = {0};
     struct task t = {0};
-    const struct verb *b = find_verb(argc, argv, &t);
+    const struct vault_verbs_verb *b = find_verb(argc, argv, &t);
     int r = b ? take_given(b, &err) : err_usage(&err, "bawn-vault is started by bawn: use 'bawn secret'");
 
     if (r >= 0) {

@@ -8,16 +8,16 @@
 
 enum { ED25519_KEY = 32, ED25519_SIGNATURE = 64, EC_POINT_MAX = 1 + 2 * 66, EC_NUMBER_MAX = 66, EC_DER_MAX = 160 };
 
-struct kind {
+struct hostkey_kind {
     const char *key, *signature; /* their names on the wire */
     const char *curve;           /* ECDSA: on the wire */
     const char *group;           /* and for OpenSSL */
     const char *hash;            /* NULL: the algorithm has its own */
-    int (*load)(const struct kind *k, struct ssh_reader *r, EVP_PKEY **ret);
-    int (*check)(const struct kind *k, EVP_PKEY *key, struct ssh_bytes sig, struct ssh_bytes data);
+    int (*load)(const struct hostkey_kind *k, struct ssh_reader *r, EVP_PKEY **ret);
+    int (*check)(const struct hostkey_kind *k, EVP_PKEY *key, struct ssh_bytes sig, struct ssh_bytes data);
 };
 
-static int verify(const struct kind *k, EVP_PKEY *key, const uint8_t *sig, size_t len, struct ssh_bytes data) {
+static int verify(const struct hostkey_kind *k, EVP_PKEY *key, const uint8_t *sig, size_t len, struct ssh_bytes data) {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     int r = -ENOMEM;
 
@@ -27,16 +27,16 @@ static int verify(const struct kind *k, EVP_PKEY *key, const uint8_t *sig, size_
     return r;
 }
 
-static int check_plain(const struct kind *k, EVP_PKEY *key, struct ssh_bytes sig, struct ssh_bytes data) {
+static int check_plain(const struct hostkey_kind *k, EVP_PKEY *key, struct ssh_bytes sig, struct ssh_bytes data) {
     return verify(k, key, sig.p, sig.len, data);
 }
 
-static int check_ed25519(const struct kind *k, EVP_PKEY *key, struct ssh_bytes sig, struct ssh_bytes data) {
+static int check_ed25519(const struct hostkey_kind *k, EVP_PKEY *key, struct ssh_bytes sig, struct ssh_bytes data) {
     return sig.len == ED25519_SIGNATURE ? verify(k, key, sig.p, sig.len, data) : -EBADMSG;
 }
 
 /* SSH has r and s as two numbers, OpenSSL wants DER. */
-static int check_ecdsa(const struct kind *k, EVP_PKEY *key, struct ssh_bytes sig, struct ssh_bytes data) {
+static int check_ecdsa(const struct hostkey_kind *k, EVP_PKEY *key, struct ssh_bytes sig, struct ssh_bytes data) {
     struct ssh_reader rd = ssh_reader_of(sig.p, sig.len);
     struct ssh_bytes r = ssh_get_string(&rd), s = ssh_get_string(&rd);
     uint8_t der[EC_DER_MAX], *end = der;
@@ -61,7 +61,7 @@ static int check_ecdsa(const struct kind *k, EVP_PKEY *key, struct ssh_bytes sig
     return len > 0 ? verify(k, key, der, (size_t)len, data) : -EBADMSG;
 }
 
-static int load_ed25519(const struct kind *k UNUSED, struct ssh_reader *r, EVP_PKEY **ret) {
+static int load_ed25519(const struct hostkey_kind *k UNUSED, struct ssh_reader *r, EVP_PKEY **ret) {
     struct ssh_bytes pk = ssh_get_string(r);
 
     if (!ssh_end(r) || pk.len != ED25519_KEY)
@@ -80,7 +80,7 @@ static int from_params(const char *name, OSSL_PARAM *params, EVP_PKEY **ret) {
     return r;
 }
 
-static int load_ecdsa(const struct kind *k, struct ssh_reader *r, EVP_PKEY **ret) {
+static int load_ecdsa(const struct hostkey_kind *k, struct ssh_reader *r, EVP_PKEY **ret) {
     struct ssh_bytes curve = ssh_get_string(r), point = ssh_get_string(r);
     uint8_t copy[EC_POINT_MAX];
 
@@ -96,7 +96,7 @@ static int load_ecdsa(const struct kind *k, struct ssh_reader *r, EVP_PKEY **ret
                        ret);
 }
 
-static int load_rsa(const struct kind *k UNUSED, struct ssh_reader *r, EVP_PKEY **ret) {
+static int load_rsa(const struct hostkey_kind *k UNUSED, struct ssh_reader *r, EVP_PKEY **ret) {
     struct ssh_bytes e = ssh_get_string(r), n = ssh_get_string(r);
     OSSL_PARAM_BLD *build;
     OSSL_PARAM *params = NULL;
@@ -122,7 +122,7 @@ static int load_rsa(const struct kind *k UNUSED, struct ssh_reader *r, EVP_PKEY 
     return result;
 }
 
-static const struct kind kinds[] = {
+static const struct hostkey_kind kinds[] = {
     {.key = "ssh-ed25519", .signature = "ssh-ed25519", .load = load_ed25519, .check = check_ed25519},
     {"ecdsa-sha2-nistp256", "ecdsa-sha2-nistp256", "nistp256", "P-256", "SHA256", load_ecdsa, check_ecdsa},
     {"ecdsa-sha2-nistp384", "ecdsa-sha2-nistp384", "nistp384", "P-384", "SHA384", load_ecdsa, check_ecdsa},
@@ -140,7 +140,7 @@ int ssh_hostkey_verify(struct ssh_bytes key, struct ssh_bytes signature, struct 
     if (rk.bad || !ssh_end(&rs))
         return -EBADMSG;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        const struct kind *k = &kinds[i];
+        const struct hostkey_kind *k = &kinds[i];
 
         if (!ssh_is(type, k->key) || !ssh_is(how, k->signature))
             continue;

@@ -8,7 +8,7 @@
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
-struct search {
+struct ssh_search {
     const struct broker *b;
     struct ssh_known known;
     struct ssh_verdict *v;
@@ -26,7 +26,7 @@ static bool is_for_web(uint16_t port) {
 }
 
 static bool try_name(void *arg, const struct host *host, uint16_t port) {
-    struct search *s = arg;
+    struct ssh_search *s = arg;
 
     if (!ssh_known_has(&s->known, host->text, port))
         return false;
@@ -36,14 +36,14 @@ static bool try_name(void *arg, const struct host *host, uint16_t port) {
     return !is_for_web(port) && judge_connection(s->b, host, port) == 0;
 }
 
-static bool try_guess(struct search *s, const struct ssh_guess *guess) {
+static bool try_guess(struct ssh_search *s, const struct ssh_guess *guess) {
     struct host host;
 
     return guess->port && host_parse(guess->host, strlen(guess->host), &host, NULL) == 0 && try_name(s, &host, guess->port);
 }
 
 static int find_host(const struct broker *b, struct ssh_bytes key, const struct ssh_guess *guess, struct ssh_verdict *v) {
-    struct search s = {.b = b, .v = v};
+    struct ssh_search s = {.b = b, .v = v};
     int r = ssh_known_find(b->config.known_hosts ? b->config.known_hosts : "", key, &s.known);
 
     if (r == -EKEYREVOKED)

@@ -17,7 +17,7 @@ enum {
     HASH_PREFIX = 3     /* "|1|" */
 };
 
-struct line {
+struct known_line {
     struct ssh_bytes marker, hosts, key;
 };
 
@@ -30,7 +30,7 @@ static struct ssh_bytes next_word(const char **at) {
 }
 
 /* false: the text is at its end. A line that says nothing has no key. */
-static bool next_line(const char **text, struct line *ret) {
+static bool next_line(const char **text, struct known_line *ret) {
     const char *at = *text;
     struct ssh_bytes word;
 
@@ -38,7 +38,7 @@ static bool next_line(const char **text, struct line *ret) {
         return false;
     *text = at + strcspn(at, "\n");
     *text += **text == '\n';
-    *ret = (struct line){0};
+    *ret = (struct known_line){0};
     word = next_word(&at);
     if (!word.len || word.p[0] == '#')
         return true;
@@ -72,7 +72,7 @@ int ssh_known_find(const char *text, struct ssh_bytes key, struct ssh_known *ret
     char wanted[KEY_TEXT_MAX];
     struct ssh_known k = {.tries = SSH_KNOWN_TRIES_MAX};
     size_t len;
-    struct line line;
+    struct known_line line;
 
     if (key_text(key, wanted, &len) < 0)
         return -ENOENT;
@@ -218,7 +218,7 @@ static bool name_parse(struct ssh_bytes p, struct host *ret, uint16_t *ret_port)
 bool ssh_known_each(const char *text, ssh_name_fn *fn, void *arg) {
     struct ssh_bytes pattern;
     struct host host;
-    struct line line;
+    struct known_line line;
     uint16_t port;
 
     while (next_line(&text, &line))

@@ -18,8 +18,8 @@ enum { JOBS_MAX = 256 };
 
 enum phase { WAITING, LISTING, SIGNING };
 
-struct job {
-    struct job *next;
+struct ssh_job {
+    struct ssh_job *next;
     uint32_t id;
     bool sign, again; /* again: its first connection broke */
     struct ssh_guess guess;
@@ -32,7 +32,7 @@ struct ssh_relay {
     enum phase phase; /* of the first job */
     bool wanted;      /* the supervisor was asked for a connection */
     bool used;        /* the connection has answered before */
-    struct job *jobs;
+    struct ssh_job *jobs;
     size_t n;
     uint64_t deadline; /* ms; of the first job */
 };
@@ -46,7 +46,7 @@ int ssh_new(struct broker *b) {
 }
 
 void ssh_free(struct broker *b) {
-    struct job *j;
+    struct ssh_job *j;
 
     while (b->ssh && (j = b->ssh->jobs)) {
         b->ssh->jobs = j->next;
@@ -57,11 +57,11 @@ void ssh_free(struct broker *b) {
     free(TAKE_PTR(b->ssh));
 }
 
-static struct ssh_bytes job_bind(const struct job *j) {
+static struct ssh_bytes job_bind(const struct ssh_job *j) {
     return (struct ssh_bytes){j->data, j->bind_len};
 }
 
-static struct ssh_bytes job_payload(const struct job *j) {
+static struct ssh_bytes job_payload(const struct ssh_job *j) {
     return (struct ssh_bytes){j->data + j->bind_len, j->len - j->bind_len};
 }
 
@@ -92,7 +92,7 @@ static int judge(struct broker *b, struct ssh_bytes bind, struct ssh_bytes paylo
 /* The first job is over. */
 static void job_end(struct broker *b, int status, struct ssh_bytes data) {
     struct ssh_relay *s = b->ssh;
-    struct job *j = s->jobs;
+    struct ssh_job *j = s->jobs;
 
     s->jobs = j->next;
     s->n--;
@@ -128,7 +128,7 @@ static void begin(struct broker *b) {
 static void enqueue(struct broker *b, uint32_t id, bool sign, struct ssh_bytes bind, struct ssh_bytes payload,
                     const struct ssh_guess *guess) {
     struct ssh_relay *s = b->ssh;
-    struct job *j = s->n < JOBS_MAX ? calloc(1, sizeof *j + bind.len + payload.len) : NULL, **at;
+    struct ssh_job *j = s->n < JOBS_MAX ? calloc(1, sizeof *j + bind.len + payload.len) : NULL, **at;
 
     if (!j) {
         broker_answer_send(b, id, -EBUSY, NULL, 0);
@@ -178,7 +178,7 @@ void ssh_sign(struct broker *b, const struct broker_request *req, const uint8_t 
 }
 
 /* The keys came, and one of them is to sign. */
-static int go_on(struct broker *b, struct job *j, struct ssh_bytes msg) {
+static int go_on(struct broker *b, struct ssh_job *j, struct ssh_bytes msg) {
     struct ssh_relay *s = b->ssh;
     struct ssh_verdict v;
     struct ssh_sign sign;
@@ -198,7 +198,7 @@ static int go_on(struct broker *b, struct job *j, struct ssh_bytes msg) {
 
 static void take_keys(struct broker *b, struct ssh_bytes msg) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(SSH_AGENT_MESSAGE_MAX);
-    struct job *j = b->ssh->jobs;
+    struct ssh_job *j = b->ssh->jobs;
     int r;
 
     if (j->sign) {
@@ -213,7 +213,7 @@ static void take_keys(struct broker *b, struct ssh_bytes msg) {
 
 static void take_signature(struct broker *b, struct ssh_bytes msg) {
     struct ssh_reader r = ssh_reader_of(msg.p, msg.len);
-    struct job *j = b->ssh->jobs;
+    struct ssh_job *j = b->ssh->jobs;
     uint8_t type = ssh_get_u8(&r);
     struct ssh_bytes signature = ssh_get_string(&r);
     struct ssh_verdict v;

@@ -43,14 +43,14 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct apply_request {
     const char *directory, *run;
     struct strv only, except;
     enum apply_conflict conflict;
     bool links_out, dry_run, undo, force, yes, json;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct apply_request *q) {
     strv_done(&q->only);
     strv_done(&q->except);
 }
@@ -67,7 +67,7 @@ static int read_conflict(const char *word, enum apply_conflict *ret, struct err 
     return err_usage(err, "--conflict is stop, skip, keep-both or overwrite, not '%s'", word);
 }
 
-static int set_option(struct request *q, int id, const char *value, struct err *err) {
+static int set_option(struct apply_request *q, int id, const char *value, struct err *err) {
     switch (id) {
     case OPT_DIRECTORY:
         q->directory = value;
@@ -101,7 +101,7 @@ static int set_option(struct request *q, int id, const char *value, struct err *
 }
 
 /* The name of the run may stand before options, too. */
-static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
+static int read_options(int argc, char **argv, struct apply_request *ret, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r = 0;
 
@@ -154,7 +154,7 @@ static void add_counts(struct buf *b, const struct apply_result *r) {
     buf_adds(b, any ? "" : "no changes");
 }
 
-static void add_summary(struct buf *b, const struct request *q, const struct run_pick *p, const struct apply_result *r) {
+static void add_summary(struct buf *b, const struct apply_request *q, const struct run_pick *p, const struct apply_result *r) {
     const char *run = p->rd.name;
 
     add_counts(b, r);
@@ -166,7 +166,7 @@ static void add_summary(struct buf *b, const struct request *q, const struct run
         buf_addf(b, "; 'bawn apply --undo %s' takes it back\n", run);
 }
 
-static int tell(const struct request *q, const struct run_pick *p, const struct apply_result *r, struct err *err) {
+static int tell(const struct apply_request *q, const struct run_pick *p, const struct apply_result *r, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
 
     if (q->json) {
@@ -183,7 +183,7 @@ static int tell(const struct request *q, const struct run_pick *p, const struct 
     return run_print_out(&b, err);
 }
 
-static int tell_risky(const struct request *q, const struct run_pick *p, const struct strv *risky, struct err *err) {
+static int tell_risky(const struct apply_request *q, const struct run_pick *p, const struct strv *risky, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
 
     if (q->json) {
@@ -209,7 +209,7 @@ static int tell_risky(const struct request *q, const struct run_pick *p, const s
 
 /* -- doing it ----------------------------------------------------------------------------------------------------------- */
 
-static struct apply_opts options_for(const struct request *q) {
+static struct apply_opts options_for(const struct apply_request *q) {
     return (struct apply_opts){
         .only = &q->only,
         .except = &q->except,
@@ -221,7 +221,7 @@ static struct apply_opts options_for(const struct request *q) {
 }
 
 /* Returns 1, and has said so, if there is something that the user has to look at first. */
-static int check_risks(const struct request *q, struct run_pick *p, const struct change_set *s, struct err *err) {
+static int check_risks(const struct apply_request *q, struct run_pick *p, const struct change_set *s, struct err *err) {
     CLEANUP(apply_result_done) struct apply_result would = {0};
     CLEANUP(strv_done) struct strv risky = {0};
     struct apply_opts o = options_for(q);
@@ -252,7 +252,7 @@ static int close_run(struct run_pick *p, struct err *err) {
     return r < 0 ? r : run_pick_sweep(p, err);
 }
 
-static int check_named(const struct request *q, const struct apply_result *r, struct err *err) {
+static int check_named(const struct apply_request *q, const struct apply_result *r, struct err *err) {
     for (size_t i = 0; i < r->n; i++)
         if (r->v[i].outcome != APPLY_LEFT)
             return 0;
@@ -260,11 +260,11 @@ static int check_named(const struct request *q, const struct apply_result *r, st
 }
 
 /* Whoever wrote --yes has approved what is risky, too. */
-static int note(const struct request *q, const struct run_pick *p, const struct change_set *s, struct err *err) {
+static int note(const struct apply_request *q, const struct run_pick *p, const struct change_set *s, struct err *err) {
     return q->dry_run ? 0 : audit_verb_changes(AUDIT_APPLY, p->rd.name, q->yes ? "apply --yes" : "apply", s, &q->only, err);
 }
 
-static int apply(const struct request *q, struct run_pick *p, struct err *err) {
+static int apply(const struct apply_request *q, struct run_pick *p, struct err *err) {
     CLEANUP(change_set_done) struct change_set s = CHANGE_SET_INIT;
     CLEANUP(apply_result_done) struct apply_result result = {0};
     const struct apply_opts o = options_for(q);
@@ -296,7 +296,7 @@ static int apply(const struct request *q, struct run_pick *p, struct err *err) {
     return r < 0 ? r : result.conflicts ? EXIT_NOT_DONE : 0;
 }
 
-static int undo(const struct request *q, struct run_pick *p, struct err *err) {
+static int undo(const struct apply_request *q, struct run_pick *p, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
     CLEANUP(strv_done) struct strv left = {0};
     int r = audit_verb_word(AUDIT_ROLLBACK, p->rd.name, q->force ? "apply --undo --force" : "apply --undo", NULL, err);
@@ -319,8 +319,8 @@ static int undo(const struct request *q, struct run_pick *p, struct err *err) {
     return r < 0 ? r : left.len ? EXIT_NOT_DONE : 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+static int run_apply(const struct verb *self, int argc, char **argv) {
+    CLEANUP(request_done) struct apply_request q = {0};
     CLEANUP(run_pick_done) struct run_pick p = RUN_PICK_INIT;
     struct err err = {0};
     int r = read_options(argc, argv, &q, &err);
@@ -356,5 +356,5 @@ const struct verb verb_apply = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_apply,
 };

@@ -47,7 +47,7 @@ static int diff(struct review_args *a, struct err *err) {
     return r < 0 ? r : 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_diff(const struct verb *self, int argc, char **argv) {
     CLEANUP(review_args_done) struct review_args a = {0};
     struct err err = {0};
     int r = review_args_parse(opts, ARRAY_LEN(opts), argc, argv, &a, &err);
@@ -71,5 +71,5 @@ const struct verb verb_diff = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_diff,
 };

@@ -21,17 +21,17 @@ static const struct opt opts[] = {
     {OPT_YES, 'y', "yes", NULL, "do not ask", NULL},
 };
 
-struct request {
+struct discard_request {
     const char *directory, *run;
     struct strv only;
     bool all, yes;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct discard_request *q) {
     strv_done(&q->only);
 }
 
-static int check(const struct request *q, struct err *err) {
+static int check(const struct discard_request *q, struct err *err) {
     if (q->all && q->run)
         return err_usage(err, "--all and the name of a run exclude each other");
     if (q->all && q->only.len)
@@ -40,7 +40,7 @@ static int check(const struct request *q, struct err *err) {
 }
 
 /* The name of the run may stand before options, too. */
-static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
+static int read_options(int argc, char **argv, struct discard_request *ret, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r;
 
@@ -72,7 +72,7 @@ static int read_options(int argc, char **argv, struct request *ret, struct err *
     return r;
 }
 
-static int agree(const struct request *q, const char *question, struct err *err) {
+static int agree(const struct discard_request *q, const char *question, struct err *err) {
     if (q->yes)
         return 0;
     if (!isatty(STDIN_FILENO))
@@ -80,7 +80,7 @@ static int agree(const struct request *q, const char *question, struct err *err)
     return run_print_ask(question) ? 0 : err_set(err, -ECANCELED, "nothing was discarded");
 }
 
-static int discard_part(const struct request *q, struct run_pick *p, struct err *err) {
+static int discard_part(const struct discard_request *q, struct run_pick *p, struct err *err) {
     CLEANUP(change_set_done) struct change_set before = CHANGE_SET_INIT, after = CHANGE_SET_INIT;
     CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
     CLEANUP(strv_done) struct strv left = {0};
@@ -106,7 +106,7 @@ static int discard_part(const struct request *q, struct run_pick *p, struct err 
     return r < 0 ? r : left.len ? EXIT_NOT_DONE : 0;
 }
 
-static int discard_run(const struct request *q, struct run_pick *p, struct err *err) {
+static int discard_run(const struct discard_request *q, struct run_pick *p, struct err *err) {
     CLEANUP(change_set_done) struct change_set s = CHANGE_SET_INIT;
     CLEANUP(freep) char *name = strdup(p->rd.name);
     char question[QUESTION_MAX];
@@ -123,7 +123,7 @@ static int discard_run(const struct request *q, struct run_pick *p, struct err *
     return r;
 }
 
-static int discard_one(const struct request *q, const char *name, struct err *err) {
+static int discard_one(const struct discard_request *q, const char *name, struct err *err) {
     CLEANUP(run_pick_done) struct run_pick p = RUN_PICK_INIT;
     const struct run_pick_opts o = {.directory = q->directory, .name = name, .what = RUN_PICK_APART, .lock = true};
     int r = run_pick(&o, &p, err);
@@ -137,7 +137,7 @@ static int discard_one(const struct request *q, const char *name, struct err *er
 }
 
 /* One that runs stays, and is named; the others go. */
-static int discard_listed(const struct request *q, const struct rundir_list *list, struct err *err) {
+static int discard_listed(const struct discard_request *q, const struct rundir_list *list, struct err *err) {
     int r = 0;
 
     for (size_t i = 0; i < list->n && r >= 0; i++) {
@@ -156,7 +156,7 @@ static int discard_listed(const struct request *q, const struct rundir_list *lis
     return r < 0 ? r : 0;
 }
 
-static int discard_all(const struct request *q, struct err *err) {
+static int discard_all(const struct discard_request *q, struct err *err) {
     CLEANUP(rundir_list_done) struct rundir_list list = {0};
     CLEANUP(freep) char *home = NULL, *runs = NULL, *workspace = NULL;
     int r = paths_home(environ, &home, err);
@@ -171,8 +171,8 @@ static int discard_all(const struct request *q, struct err *err) {
     return r < 0 ? r : discard_listed(q, &list, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+static int run_discard(const struct verb *self, int argc, char **argv) {
+    CLEANUP(request_done) struct discard_request q = {0};
     struct err err = {0};
     int r = read_options(argc, argv, &q, &err);
 
@@ -197,5 +197,5 @@ const struct verb verb_discard = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_discard,
 };

@@ -84,7 +84,7 @@ static int review(struct review_args *a, struct err *err) {
     return r < 0 ? r : review_show(a, "review", &p, &words, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_review(const struct verb *self, int argc, char **argv) {
     CLEANUP(review_args_done) struct review_args a = {0};
     struct err err = {0};
     int r = review_args_parse(opts, ARRAY_LEN(opts), argc, argv, &a, &err);
@@ -112,5 +112,5 @@ const struct verb verb_review = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_review,
 };

@@ -21,18 +21,18 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct rollback_request {
     const char *directory, *run;
     struct strv only;
     bool force, dry_run, json;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct rollback_request *q) {
     strv_done(&q->only);
 }
 
 /* The name of the run may stand before options, too. */
-static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
+static int read_options(int argc, char **argv, struct rollback_request *ret, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r;
 
@@ -94,8 +94,8 @@ static void add_changes(struct buf *b, const struct change_set *s, const struct 
     }
 }
 
-static int tell(const struct request *q, const struct run_pick *p, const struct change_set *s, const struct change_set *after,
-                const struct strv *left, struct err *err) {
+static int tell(const struct rollback_request *q, const struct run_pick *p, const struct change_set *s,
+                const struct change_set *after, const struct strv *left, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
     size_t restored = 0;
 
@@ -118,7 +118,7 @@ static int tell(const struct request *q, const struct run_pick *p, const struct 
     return run_print_out(&b, err);
 }
 
-static int roll_back(const struct request *q, struct run_pick *p, struct err *err) {
+static int roll_back(const struct rollback_request *q, struct run_pick *p, struct err *err) {
     CLEANUP(change_set_done) struct change_set s = CHANGE_SET_INIT, after = CHANGE_SET_INIT;
     CLEANUP(strv_done) struct strv left = {0};
     int r;
@@ -144,8 +144,8 @@ static int roll_back(const struct request *q, struct run_pick *p, struct err *er
     return r < 0 ? r : left.len ? EXIT_NOT_ALL : 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+static int run_rollback(const struct verb *self, int argc, char **argv) {
+    CLEANUP(request_done) struct rollback_request q = {0};
     CLEANUP(run_pick_done) struct run_pick p = RUN_PICK_INIT;
     struct err err = {0};
     int r = read_options(argc, argv, &q, &err);
@@ -173,5 +173,5 @@ const struct verb verb_rollback = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_rollback,
 };

@@ -35,7 +35,7 @@ static const struct {
     {'?', ANSWER_HELP, true, true, "help"},
 };
 
-struct session {
+struct review_session {
     struct run_pick *p;
     const struct strv *words;
     bool colour, direct;
@@ -44,7 +44,7 @@ struct session {
     enum answer *answers; /* one per change of the set */
 };
 
-static void session_done(struct session *s) {
+static void session_done(struct review_session *s) {
     change_set_done(&s->set);
     buf_done(&s->order);
     free(s->answers);
@@ -54,7 +54,7 @@ static void to_buf(const char *data, size_t len, void *arg) {
     buf_add(arg, data, len);
 }
 
-static int job_words(const struct session *s, struct strv *ret, struct err *err) {
+static int job_words(const struct review_session *s, struct strv *ret, struct err *err) {
     for (size_t i = 0; i < s->words->len; i++)
         if (strv_add(ret, s->words->v[i]) < 0)
             return err_oom(err);
@@ -63,7 +63,7 @@ static int job_words(const struct session *s, struct strv *ret, struct err *err)
     return strv_add(ret, "--terminal") < 0 ? err_oom(err) : 0;
 }
 
-static int prepare(struct session *s, struct err *err) {
+static int prepare(struct review_session *s, struct err *err) {
     CLEANUP(review_job_done) struct review_job job = {.task = "review", RUN_PICK_JOB(*s->p)};
     int r = run_pick_changes(s->p, &s->set, err);
 
@@ -77,7 +77,7 @@ static int prepare(struct session *s, struct err *err) {
     return r < 0 ? r : buf_ok(&s->order) ? 0 : err_oom(err);
 }
 
-static int show(const struct session *s, const char *path, bool pager, struct err *err) {
+static int show(const struct review_session *s, const char *path, bool pager, struct err *err) {
     CLEANUP(review_job_done) struct review_job job = {.task = "review", RUN_PICK_JOB(*s->p)};
     struct pager out;
     int written, r = job_words(s, &job.words, err);
@@ -92,17 +92,17 @@ static int show(const struct session *s, const char *path, bool pager, struct er
     return r < 0 ? r : written < 0 ? written : r;
 }
 
-static bool offered(const struct session *s, size_t i) {
+static bool offered(const struct review_session *s, size_t i) {
     return s->direct ? keys[i].direct : keys[i].other;
 }
 
-static void print_help(const struct session *s) {
+static void print_help(const struct review_session *s) {
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         if (offered(s, i))
             printf("  %c  %s\n", keys[i].key, keys[i].help);
 }
 
-static void prompt(const struct session *s, size_t i, size_t n) {
+static void prompt(const struct review_session *s, size_t i, size_t n) {
     printf("[%zu/%zu] what now? [", i, n);
     for (size_t k = 0, any = 0; k < ARRAY_LEN(keys); k++)
         if (offered(s, k))
@@ -112,7 +112,7 @@ static void prompt(const struct session *s, size_t i, size_t n) {
 }
 
 /* The end of the input is the end of the questions. */
-static enum answer read_answer(const struct session *s) {
+static enum answer read_answer(const struct review_session *s) {
     char line[64];
 
     if (!fgets(line, sizeof line, stdin))
@@ -123,7 +123,7 @@ static enum answer read_answer(const struct session *s) {
     return ANSWER_HELP;
 }
 
-static int ask_one(struct session *s, const struct change *c, size_t i, size_t n, struct err *err) {
+static int ask_one(struct review_session *s, const struct change *c, size_t i, size_t n, struct err *err) {
     int r = show(s, c->path, false, err);
 
     while (r >= 0) {
@@ -143,7 +143,7 @@ static int ask_one(struct session *s, const struct change *c, size_t i, size_t n
     return r;
 }
 
-static size_t count_order(const struct session *s) {
+static size_t count_order(const struct review_session *s) {
     size_t zeros = 0;
 
     for (size_t i = 0; i < s->order.len; i++)
@@ -151,7 +151,7 @@ static size_t count_order(const struct session *s) {
     return zeros / 2;
 }
 
-static int ask_all(struct session *s, struct err *err) {
+static int ask_all(struct review_session *s, struct err *err) {
     const char *at = buf_str(&s->order);
     size_t n = count_order(s);
 
@@ -168,7 +168,7 @@ static int ask_all(struct session *s, struct err *err) {
 }
 
 /* The part of the change set that got this answer. Shares everything with the whole but the array. */
-static int chosen(const struct session *s, enum answer a, struct change_set *ret, struct err *err) {
+static int chosen(const struct review_session *s, enum answer a, struct change_set *ret, struct err *err) {
     *ret = s->set;
     ret->n = 0;
     ret->v = calloc(s->set.n + 1, sizeof *ret->v);
@@ -191,7 +191,7 @@ static void print_outcome(const char *what, const char *path, const char *why) {
     printf("%s: %s\n", what, buf_str(&b));
 }
 
-static int do_apply(struct session *s, const struct change_set *part, struct err *err) {
+static int do_apply(struct review_session *s, const struct change_set *part, struct err *err) {
     const struct apply_opts opts = {.merge = review_merge};
     struct apply_result result = {0};
     int r = audit_verb_changes(AUDIT_APPLY, s->p->rd.name, "review --interactive", part, NULL, err);
@@ -208,7 +208,7 @@ static int do_apply(struct session *s, const struct change_set *part, struct err
     return r;
 }
 
-static int do_discard(struct session *s, const struct change_set *part, struct err *err) {
+static int do_discard(struct review_session *s, const struct change_set *part, struct err *err) {
     CLEANUP(strv_done) struct strv left = {0};
     int r = audit_verb_changes(AUDIT_DISCARD, s->p->rd.name, "review --interactive", part, NULL, err);
 
@@ -218,7 +218,7 @@ static int do_discard(struct session *s, const struct change_set *part, struct e
     return r;
 }
 
-static int do_roll_back(struct session *s, const struct change_set *part, struct err *err) {
+static int do_roll_back(struct review_session *s, const struct change_set *part, struct err *err) {
     CLEANUP(strv_done) struct strv left = {0};
     int r = audit_verb_changes(AUDIT_ROLLBACK, s->p->rd.name, "review --interactive", part, NULL, err);
 
@@ -228,10 +228,10 @@ static int do_roll_back(struct session *s, const struct change_set *part, struct
     return r;
 }
 
-static int carry_out(struct session *s, struct err *err) {
+static int carry_out(struct review_session *s, struct err *err) {
     static const struct {
         enum answer answer;
-        int (*run)(struct session *s, const struct change_set *part, struct err *err);
+        int (*run)(struct review_session *s, const struct change_set *part, struct err *err);
     } actions[] = {{ANSWER_APPLY, do_apply}, {ANSWER_DISCARD, do_discard}, {ANSWER_ROLL_BACK, do_roll_back}};
     int r = 0;
 
@@ -247,7 +247,7 @@ static int carry_out(struct session *s, struct err *err) {
 }
 
 /* A run of which nothing is left does not come up again. */
-static int close_run(struct session *s, struct err *err) {
+static int close_run(struct review_session *s, struct err *err) {
     CLEANUP(change_set_done) struct change_set now = CHANGE_SET_INIT;
     int r = s->direct ? 0 : run_pick_changes(s->p, &now, err);
 
@@ -256,12 +256,12 @@ static int close_run(struct session *s, struct err *err) {
 
 int review_ask(struct run_pick *p, const struct strv *words, bool colour, struct err *err) {
     CLEANUP(session_done)
-    struct session s = {.p = p,
-                        .words = words,
-                        .colour = colour,
-                        .direct = p->rd.info.mode == WORKSPACE_DIRECT,
-                        .set = CHANGE_SET_INIT,
-                        .order = BUF_INIT(PATHS_MAX)};
+    struct review_session s = {.p = p,
+                               .words = words,
+                               .colour = colour,
+                               .direct = p->rd.info.mode == WORKSPACE_DIRECT,
+                               .set = CHANGE_SET_INIT,
+                               .order = BUF_INIT(PATHS_MAX)};
     int r = prepare(&s, err);
 
     if (r == 0 && count_order(&s) == 0)

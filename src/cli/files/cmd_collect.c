@@ -26,7 +26,7 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "the same as --format json", NULL},
 };
 
-struct request {
+struct collect_request {
     struct sandbox_pick pick;
     struct strv words, files, paths;
     uint64_t job;
@@ -34,20 +34,20 @@ struct request {
     bool tar, no_diff;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct collect_request *q) {
     sandbox_pick_done(&q->pick);
     strv_done(&q->words);
     strv_done(&q->files);
     strv_done(&q->paths);
 }
 
-static int take_format(struct request *q, const char *value, struct err *err) {
+static int take_format(struct collect_request *q, const char *value, struct err *err) {
     q->tar = str_eq(value, "tar");
     return q->tar || str_eq(value, "json") ? 0 : err_usage(err, "--format is json or tar, not '%.40s'", value);
 }
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct collect_request *q = arg;
 
     switch (id) {
     case OPT_JOB:
@@ -67,7 +67,7 @@ static int take(void *arg, int id, const char *value, struct err *err) {
     }
 }
 
-static int read_request(const struct verb *self, int argc, char **argv, struct request *q, struct err *err) {
+static int read_request(const struct verb *self, int argc, char **argv, struct collect_request *q, struct err *err) {
     struct sandbox_pick_opts pick = {.need = SANDBOX_ANY};
     int r = inside_read_words(self, argc, argv, take, q, &q->words, err);
 
@@ -148,7 +148,7 @@ static void add_head(struct buf *b, const struct box *box) {
     buf_add_json(b, box->info.workspace);
 }
 
-static int write_json(const struct request *q, struct collected *c, int out, struct err *err) {
+static int write_json(const struct collect_request *q, struct collected *c, int out, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(COLLECT_JSON_MAX), files = BUF_INIT(2 * COLLECT_FILES_MAX);
     uint64_t left = COLLECT_FILES_MAX;
     int r = 0;
@@ -183,7 +183,7 @@ static int tar_part(struct tarball *t, const char *name, const struct buf *b, st
     return r < 0 ? err_sys(err, r, "write '%s' to the archive", name) : 0;
 }
 
-static int tar_summary(const struct request *q, struct tarball *t, const struct collected *c, struct err *err) {
+static int tar_summary(const struct collect_request *q, struct tarball *t, const struct collected *c, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(COLLECT_JSON_MAX);
     struct collected head = {.job = c->job, .ended = c->ended, .status = c->status, .signal = c->signal};
 
@@ -193,7 +193,7 @@ static int tar_summary(const struct request *q, struct tarball *t, const struct 
     return buf_ok(&b) ? tar_part(t, "summary.json", &b, err) : err_oom(err);
 }
 
-static int write_tar(const struct request *q, struct collected *c, int out, struct err *err) {
+static int write_tar(const struct collect_request *q, struct collected *c, int out, struct err *err) {
     struct tarball t = {.fd = out, .mtime = (uint64_t)time(NULL)};
     int r = c->job ? tar_part(&t, "stdout", &c->streams[0], err) : 0;
 
@@ -214,14 +214,14 @@ static int write_tar(const struct request *q, struct collected *c, int out, stru
 
 /* -- together ----------------------------------------------------------------------------------------------------------- */
 
-static int write_result(const struct request *q, struct collected *c, int out, struct err *err) {
+static int write_result(const struct collect_request *q, struct collected *c, int out, struct err *err) {
     if (q->tar && isatty(out))
         return err_usage(err, "an archive is nothing for a terminal; use -o FILE");
     return q->tar ? write_tar(q, c, out, err) : write_json(q, c, out, err);
 }
 
 /* Beside its place until it is whole. */
-static int write_output(const struct request *q, struct collected *c, struct err *err) {
+static int write_output(const struct collect_request *q, struct collected *c, struct err *err) {
     CLEANUP(freep) char *temp = str_dupf("%s.XXXXXX", q->output);
     CLEANUP(closep) int fd = temp ? mkostemp(temp, O_CLOEXEC) : -1;
     int r;
@@ -238,7 +238,7 @@ static int write_output(const struct request *q, struct collected *c, struct err
     return r;
 }
 
-static int collect(const struct request *q, struct err *err) {
+static int collect(const struct collect_request *q, struct err *err) {
     CLEANUP(collected_done) struct collected c = COLLECTED_INIT;
     int r = inside_audit(&q->pick, "collect", q->paths.len ? q->paths.v[0] : NULL, q->output, err);
 
@@ -251,8 +251,8 @@ static int collect(const struct request *q, struct err *err) {
     return r < 0 ? r : c.notes.len ? EXIT_LEFT_OUT : 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {.pick = SANDBOX_PICK_INIT};
+static int run_collect(const struct verb *self, int argc, char **argv) {
+    CLEANUP(request_done) struct collect_request q = {.pick = SANDBOX_PICK_INIT};
     struct err err = {0};
     int r = read_request(self, argc, argv, &q, &err);
 
@@ -276,5 +276,5 @@ const struct verb verb_collect = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_collect,
 };

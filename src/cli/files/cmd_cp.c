@@ -17,7 +17,7 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print what was copied as JSON", NULL},
 };
 
-struct request {
+struct cp_request {
     struct sandbox_pick pick;
     struct strv words;
     bool json;
@@ -27,14 +27,14 @@ struct request {
     bool whole_content; /* the source ends with "/.": what is in it, not itself */
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct cp_request *q) {
     sandbox_pick_done(&q->pick);
     strv_done(&q->words);
     free(q->inside);
 }
 
 static int take(void *arg, int id, const char *value UNUSED, struct err *err UNUSED) {
-    struct request *q = arg;
+    struct cp_request *q = arg;
 
     q->json |= id == OPT_JSON;
     return 0;
@@ -44,7 +44,7 @@ static bool is_content_of(const char *path) {
     return str_eq(path, ".") || str_ends(path, "/.") || str_eq(path, "/");
 }
 
-static int choose(struct request *q, struct err *err) {
+static int choose(struct cp_request *q, struct err *err) {
     CLEANUP(freep) char *source = NULL, *target = NULL;
     const char *from = q->words.v[0], *to = q->words.v[1];
     bool out = inside_split(from, &source, &from), in = inside_split(to, &target, &to);
@@ -62,7 +62,7 @@ static int choose(struct request *q, struct err *err) {
     return r < 0 ? r : inside_path(&q->pick, out ? from : to, &q->inside, err);
 }
 
-static int read_request(const struct verb *self, int argc, char **argv, struct request *q, struct err *err) {
+static int read_request(const struct verb *self, int argc, char **argv, struct cp_request *q, struct err *err) {
     int r = inside_read_words(self, argc, argv, take, q, &q->words, err);
 
     if (r < 0)
@@ -100,7 +100,7 @@ static bool is_special(mode_t mode) {
 }
 
 /* The folder on the host, and the name in it. The user's own path: links in it are his. */
-static int open_host_target(const struct request *q, bool from_folder, int *ret_dir, char **ret_name, struct err *err) {
+static int open_host_target(const struct cp_request *q, bool from_folder, int *ret_dir, char **ret_name, struct err *err) {
     CLEANUP(freep) char *path = strdup(q->host);
     CLEANUP(closep) int dir = open(q->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *name = q->whole_content && from_folder ? NULL : last_name(q->inside);
@@ -130,7 +130,7 @@ static int open_host_target(const struct request *q, bool from_folder, int *ret_
     return 0;
 }
 
-static int copy_out(const struct request *q, struct transfer *t, struct err *err) {
+static int copy_out(const struct cp_request *q, struct transfer *t, struct err *err) {
     CLEANUP(closep) int from = -1, dir = -1;
     CLEANUP(freep) char *name = NULL;
     struct stat st;
@@ -166,7 +166,7 @@ static char *name_of(const char *path) {
     return strndup(path, end);
 }
 
-static int copy_in(const struct request *q, struct transfer *t, struct err *err) {
+static int copy_in(const struct cp_request *q, struct transfer *t, struct err *err) {
     CLEANUP(closep) int dir = -1, from = -1;
     CLEANUP(freep) char *name = NULL, *own = name_of(q->host);
     struct stat st;
@@ -177,7 +177,7 @@ static int copy_in(const struct request *q, struct transfer *t, struct err *err)
     return r < 0 ? r : bring(t, from, &st, dir, name, q->inside, err);
 }
 
-static int copy(const struct request *q, struct err *err) {
+static int copy(const struct cp_request *q, struct err *err) {
     CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying");
     const struct progress progress = {.report = progress_bar_report, .arg = &bar};
     CLEANUP(transfer_done) struct transfer t = {.progress = &progress, .out = q->out, .give = !q->out, .umask_ = inside_umask()};
@@ -188,8 +188,8 @@ static int copy(const struct request *q, struct err *err) {
     return r < 0 ? r : inside_report(&t, q->json, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {.pick = SANDBOX_PICK_INIT};
+static int run_cp(const struct verb *self, int argc, char **argv) {
+    CLEANUP(request_done) struct cp_request q = {.pick = SANDBOX_PICK_INIT};
     struct err err = {0};
     int r = read_request(self, argc, argv, &q, &err);
 
@@ -215,5 +215,5 @@ const struct verb verb_cp = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_cp,
 };

@@ -19,13 +19,13 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print path, mode, size and content (base64) as JSON", NULL},
 };
 
-struct request {
+struct get_request {
     struct inside_file *file;
     bool json;
 };
 
 static int take(void *arg, int id, const char *value UNUSED, struct err *err UNUSED) {
-    struct request *q = arg;
+    struct get_request *q = arg;
 
     q->json |= id == OPT_JSON;
     return 0;
@@ -51,7 +51,7 @@ static int show(int fd, uint64_t size) {
     return 0;
 }
 
-static int print_json(const struct request *q, int fd, const struct stat *st, struct err *err) {
+static int print_json(const struct get_request *q, int fd, const struct stat *st, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(COLLECT_JSON_MAX);
     int r = collect_json_file(&b, q->file->path, fd, st, err);
 
@@ -62,7 +62,7 @@ static int print_json(const struct request *q, int fd, const struct stat *st, st
     return r < 0 ? err_sys(err, r, "write the result") : 0;
 }
 
-static int get(const struct request *q, struct err *err) {
+static int get(const struct get_request *q, struct err *err) {
     CLEANUP(closep) int fd = -1;
     uint64_t bytes = 0;
     struct stat st;
@@ -79,9 +79,9 @@ static int get(const struct request *q, struct err *err) {
     return r < 0 ? err_sys(err, r, "copy '%.300s' to standard output", q->file->path) : 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_get(const struct verb *self, int argc, char **argv) {
     CLEANUP(inside_file_done) struct inside_file file = INSIDE_FILE_INIT;
-    struct request q = {.file = &file};
+    struct get_request q = {.file = &file};
     struct err err = {0};
     int r = inside_read_file(self, argc, argv, take, &q, &file, &err);
 
@@ -101,5 +101,5 @@ const struct verb verb_get = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_get,
 };

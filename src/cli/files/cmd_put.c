@@ -15,14 +15,14 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print what was copied as JSON", NULL},
 };
 
-struct request {
+struct put_request {
     struct inside_file *file;
     mode_t mode, umask_;
     bool json;
 };
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct put_request *q = arg;
     char *end = NULL;
 
     if (id == OPT_JSON) {
@@ -37,7 +37,7 @@ static int take(void *arg, int id, const char *value, struct err *err) {
                : 0;
 }
 
-static int put(const struct request *q, struct err *err) {
+static int put(const struct put_request *q, struct err *err) {
     CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying");
     const struct progress progress = {.report = progress_bar_report, .arg = &bar};
     CLEANUP(transfer_done) struct transfer t = {.progress = &progress, .give = true, .umask_ = q->umask_};
@@ -53,9 +53,9 @@ static int put(const struct request *q, struct err *err) {
     return r < 0 ? r : inside_report(&t, q->json, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_put(const struct verb *self, int argc, char **argv) {
     CLEANUP(inside_file_done) struct inside_file file = INSIDE_FILE_INIT;
-    struct request q = {.file = &file, .mode = MODE_DEFAULT, .umask_ = inside_umask()};
+    struct put_request q = {.file = &file, .mode = MODE_DEFAULT, .umask_ = inside_umask()};
     struct err err = {0};
     int r = inside_read_file(self, argc, argv, take, &q, &file, &err);
 
@@ -76,5 +76,5 @@ const struct verb verb_put = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_put,
 };

@@ -19,7 +19,7 @@
 enum { LEFT_OUT_MAX = 1000 };
 
 /* One file or folder of the inside on its way into an archive or a JSON text. */
-struct gather {
+struct collect_gather {
     const char *path; /* absolute, inside: what the user named */
     struct tarball *tar;
     struct buf *json; /* if there is no tar */
@@ -28,7 +28,7 @@ struct gather {
     unsigned entries;
 };
 
-static int leave_out(struct gather *g, const char *path, const char *why, struct err *err) {
+static int leave_out(struct collect_gather *g, const char *path, const char *why, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX);
 
     if (g->notes->len >= LEFT_OUT_MAX)
@@ -39,7 +39,7 @@ static int leave_out(struct gather *g, const char *path, const char *why, struct
 }
 
 /* "/home/x/a" and "b/c" to "/home/x/a/b/c"; below "/" without a double slash. */
-static char *join(const struct gather *g, const char *below) {
+static char *join(const struct collect_gather *g, const char *below) {
     return *below ? str_dupf("%s/%s", g->path[1] ? g->path : "", below) : strdup(g->path);
 }
 
@@ -76,7 +76,7 @@ int collect_json_file(struct buf *b, const char *path, int fd, const struct stat
     return add_base64(b, fd, (size_t)st->st_size, err);
 }
 
-static int put_json_file(struct gather *g, const char *path, int fd, const struct stat *st, struct err *err) {
+static int put_json_file(struct collect_gather *g, const char *path, int fd, const struct stat *st, struct err *err) {
     if ((uint64_t)st->st_size > *g->left)
         return leave_out(g, path, "all files together have more than 64 MiB, too much for JSON", err);
     *g->left -= (uint64_t)st->st_size;
@@ -84,7 +84,7 @@ static int put_json_file(struct gather *g, const char *path, int fd, const struc
     return collect_json_file(g->json, path, fd, st, err);
 }
 
-static int put_json_link(struct gather *g, const char *path, const char *target, struct err *err) {
+static int put_json_link(struct collect_gather *g, const char *path, const char *target, struct err *err) {
     buf_adds(g->json, g->json->len ? ", {\"path\": " : "{\"path\": ");
     buf_add_json(g->json, path);
     buf_adds(g->json, ", \"link\": ");
@@ -103,7 +103,7 @@ static char *tar_name(const char *path) {
     return str_dupf("files%s", path);
 }
 
-static int put_file(struct gather *g, const char *path, int fd, const struct stat *st, struct err *err) {
+static int put_file(struct collect_gather *g, const char *path, int fd, const struct stat *st, struct err *err) {
     CLEANUP(freep) char *name = tar_name(path);
 
     if (!name)
@@ -111,7 +111,7 @@ static int put_file(struct gather *g, const char *path, int fd, const struct sta
     return g->tar ? tar_err(tarball_file(g->tar, name, fd, st), path, err) : put_json_file(g, path, fd, st, err);
 }
 
-static int put_entry_file(struct gather *g, const struct walk_entry *e, const char *path, struct err *err) {
+static int put_entry_file(struct collect_gather *g, const struct walk_entry *e, const char *path, struct err *err) {
     struct stat st;
     CLEANUP(closep) int fd = transfer_open(e->dir, e->name, &st);
 
@@ -120,7 +120,7 @@ static int put_entry_file(struct gather *g, const struct walk_entry *e, const ch
     return fd < 0 ? leave_out(g, path, strerror(-fd), err) : put_file(g, path, fd, &st, err);
 }
 
-static int put_entry_link(struct gather *g, const struct walk_entry *e, const char *path, struct err *err) {
+static int put_entry_link(struct collect_gather *g, const struct walk_entry *e, const char *path, struct err *err) {
     CLEANUP(freep) char *name = tar_name(path);
     char target[PATH_MAX];
     ssize_t n = readlinkat(e->dir, e->name, target, sizeof target - 1);
@@ -135,7 +135,7 @@ static int put_entry_link(struct gather *g, const struct walk_entry *e, const ch
     return tar_err(tarball_link(g->tar, name, target, &e->st), path, err);
 }
 
-static int put_entry_folder(struct gather *g, const struct walk_entry *e, const char *path, struct err *err) {
+static int put_entry_folder(struct collect_gather *g, const struct walk_entry *e, const char *path, struct err *err) {
     CLEANUP(closep) int fd = openat(e->dir, e->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     CLEANUP(freep) char *name = tar_name(path);
     int r;
@@ -150,7 +150,7 @@ static int put_entry_folder(struct gather *g, const struct walk_entry *e, const 
 }
 
 static int found(const struct walk_entry *e, void *arg, struct err *err) {
-    struct gather *g = arg;
+    struct collect_gather *g = arg;
     CLEANUP(freep) char *path = join(g, e->path);
 
     if (!path)
@@ -173,7 +173,7 @@ static int closed(const struct walk_entry *e, void *arg, struct err *err) {
     return leave_out(arg, e->path, "permission denied", err);
 }
 
-static int gather(const struct sandbox_pick *p, struct gather *g, struct err *err) {
+static int gather(const struct sandbox_pick *p, struct collect_gather *g, struct err *err) {
     const struct walk_ops ops = {.found = found, .closed = closed, .arg = g};
     CLEANUP(closep) int fd = -1;
     struct stat st;
@@ -191,14 +191,14 @@ static int gather(const struct sandbox_pick *p, struct gather *g, struct err *er
 }
 
 int collect_tar(const struct sandbox_pick *p, const char *path, struct tarball *t, struct strv *notes, struct err *err) {
-    struct gather g = {.path = path, .tar = t, .notes = notes};
+    struct collect_gather g = {.path = path, .tar = t, .notes = notes};
 
     return gather(p, &g, err);
 }
 
 int collect_json(const struct sandbox_pick *p, const char *path, struct buf *b, uint64_t *left, struct strv *notes,
                  struct err *err) {
-    struct gather g = {.path = path, .json = b, .left = left, .notes = notes};
+    struct collect_gather g = {.path = path, .json = b, .left = left, .notes = notes};
 
     return gather(p, &g, err);
 }

@@ -9,7 +9,7 @@ static const char description[] =
     "    source <(bawn completion bash)\n"
     "    bawn completion fish | source";
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_completion(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(MANUAL_MAX);
     struct opt_iter it = opt_iter_init(NULL, 0, argc, argv);
     const struct manual all = {verbs, n_verbs};
@@ -34,5 +34,5 @@ const struct verb cmd_completion = {
     .summary = "print the completion script for a shell",
     .synopsis = "bash|zsh|fish",
     .description = description,
-    .run = run,
+    .run = run_completion,
 };

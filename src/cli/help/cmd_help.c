@@ -52,7 +52,7 @@ static int help_for(const struct manual *all, int argc, char **argv) {
     return 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_help(const struct verb *self, int argc, char **argv) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     const struct manual all = {verbs, n_verbs};
     struct err err = {0};
@@ -78,5 +78,5 @@ const struct verb cmd_help = {
     .synopsis = "[--man] [VERB]",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_help,
 };

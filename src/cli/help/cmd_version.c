@@ -9,7 +9,7 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "as JSON", NULL},
 };
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_version(const struct verb *self, int argc, char **argv) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     struct err err = {0};
     bool json = false;
@@ -29,5 +29,5 @@ const struct verb verb_version = {
     .synopsis = "[--json]",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_version,
 };

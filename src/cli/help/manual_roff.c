@@ -6,11 +6,11 @@
 #include "base/str.h"
 #include "cli/help/manual.h"
 
-struct entry {
+struct roff_entry {
     const char *term, *text;
 };
 
-static const struct entry environment[] = {
+static const struct roff_entry environment[] = {
     {"BAWN_SANDBOX", "false runs without a sandbox, true demands one, the name of an engine chooses it"},
     {"BAWN_PROFILE", "the profile to use when --profile is not given"},
     {"BAWN_SANDBOX_IMAGE", "the image to use as root when the engine takes one"},
@@ -23,7 +23,7 @@ static const struct entry environment[] = {
     {"XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_RUNTIME_DIR", "where configuration, state and sockets are kept"},
 };
 
-static const struct entry statuses[] = {
+static const struct roff_entry statuses[] = {
     {"64", "bad option or bad configuration; nothing was started"},
     {"124", "the command was ended because its time was up (--timeout)"},
     {"125", "Bawn itself could not do what was asked, for example keep a promise that was demanded"},
@@ -33,7 +33,7 @@ static const struct entry statuses[] = {
     {"other", "the exit status of the command"},
 };
 
-static const struct entry files[] = {
+static const struct roff_entry files[] = {
     {"$XDG_CONFIG_HOME/bawn/config.json", "the user's configuration (~/.config/bawn/config.json)"},
     {"$XDG_CONFIG_HOME/bawn/profiles/NAME.json", "the user's own profiles"},
     {".bawn/config.json", "the project's configuration; until it is trusted it can only narrow what is allowed"},
@@ -44,7 +44,7 @@ static const struct entry files[] = {
     {"$XDG_RUNTIME_DIR/bawn", "sockets of supervisors, of kept sandboxes and of the pool"},
 };
 
-static const struct entry examples[] = {
+static const struct roff_entry examples[] = {
     {"bawn run -- npm test", "one command in a sandbox"},
     {"bawn run --profile tight --network none -- make", "with a tighter profile and no network"},
     {"bawn run --dry-run -- make", "only show what would be done"},
@@ -112,7 +112,7 @@ static void line(struct buf *b, const char *request, const char *s) {
     buf_addc(b, '\n');
 }
 
-static void entries(struct buf *b, const char *title, const struct entry *e, size_t n) {
+static void entries(struct buf *b, const char *title, const struct roff_entry *e, size_t n) {
     line(b, ".SH ", title);
     for (size_t i = 0; i < n; i++) {
         buf_adds(b, ".TP\n");

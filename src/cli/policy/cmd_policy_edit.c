@@ -49,14 +49,14 @@ static const struct opt allow_opts[] = {
 static const struct opt deny_opts[] = {REQUEST_OPTS, WHERE_OPTS};
 static const struct opt rm_opts[] = {WHERE_OPTS};
 
-struct request {
+struct policy_edit_request {
     struct policy_view_opts view;
     struct rule more; /* what the options say; only some members */
     bool project, user, first;
     const char *sandbox;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct policy_edit_request *q) {
     rule_done(&q->more);
 }
 
@@ -97,7 +97,7 @@ static int take_text(char **to, const char *value, struct err *err) {
 }
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct policy_edit_request *q = arg;
 
     switch (id) {
     case OPT_METHOD:
@@ -135,28 +135,29 @@ static int take(void *arg, int id, const char *value, struct err *err) {
     return 0;
 }
 
-static int check(const struct request *q, struct err *err) {
+static int check(const struct policy_edit_request *q, struct err *err) {
     if (q->project + q->user + (q->sandbox != NULL) > 1)
         return err_usage(err, "--user, --project and --sandbox exclude each other");
     return 0;
 }
 
-struct place {
+struct policy_edit_place {
     char *home, *workspace;
 };
 
-static void place_done(struct place *p) {
+static void place_done(struct policy_edit_place *p) {
     free(p->home);
     free(p->workspace);
 }
 
-static int find_place(const struct request *q, struct place *ret, struct err *err) {
+static int find_place(const struct policy_edit_request *q, struct policy_edit_place *ret, struct err *err) {
     int r = paths_home(environ, &ret->home, err);
 
     return r < 0 ? r : paths_workspace(q->view.dir, &ret->workspace, err);
 }
 
-static int make_rule(const char *text, enum rule_action action, struct request *q, struct rule *ret, struct err *err) {
+static int make_rule(const char *text, enum rule_action action, struct policy_edit_request *q, struct rule *ret,
+                     struct err *err) {
     int r = rule_from_text(text, action, ret, err);
 
     if (r < 0)
@@ -172,7 +173,7 @@ static int make_rule(const char *text, enum rule_action action, struct request *
 }
 
 /* An exception that stands behind a denial, or under the organisation's, does nothing: better said than searched for. */
-static void warn_if_idle(const struct request *q, const struct rule *rule) {
+static void warn_if_idle(const struct policy_edit_request *q, const struct rule *rule) {
     CLEANUP(policy_view_done) struct policy_view view = POLICY_VIEW_INIT;
     const struct pattern *p = &rule->hosts[0];
     struct policy_question question = {.host = p->text, .host_len = strlen(p->text)};
@@ -201,12 +202,12 @@ static void say(const struct policy_edit_result *d) {
         log_line("the project's rules can only deny until you have read and trusted them (see 'bawn trust')");
 }
 
-static const char *target_of(const struct request *q) {
+static const char *target_of(const struct policy_edit_request *q) {
     return q->sandbox ? q->sandbox : q->project ? "project" : "user";
 }
 
 /* The rule as the file gets it; its comment, too, is what the user said. */
-static int note_rule(const struct request *q, const struct rule *rule, struct err *err) {
+static int note_rule(const struct policy_edit_request *q, const struct rule *rule, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX), text = BUF_INIT(AUDIT_LINE_MAX);
 
     rule_add_json(rule, &text);
@@ -218,9 +219,9 @@ static int note_rule(const struct request *q, const struct rule *rule, struct er
     return audit_verb(AUDIT_POLICY, "", &b, err);
 }
 
-static int add(const char *text, enum rule_action action, struct request *q, struct err *err) {
+static int add(const char *text, enum rule_action action, struct policy_edit_request *q, struct err *err) {
     CLEANUP(policy_edit_result_done) struct policy_edit_result done = {0};
-    CLEANUP(place_done) struct place place = {0};
+    CLEANUP(place_done) struct policy_edit_place place = {0};
     CLEANUP(rule_done) struct rule rule = {0};
     CLEANUP(freep) char *id = NULL;
     struct policy_edit e = {.target = q->project ? POLICY_TARGET_PROJECT : POLICY_TARGET_USER};
@@ -249,7 +250,7 @@ static int add(const char *text, enum rule_action action, struct request *q, str
 }
 
 static int run_add(const struct verb *self, int argc, char **argv, enum rule_action action) {
-    CLEANUP(request_done) struct request q = {0};
+    CLEANUP(request_done) struct policy_edit_request q = {0};
     struct policy_words words = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
@@ -269,9 +270,9 @@ static int run_deny(const struct verb *self, int argc, char **argv) {
     return run_add(self, argc, argv, RULE_DENY);
 }
 
-static int remove_rule(const char *id, const struct request *q, struct err *err) {
+static int remove_rule(const char *id, const struct policy_edit_request *q, struct err *err) {
     CLEANUP(policy_edit_result_done) struct policy_edit_result done = {0};
-    CLEANUP(place_done) struct place place = {0};
+    CLEANUP(place_done) struct policy_edit_place place = {0};
     struct policy_edit e = {.target = q->project ? POLICY_TARGET_PROJECT : POLICY_TARGET_USER};
     int r = find_place(q, &place, err);
 
@@ -287,7 +288,7 @@ static int remove_rule(const char *id, const struct request *q, struct err *err)
 }
 
 static int run_rm(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+    CLEANUP(request_done) struct policy_edit_request q = {0};
     struct policy_words words = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);

@@ -15,14 +15,14 @@ static const struct opt opts[] = {
     POLICY_VIEW_OPTS,
 };
 
-struct request {
+struct policy_explain_request {
     struct policy_view_opts view;
     const char *address;
     bool json;
 };
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct policy_explain_request *q = arg;
 
     if (id == OPT_ADDRESS)
         q->address = value;
@@ -132,7 +132,7 @@ static void add_text(const struct policy_view *view, const struct policy_answer 
         buf_adds(b, "Without a terminal and without askHook nobody can answer, and it is denied.\n");
 }
 
-static int explain(const struct request *q, const struct policy_words *w, struct buf *out, struct err *err) {
+static int explain(const struct policy_explain_request *q, const struct policy_words *w, struct buf *out, struct err *err) {
     static const int status[RULE_ACTIONS] = {[RULE_ALLOW] = 0, [RULE_DENY] = 1, [RULE_ASK] = 2};
     CLEANUP(policy_view_done) struct policy_view view = POLICY_VIEW_INIT;
     struct policy_question question = {.address = q->address};
@@ -157,10 +157,10 @@ static int explain(const struct request *q, const struct policy_words *w, struct
     return status[policy_answer_verdict(&answer)->action];
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_policy_explain(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
     struct policy_words words = {0};
-    struct request q = {0};
+    struct policy_explain_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 3, &words, &err);
 
@@ -184,5 +184,5 @@ const struct verb verb_policy_explain = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_policy_explain,
 };

@@ -37,7 +37,7 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print the lines as they are in the log", NULL},
 };
 
-struct request {
+struct policy_log_request {
     bool follow, denied, json;
     const char *host, *sandbox;
     char since[STAMP_SIZE]; /* as in the log, so that texts can be compared; "" if everything is wanted */
@@ -45,7 +45,7 @@ struct request {
 };
 
 /* A time of the log: UTC, as ISO 8601 has it. What the user writes is either how long ago or the beginning of such a time. */
-static int set_since(struct request *q, const char *value, struct err *err) {
+static int set_since(struct policy_log_request *q, const char *value, struct err *err) {
     struct timespec now;
     struct tm tm;
     uint64_t ago;
@@ -65,7 +65,7 @@ static int set_since(struct request *q, const char *value, struct err *err) {
 }
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct policy_log_request *q = arg;
 
     switch (id) {
     case OPT_FOLLOW:
@@ -101,7 +101,7 @@ static long long number_of(const json_t *v, const char *key) {
     return (long long)json_number_value(json_object_get(v, key));
 }
 
-static bool wanted(const struct request *q, const json_t *v) {
+static bool wanted(const struct policy_log_request *q, const json_t *v) {
     if (q->denied && !str_eq(text_of(v, "action"), "deny"))
         return false;
     if (q->host && !str_eq(text_of(v, "host"), q->host))
@@ -171,7 +171,7 @@ static int emit(const struct buf *line, struct err *err) {
 }
 
 /* A line that is no JSON object is not ours: skipped. */
-static int take_line(const struct request *q, const char *line, size_t len, struct ring *ring, struct err *err) {
+static int take_line(const struct policy_log_request *q, const char *line, size_t len, struct ring *ring, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(8 * LINE_MAX_BYTES);
     json_t *v = json_loadb(line, len, 0, NULL);
     bool yes = json_is_object(v) && wanted(q, v);
@@ -208,15 +208,15 @@ static int flush_ring(struct ring *ring, struct err *err) {
 }
 
 /* One of the two files, read as far as it goes; a line that is not complete waits for its rest. */
-struct reading {
+struct policy_log_reading {
     int fd; /* -1: none */
     char line[LINE_MAX_BYTES];
     size_t len;
     bool too_long;
 };
 
-static int take_bytes(const struct request *q, struct reading *rd, const char *data, size_t n, struct ring *ring,
-                      struct err *err) {
+static int take_bytes(const struct policy_log_request *q, struct policy_log_reading *rd, const char *data, size_t n,
+                      struct ring *ring, struct err *err) {
     for (size_t i = 0; i < n; i++) {
         int r = 0;
 
@@ -236,7 +236,7 @@ static int take_bytes(const struct request *q, struct reading *rd, const char *d
     return 0;
 }
 
-static int read_on(const struct request *q, struct reading *rd, struct ring *ring, struct err *err) {
+static int read_on(const struct policy_log_request *q, struct policy_log_reading *rd, struct ring *ring, struct err *err) {
     char chunk[64 * 1024];
     ssize_t n;
     int r = 0;
@@ -246,7 +246,7 @@ static int read_on(const struct request *q, struct reading *rd, struct ring *rin
     return r;
 }
 
-static int open_log(struct reading *rd, const char *path, struct err *err) {
+static int open_log(struct policy_log_reading *rd, const char *path, struct err *err) {
     struct stat st;
 
     closep(&rd->fd);
@@ -259,7 +259,7 @@ static int open_log(struct reading *rd, const char *path, struct err *err) {
 }
 
 /* The log is renamed when it is full (supervisor/network/netlog.h): then the new one is opened. */
-static bool is_replaced(const struct reading *rd, const char *path) {
+static bool is_replaced(const struct policy_log_reading *rd, const char *path) {
     struct stat ours, there;
 
     if (stat(path, &there) < 0)
@@ -267,7 +267,7 @@ static bool is_replaced(const struct reading *rd, const char *path) {
     return rd->fd < 0 || fstat(rd->fd, &ours) < 0 || ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 
-static int follow(const struct request *q, struct reading *rd, const char *path, struct err *err) {
+static int follow(const struct policy_log_request *q, struct policy_log_reading *rd, const char *path, struct err *err) {
     struct ring none = {0};
     int r = 0;
 
@@ -281,9 +281,9 @@ static int follow(const struct request *q, struct reading *rd, const char *path,
     return r;
 }
 
-static int show(const struct request *q, struct err *err) {
+static int show(const struct policy_log_request *q, struct err *err) {
     CLEANUP(freep) char *home = NULL, *path = NULL, *old = NULL;
-    CLEANUP(freep) struct reading *rd = calloc(1, sizeof *rd);
+    CLEANUP(freep) struct policy_log_reading *rd = calloc(1, sizeof *rd);
     CLEANUP(ring_done) struct ring ring = {.size = q->lines};
     int r = rd ? paths_home(environ, &home, err) : err_oom(err);
 
@@ -305,9 +305,9 @@ static int show(const struct request *q, struct err *err) {
     return r;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_policy_log(const struct verb *self, int argc, char **argv) {
     struct policy_words words = {0};
-    struct request q = {0};
+    struct policy_log_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 0, &words, &err);
 
@@ -331,5 +331,5 @@ const struct verb verb_policy_log = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_policy_log,
 };

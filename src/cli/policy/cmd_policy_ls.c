@@ -16,14 +16,14 @@ static const struct opt opts[] = {
     POLICY_VIEW_OPTS,
 };
 
-struct request {
+struct policy_ls_request {
     struct policy_view_opts view;
     bool json, groups;
     const char *sandbox;
 };
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct policy_ls_request *q = arg;
 
     if (id == OPT_JSON)
         q->json = true;
@@ -191,7 +191,7 @@ static void add_text(const struct policy_view *v, bool groups, struct buf *b) {
         buf_addf(b, "\n%s\n%s", builtin_groups[i].name, builtin_groups[i].text);
 }
 
-static int list(const struct request *q, struct buf *out, struct err *err) {
+static int list(const struct policy_ls_request *q, struct buf *out, struct err *err) {
     CLEANUP(policy_view_done) struct policy_view view = POLICY_VIEW_INIT;
     int r;
 
@@ -209,10 +209,10 @@ static int list(const struct request *q, struct buf *out, struct err *err) {
     return 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_policy_ls(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
     struct policy_words words = {0};
-    struct request q = {0};
+    struct policy_ls_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 0, &words, &err);
 
@@ -237,5 +237,5 @@ const struct verb verb_policy_ls = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_policy_ls,
 };

@@ -22,14 +22,14 @@ static const struct opt approve_opts[] = {
     {OPT_ALWAYS, 0, "always", NULL, "for good: writes a rule into your own file", NULL},
 };
 
-struct request {
+struct pending_request {
     bool json;
     const char *how;
 };
 
 static int take(void *arg, int id, const char *value, struct err *err) {
     static const char *const how[] = {[OPT_ONCE] = "once", [OPT_SESSION] = "session", [OPT_ALWAYS] = "always"};
-    struct request *q = arg;
+    struct pending_request *q = arg;
 
     if (id == OPT_JSON) {
         q->json = true;
@@ -42,14 +42,14 @@ static int take(void *arg, int id, const char *value, struct err *err) {
 }
 
 /* A question that waits, and who asks it. */
-struct waiting {
+struct pending_waiting {
     char pid[24];
     const char *socket, *name; /* of a run without one: the pid */
     long long id;
     const json_t *v;
 };
 
-typedef int waiting_fn(const struct waiting *w, void *arg, struct err *err);
+typedef int waiting_fn(const struct pending_waiting *w, void *arg, struct err *err);
 
 struct asking {
     waiting_fn *fn;
@@ -59,7 +59,7 @@ struct asking {
 };
 
 static void take_answer(void *arg, const char *socket, const char *text, size_t len) {
-    struct waiting w = {.socket = socket};
+    struct pending_waiting w = {.socket = socket};
     struct asking *a = arg;
     json_t *answer = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL), *list = json_object_get(answer, "pending");
 
@@ -81,7 +81,7 @@ static int each_waiting(waiting_fn *fn, void *arg, struct err *err) {
     return r < 0 ? r : a.r;
 }
 
-static void add_text(struct buf *b, const char *before, const struct waiting *w, const char *key) {
+static void add_text(struct buf *b, const char *before, const struct pending_waiting *w, const char *key) {
     const char *text = json_string_value(json_object_get(w->v, key));
 
     if (!text || !text[0])
@@ -90,7 +90,7 @@ static void add_text(struct buf *b, const char *before, const struct waiting *w,
     buf_add_printable(b, text);
 }
 
-static int add_line(const struct waiting *w, void *arg, struct err *err) {
+static int add_line(const struct pending_waiting *w, void *arg, struct err *err) {
     long long port = json_integer_value(json_object_get(w->v, "port"));
     struct buf *b = arg;
 
@@ -109,7 +109,7 @@ static int add_line(const struct waiting *w, void *arg, struct err *err) {
     return 0;
 }
 
-static int add_object(const struct waiting *w, void *arg, struct err *err) {
+static int add_object(const struct pending_waiting *w, void *arg, struct err *err) {
     CLEANUP(freep) char *text = json_dumps(w->v, JSON_ENSURE_ASCII);
     struct buf *b = arg;
 
@@ -124,7 +124,7 @@ static int add_object(const struct waiting *w, void *arg, struct err *err) {
 static int run_pending(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
     struct policy_words words = {0};
-    struct request q = {0};
+    struct pending_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 0, &words, &err);
 
@@ -161,7 +161,7 @@ static int parse_choice(const char *text, struct choice *ret, struct err *err) {
     return 0;
 }
 
-static int match(const struct waiting *w, void *arg, struct err *err) {
+static int match(const struct pending_waiting *w, void *arg, struct err *err) {
     struct choice *c = arg;
 
     if ((uint64_t)w->id != c->id || (c->pid && (strlen(w->pid) != c->pid_len || strncmp(w->pid, c->pid, c->pid_len) != 0)))
@@ -195,7 +195,7 @@ static int answer(const char *text, const char *how, struct err *err) {
 
 static int run_answer(const struct verb *self, int argc, char **argv, const char *usual) {
     struct policy_words words = {0};
-    struct request q = {0};
+    struct pending_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
     const char *how = q.how ? q.how : usual;

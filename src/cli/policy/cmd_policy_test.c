@@ -17,13 +17,13 @@ static const struct opt opts[] = {
     POLICY_VIEW_OPTS,
 };
 
-struct request {
+struct policy_test_request {
     struct policy_view_opts view;
     const char *rules;
 };
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct policy_test_request *q = arg;
 
     if (id == OPT_RULES)
         q->rules = value;
@@ -56,12 +56,12 @@ static int open_rules(const char *path, struct policy *ret, struct err *err) {
 }
 
 /* A word ends at a blank; any other byte, NUL included, belongs to it. */
-struct word {
+struct policy_test_word {
     char text[CASE_LEN_MAX];
     size_t len;
 };
 
-static const char *next_word(const char *at, const char *end, struct word *ret) {
+static const char *next_word(const char *at, const char *end, struct policy_test_word *ret) {
     ret->len = 0;
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
         at++;
@@ -72,7 +72,7 @@ static const char *next_word(const char *at, const char *end, struct word *ret) 
 }
 
 struct testcase {
-    struct word words[CASE_WORDS];
+    struct policy_test_word words[CASE_WORDS];
     size_t n;
     enum rule_action wanted;
     struct policy_question question;
@@ -150,7 +150,7 @@ static int check_all(const struct policy *p, const char *path, const struct buf 
     return r;
 }
 
-static int test(const struct request *q, const struct policy_words *w, struct buf *out, struct err *err) {
+static int test(const struct policy_test_request *q, const struct policy_words *w, struct buf *out, struct err *err) {
     CLEANUP(policy_view_done) struct policy_view view = POLICY_VIEW_INIT;
     CLEANUP(policy_done) struct policy alone = {0};
     CLEANUP(buf_done) struct buf text = BUF_INIT(CASES_MAX);
@@ -169,10 +169,10 @@ static int test(const struct request *q, const struct policy_words *w, struct bu
     return t.failed > 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_policy_test(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
     struct policy_words words = {0};
-    struct request q = {0};
+    struct policy_test_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
 
@@ -196,5 +196,5 @@ const struct verb verb_policy_test = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_policy_test,
 };

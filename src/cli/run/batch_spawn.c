@@ -137,13 +137,13 @@ int batch_argv(const struct batch *b, const struct batch_task *t, struct strv *r
 }
 
 /* Shared with the child, which runs on our memory until it has become `bawn run` (CLONE_VFORK). */
-struct birth {
+struct batch_birth {
     char *const *argv;
     int fds[RESULT_FD + 1];
     int error;
 };
 
-static int be_born(const struct birth *b) {
+static int be_born(const struct batch_birth *b) {
     int r;
 
     if (setsid() < 0) /* the terminal's ^C is ours alone */
@@ -160,7 +160,7 @@ static int be_born(const struct birth *b) {
 }
 
 static int child(void *arg) {
-    struct birth *b = arg;
+    struct batch_birth *b = arg;
 
     b->error = be_born(b);
     return EXIT_SANDBOX;
@@ -202,7 +202,7 @@ int batch_spawn(const struct batch *b, struct batch_task *t, struct err *err) {
     errors = out < 0 ? out : open_log(b, t, ".err", err);
     r = errors < 0 ? errors : make_link(link, err);
     if (r >= 0) {
-        struct birth birth = {.argv = argv.v, .fds = {in, out, errors, link[1]}};
+        struct batch_birth birth = {.argv = argv.v, .fds = {in, out, errors, link[1]}};
 
         pid = process_clone(child, &birth, CLONE_VM | CLONE_VFORK, NULL);
         r = pid < 0 ? (int)pid : birth.error;

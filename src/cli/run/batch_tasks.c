@@ -89,9 +89,9 @@ struct batch_task *batch_add(struct batch *b, const char *name, struct err *err)
     return t;
 }
 
-typedef int take_fn(struct batch_task *t, struct reader *rd, json_t *v, struct err *err);
+typedef int take_fn(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err);
 
-static int check_text(struct reader *rd, const json_t *v, const char *what, struct err *err) {
+static int check_text(struct doc_reader *rd, const json_t *v, const char *what, struct err *err) {
     if (!json_is_string(v) || json_string_length(v) != strlen(json_string_value(v)))
         return reader_wrong_type(rd, v, what, err);
     if (json_string_length(v) > BATCH_WORD_MAX)
@@ -99,7 +99,7 @@ static int check_text(struct reader *rd, const json_t *v, const char *what, stru
     return 0;
 }
 
-static int take_text(char **slot, struct reader *rd, const json_t *v, struct err *err) {
+static int take_text(char **slot, struct doc_reader *rd, const json_t *v, struct err *err) {
     int r = check_text(rd, v, "a string", err);
 
     if (r < 0)
@@ -111,7 +111,7 @@ static int take_text(char **slot, struct reader *rd, const json_t *v, struct err
 }
 
 /* A string is for the shell, a list is as it is. */
-static int take_cmd(struct batch_task *t, struct reader *rd, json_t *v, struct err *err) {
+static int take_cmd(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
     size_t i;
     json_t *item;
     int r = 0;
@@ -140,7 +140,7 @@ static int take_cmd(struct batch_task *t, struct reader *rd, json_t *v, struct e
     return 0;
 }
 
-static int take_env(struct batch_task *t, struct reader *rd, json_t *v, struct err *err) {
+static int take_env(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
     const char *key;
     json_t *item;
 
@@ -163,13 +163,13 @@ static int take_env(struct batch_task *t, struct reader *rd, json_t *v, struct e
     return 0;
 }
 
-static int take_name(struct batch_task *t UNUSED, struct reader *rd UNUSED, json_t *v UNUSED, struct err *err UNUSED) {
+static int take_name(struct batch_task *t UNUSED, struct doc_reader *rd UNUSED, json_t *v UNUSED, struct err *err UNUSED) {
     return 0; /* add_task() has it already */
 }
-static int take_profile(struct batch_task *t, struct reader *rd, json_t *v, struct err *err) {
+static int take_profile(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_text(&t->profile, rd, v, err);
 }
-static int take_workspace(struct batch_task *t, struct reader *rd, json_t *v, struct err *err) {
+static int take_workspace(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
     const char *near;
     int r = take_text(&t->workspace, rd, v, err);
 
@@ -182,16 +182,16 @@ static int take_workspace(struct batch_task *t, struct reader *rd, json_t *v, st
     return near ? reader_fail(rd, err, "'%.60s' is no mode (did you mean '%s'?)", t->workspace, near)
                 : reader_fail(rd, err, "'%.60s' is no mode (one of: direct, overlay, sync, worktree, ro)", t->workspace);
 }
-static int take_directory(struct batch_task *t, struct reader *rd, json_t *v, struct err *err) {
+static int take_directory(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_text(&t->directory, rd, v, err);
 }
-static int take_timeout(struct batch_task *t, struct reader *rd, json_t *v, struct err *err) {
+static int take_timeout(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
     uint64_t ms;
     int r = take_text(&t->timeout, rd, v, err);
 
     return r < 0 ? r : reader_ctx(rd, parse_duration(t->timeout, &ms, err), err);
 }
-static int take_agent(struct batch_task *t, struct reader *rd, json_t *v, struct err *err) {
+static int take_agent(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_text(&t->agent, rd, v, err);
 }
 
@@ -210,7 +210,7 @@ static const struct {
 };
 static const char known[] = "name, cmd, env, profile, workspace, directory, timeout, agent";
 
-static int take_key(struct batch_task *t, struct reader *rd, const char *key, json_t *v, struct err *err) {
+static int take_key(struct batch_task *t, struct doc_reader *rd, const char *key, json_t *v, struct err *err) {
     const char *names[ARRAY_LEN(keys)];
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -221,7 +221,7 @@ static int take_key(struct batch_task *t, struct reader *rd, const char *key, js
     return reader_unknown_key(rd, str_nearest(key, names, ARRAY_LEN(keys)), known, err);
 }
 
-static int add_task(struct batch *b, struct reader *rd, unsigned line, struct err *err) {
+static int add_task(struct batch *b, struct doc_reader *rd, unsigned line, struct err *err) {
     json_t *name = json_object_get(rd->doc->root, "name"), *v;
     struct batch_task *t;
     const char *key;
@@ -260,7 +260,7 @@ static int parse_line(struct batch *b, struct buf *padded, const char *text, siz
     r = buf_ok(padded) ? doc_parse(b->path, buf_str(padded), padded->len, &d, err)
                        : err_usage(err, "%s:%u: the line is too long, or the file has too many lines", b->path, line);
     if (r >= 0) {
-        struct reader rd = {.doc = &d};
+        struct doc_reader rd = {.doc = &d};
 
         r = add_task(b, &rd, line, err);
     }

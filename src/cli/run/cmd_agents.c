@@ -16,19 +16,19 @@ static const struct opt opts[] = {
 };
 
 /* What is known of one agent on this machine. */
-struct state {
+struct agents_state {
     struct agent agent;
     struct agent_program program;
     char *credential;
 };
 
-static void state_done(struct state *st) {
+static void state_done(struct agents_state *st) {
     agent_done(&st->agent);
     agent_program_done(&st->program);
     free(st->credential);
 }
 
-static int look_at(const char *name, const struct host_facts *facts, struct state *ret, struct err *err) {
+static int look_at(const char *name, const struct host_facts *facts, struct agents_state *ret, struct err *err) {
     int r = agent_read(name, facts->environ_, facts->home, &ret->agent, err);
 
     if (r == 0)
@@ -45,7 +45,7 @@ static void add_member(struct buf *b, const char *key, const char *value) {
         buf_adds(b, "null");
 }
 
-static void add_json(const struct state *st, bool first, struct buf *b) {
+static void add_json(const struct agents_state *st, bool first, struct buf *b) {
     buf_adds(b, first ? "  {\"name\": " : ",\n  {\"name\": ");
     buf_add_json(b, st->agent.name);
     add_member(b, "title", st->agent.title);
@@ -57,7 +57,7 @@ static void add_json(const struct state *st, bool first, struct buf *b) {
     buf_addc(b, '}');
 }
 
-static void add_text(const struct state *st, struct buf *b) {
+static void add_text(const struct agents_state *st, struct buf *b) {
     CLEANUP(buf_done) struct buf command = BUF_INIT(OUTPUT_MAX);
 
     agent_add_secret_command(&st->agent, &command);
@@ -82,7 +82,7 @@ static int list(bool json, struct err *err) {
     r = r < 0 ? r : agent_names(facts.environ_, facts.home, &names, err);
     buf_adds(&b, json ? "[\n" : "");
     for (size_t i = 0; r >= 0 && i < names.len; i++) {
-        CLEANUP(state_done) struct state st = {0};
+        CLEANUP(state_done) struct agents_state st = {0};
 
         r = look_at(names.v[i], &facts, &st, err);
         if (r >= 0 && json)
@@ -111,7 +111,7 @@ static int install(const char *name, struct err *err) {
     return r;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_agents(const struct verb *self, int argc, char **argv) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     const char *wanted = NULL;
     struct err err = {0};
@@ -143,5 +143,5 @@ const struct verb verb_agents = {
         "    bawn run --agent claude",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_agents,
 };

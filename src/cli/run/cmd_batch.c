@@ -53,7 +53,7 @@ static int read_options(int argc, char **argv, struct batch *b, struct run_args 
     return r;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_batch_verb(const struct verb *self, int argc, char **argv) {
     CLEANUP(run_args_done) struct run_args a = {0};
     CLEANUP(batch_done) struct batch b = BATCH_INIT;
     const char *file = NULL;
@@ -78,5 +78,5 @@ const struct verb verb_batch = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_batch_verb,
 };

@@ -139,7 +139,7 @@ static int run_inside(struct exec_args *a, int argc, char **argv, struct err *er
     return exec_run(a, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_exec(const struct verb *self, int argc, char **argv) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     CLEANUP(exec_args_done) struct exec_args a = {0};
     const char *tool = NULL, *dir = NULL;
@@ -174,5 +174,5 @@ const struct verb verb_exec = {
         "    bawn exec --tool todoread -- ARG",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_exec,
 };

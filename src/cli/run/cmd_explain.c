@@ -34,7 +34,7 @@ static int explain(const struct verb *self, struct run_args *a, struct err *err)
     return run_args_explain(a, &facts, &s, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_explain(const struct verb *self, int argc, char **argv) {
     CLEANUP(run_args_done) struct run_args a = {0};
     struct err err = {0};
     int r = run_args_parse(argc, argv, &a, &err);
@@ -50,5 +50,5 @@ const struct verb verb_explain = {
     .description = description,
     .opts = run_opts,
     .n_opts = N_RUN_OPTS,
-    .run = run,
+    .run = run_explain,
 };

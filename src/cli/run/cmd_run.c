@@ -184,7 +184,7 @@ static int run_parsed(const struct verb *self, struct run_args *a, const struct 
     return keep_alive_wanted(a, &s) ? run_kept(a, &facts, &s, t, err) : run_sandboxed(a, &facts, &s, t->closed, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_run(const struct verb *self, int argc, char **argv) {
     CLEANUP(run_args_done) struct run_args a = {0};
     struct err err = {0};
     struct typed t = {.argc = argc, .argv = argv};
@@ -205,5 +205,5 @@ const struct verb verb_run = {
     .description = description,
     .opts = run_opts,
     .n_opts = N_RUN_OPTS_RUN,
-    .run = run,
+    .run = run_run,
 };

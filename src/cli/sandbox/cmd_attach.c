@@ -20,14 +20,14 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "the result as one JSON line on stderr", NULL},
 };
 
-struct args {
+struct attach_args {
     const char *name, *dir;
     uint64_t job;
     char keys[EXEC_KEYS_MAX + 1];
     bool have_keys, read_only, json;
 };
 
-static int parse(int argc, char **argv, struct args *a, struct err *err) {
+static int parse(int argc, char **argv, struct attach_args *a, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int n = 0, r;
 
@@ -74,7 +74,7 @@ static int find_job(const struct box *b, struct attach_options *o, struct err *e
     return r;
 }
 
-static int attach(const struct args *a, struct err *err) {
+static int attach(const struct attach_args *a, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     CLEANUP(closep) int sock = -1;
     const struct sandbox_pick_opts pick = {.name = a->name, .directory = a->dir, .need = SANDBOX_RUNNING};
@@ -90,8 +90,8 @@ static int attach(const struct args *a, struct err *err) {
     return attach_run(sock, &o, a->json, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    struct args a = {0};
+static int run_attach(const struct verb *self, int argc, char **argv) {
+    struct attach_args a = {0};
     struct err err = {0};
     bool closed[3];
     int r = stdio_reserve(closed);
@@ -112,5 +112,5 @@ const struct verb verb_attach = {
         "The exit status is the job's, or 0 after the keys.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_attach,
 };

@@ -18,23 +18,23 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct checkpoint_request {
     struct strv words;
     bool json;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct checkpoint_request *q) {
     strv_done(&q->words);
 }
 
 static int take(void *arg, int id, const char *value UNUSED, struct err *err UNUSED) {
-    struct request *q = arg;
+    struct checkpoint_request *q = arg;
 
     q->json |= id == OPT_JSON;
     return 0;
 }
 
-static int read_request(const struct verb *self, int argc, char **argv, size_t min, size_t max, struct request *q,
+static int read_request(const struct verb *self, int argc, char **argv, size_t min, size_t max, struct checkpoint_request *q,
                         struct err *err) {
     int r = inside_read_words(self, argc, argv, take, q, &q->words, err);
 
@@ -64,7 +64,7 @@ static void add_json(struct buf *b, const struct checkpoint *c) {
 
 /* -- making ------------------------------------------------------------------------------------------------------------- */
 
-static int make(const struct request *q, struct err *err) {
+static int make(const struct checkpoint_request *q, struct err *err) {
     CLEANUP(clone_pick_done) struct clone_pick p = CLONE_PICK_INIT;
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
     struct checkpoint c = {0};
@@ -89,8 +89,8 @@ static int make(const struct request *q, struct err *err) {
     return run_print_out(&b, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+static int run_checkpoint(const struct verb *self, int argc, char **argv) {
+    CLEANUP(request_done) struct checkpoint_request q = {0};
     struct err err = {0};
     int r = read_request(self, argc, argv, 1, 2, &q, &err);
 
@@ -112,7 +112,7 @@ const struct verb verb_checkpoint = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_checkpoint,
 };
 
 /* -- listing ------------------------------------------------------------------------------------------------------------ */
@@ -126,7 +126,7 @@ static void add_row(struct buf *b, const struct checkpoint *c) {
     buf_addf(b, "  %-8s  %8" PRIu64 "  %s\n", workspace_mode_names[c->mode], c->files, size);
 }
 
-static int list(const struct request *q, struct err *err) {
+static int list(const struct checkpoint_request *q, struct err *err) {
     CLEANUP(clone_pick_done) struct clone_pick p = CLONE_PICK_INIT;
     CLEANUP(checkpoint_list_done) struct checkpoint_list all = {0};
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
@@ -152,7 +152,7 @@ static int list(const struct request *q, struct err *err) {
 }
 
 static int run_ls(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+    CLEANUP(request_done) struct checkpoint_request q = {0};
     struct err err = {0};
     int r = read_request(self, argc, argv, 1, 1, &q, &err);
 
@@ -173,7 +173,7 @@ const struct verb verb_checkpoint_ls = {
 
 /* -- removing ----------------------------------------------------------------------------------------------------------- */
 
-static int remove_one(const struct request *q, struct err *err) {
+static int remove_one(const struct checkpoint_request *q, struct err *err) {
     CLEANUP(clone_pick_done) struct clone_pick p = CLONE_PICK_INIT;
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
     int r = clone_pick(q->words.v[0], false, &p, err);
@@ -187,7 +187,7 @@ static int remove_one(const struct request *q, struct err *err) {
 }
 
 static int run_rm(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+    CLEANUP(request_done) struct checkpoint_request q = {0};
     struct err err = {0};
     int r = read_request(self, argc, argv, 2, 2, &q, &err);
 

@@ -24,28 +24,28 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct fork_request {
     struct strv words;
     uint64_t count; /* 0: not said */
     const char *base, *from;
     bool start, json;
 };
 
-struct made {
+struct fork_made {
     struct strv names, ids;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct fork_request *q) {
     strv_done(&q->words);
 }
 
-static void made_done(struct made *m) {
+static void made_done(struct fork_made *m) {
     strv_done(&m->names);
     strv_done(&m->ids);
 }
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct fork_request *q = arg;
 
     switch (id) {
     case OPT_COUNT:
@@ -65,7 +65,7 @@ static int take(void *arg, int id, const char *value, struct err *err) {
     }
 }
 
-static int read_request(const struct verb *self, int argc, char **argv, struct request *q, struct err *err) {
+static int read_request(const struct verb *self, int argc, char **argv, struct fork_request *q, struct err *err) {
     int r = inside_read_words(self, argc, argv, take, q, &q->words, err);
 
     if (r < 0)
@@ -77,13 +77,13 @@ static int read_request(const struct verb *self, int argc, char **argv, struct r
 
 /* -- names -------------------------------------------------------------------------------------------------------------- */
 
-static int keep_name(struct made *m, const char *name, char *id, struct err *err) {
+static int keep_name(struct fork_made *m, const char *name, char *id, struct err *err) {
     int r = strv_add(&m->names, name);
 
     return strv_add_take(&m->ids, id) < 0 || r < 0 ? err_oom(err) : 0;
 }
 
-static int make_named(struct fork_source *s, const char *name, struct made *m, struct err *err) {
+static int make_named(struct fork_source *s, const char *name, struct fork_made *m, struct err *err) {
     char *id = NULL;
     int r = box_check_name(name, err);
 
@@ -92,7 +92,7 @@ static int make_named(struct fork_source *s, const char *name, struct made *m, s
 }
 
 /* The next free number: forks of another time, and of others at this moment, have some. */
-static int make_numbered(struct fork_source *s, const char *base, unsigned *number, struct made *m, struct err *err) {
+static int make_numbered(struct fork_source *s, const char *base, unsigned *number, struct fork_made *m, struct err *err) {
     int r = -EEXIST;
 
     while (r == -EEXIST && *number < NUMBER_MAX) {
@@ -105,7 +105,7 @@ static int make_numbered(struct fork_source *s, const char *base, unsigned *numb
     return r;
 }
 
-static int make_all(const struct request *q, struct clone_pick *p, struct made *m, struct err *err) {
+static int make_all(const struct fork_request *q, struct clone_pick *p, struct fork_made *m, struct err *err) {
     struct fork_source s = FORK_SOURCE_INIT;
     unsigned number = 0;
     int r = fork_begin(&p->pick.box, &p->opts, q->from, &s, err);
@@ -147,7 +147,7 @@ static int start_one(const char *name, struct err *err) {
     return status == 0 ? 0 : err_set(err, -EIO, "the fork '%s' was made, but could not be started", name);
 }
 
-static int print(const struct request *q, const struct made *m, struct err *err) {
+static int print(const struct fork_request *q, const struct fork_made *m, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
 
     buf_adds(&b, q->json ? "[" : "");
@@ -160,9 +160,9 @@ static int print(const struct request *q, const struct made *m, struct err *err)
     return run_print_out(&b, err);
 }
 
-static int fork_sandbox(const struct request *q, struct err *err) {
+static int fork_sandbox(const struct fork_request *q, struct err *err) {
     CLEANUP(clone_pick_done) struct clone_pick p = CLONE_PICK_INIT;
-    CLEANUP(made_done) struct made m = {0};
+    CLEANUP(made_done) struct fork_made m = {0};
     int r = clone_pick(q->words.v[0], true, &p, err), printed;
 
     r = r < 0 ? r : inside_audit(&p.pick, "fork", q->from, q->base, err);
@@ -175,8 +175,8 @@ static int fork_sandbox(const struct request *q, struct err *err) {
     return r < 0 ? r : printed;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+static int run_fork(const struct verb *self, int argc, char **argv) {
+    CLEANUP(request_done) struct fork_request q = {0};
     struct err err = {0};
     int r = read_request(self, argc, argv, &q, &err);
 
@@ -200,5 +200,5 @@ const struct verb verb_fork = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_fork,
 };

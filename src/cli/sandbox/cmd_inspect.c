@@ -27,13 +27,13 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON (also where the output is no terminal)", NULL},
 };
 
-struct request {
+struct inspect_request {
     const char *directory;
     bool json;
 };
 
 static int take(void *arg, int id, const char *value, struct err *err UNUSED) {
-    struct request *q = arg;
+    struct inspect_request *q = arg;
 
     if (id == OPT_DIRECTORY)
         q->directory = value;
@@ -221,7 +221,7 @@ static void add_text(const struct sight *s, struct buf *out) {
     }
 }
 
-static int inspect(const struct request *q, const char *name, struct err *err) {
+static int inspect(const struct inspect_request *q, const char *name, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
     CLEANUP(sight_done) struct sight s = {0};
@@ -238,9 +238,9 @@ static int inspect(const struct request *q, const char *name, struct err *err) {
     return run_print_out(&out, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_inspect(const struct verb *self, int argc, char **argv) {
     struct policy_words words = {0};
-    struct request q = {0};
+    struct inspect_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
 
@@ -262,5 +262,5 @@ const struct verb verb_inspect = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_inspect,
 };

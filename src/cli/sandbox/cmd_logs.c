@@ -34,7 +34,7 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "as JSON", NULL},
 };
 
-struct stream {
+struct logs_stream {
     char name[32]; /* below log/ */
     int to;        /* 1 or 2 */
     bool wanted, screen;
@@ -48,7 +48,7 @@ struct logs {
     uint64_t job, tail;
     bool follow, keeper, json, only_out, only_err, have_tail;
     int log; /* the folder */
-    struct stream v[2];
+    struct logs_stream v[2];
 };
 
 static void logs_done(struct logs *l) {
@@ -134,7 +134,7 @@ static int latest_job(struct logs *l, const char *sandbox, struct err *err) {
                          sandbox, sandbox);
 }
 
-static void open_stream(struct logs *l, struct stream *s) {
+static void open_stream(struct logs *l, struct logs_stream *s) {
     s->fd = openat(l->log, s->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     s->at = 0;
 }
@@ -144,7 +144,7 @@ static int choose_files(struct logs *l, const char *sandbox, struct err *err) {
     int r = l->job || l->keeper ? 0 : latest_job(l, sandbox, err);
 
     for (int i = 0; r == 0 && i < 2; i++) {
-        struct stream *s = &l->v[i];
+        struct logs_stream *s = &l->v[i];
 
         s->to = i + 1;
         s->screen = isatty(s->to);
@@ -185,14 +185,14 @@ static off_t tail_begin(int fd, uint64_t lines) {
 
 /* -- printing ------------------------------------------------------------------------------------------------------------ */
 
-static int put(struct stream *s, const char *data, size_t n) {
+static int put(struct logs_stream *s, const char *data, size_t n) {
     uint8_t shown[TERMFILTER_OUT_MAX(CHUNK)];
 
     return s->screen ? fd_write_all(s->to, shown, termfilter_feed(&s->filter, data, n, shown)) : fd_write_all(s->to, data, n);
 }
 
 /* What was written since the last time; a file that was cut, or replaced, is read from its beginning. */
-static int print_more(struct logs *l, struct stream *s) {
+static int print_more(struct logs *l, struct logs_stream *s) {
     char chunk[CHUNK];
     struct stat now, ours;
     ssize_t n;
@@ -299,7 +299,7 @@ static int show(struct logs *l, struct err *err) {
     return l->follow ? follow(l, p.box.name, err) : print_all(l, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_logs(const struct verb *self, int argc, char **argv) {
     CLEANUP(logs_done) struct logs l = {.log = -1, .v = {{.fd = -1}, {.fd = -1}}};
     struct err err = {0};
     int r = parse(argc, argv, &l, &err);
@@ -318,5 +318,5 @@ const struct verb verb_logs = {
         "sequences that would do more than print are left out.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_logs,
 };

@@ -26,13 +26,13 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct prune_request {
     struct prune_opts o;
     bool json;
 };
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct prune_request *q = arg;
     uint64_t ms;
     int r = 0;
 
@@ -81,7 +81,7 @@ static void add_items(const struct prune_items *l, bool kept, struct buf *out) {
     buf_addc(out, ']');
 }
 
-static void add_json(const struct request *q, const struct outcome *o, struct buf *out) {
+static void add_json(const struct prune_request *q, const struct outcome *o, struct buf *out) {
     buf_addf(
         out,
         "{\"dry_run\": %s,\n \"stale\": {\"sockets\": %d, \"folders\": %d, \"cgroups\": %d, \"sandboxes\": %d, \"checkpoints\": %d},\n \"removed\": ",
@@ -95,7 +95,7 @@ static void add_json(const struct request *q, const struct outcome *o, struct bu
     buf_addf(out, ",\n \"total\": %" PRIu64 "}\n", o->space.total);
 }
 
-static void add_text(const struct request *q, const struct outcome *o, struct buf *out) {
+static void add_text(const struct prune_request *q, const struct outcome *o, struct buf *out) {
     int stale = o->swept.sockets + o->swept.folders + o->swept.groups + o->swept.sandboxes + o->swept.checkpoints;
     const char *verb = q->o.dry_run ? "would remove" : "removed";
     uint64_t freed = 0;
@@ -120,7 +120,7 @@ static void add_text(const struct request *q, const struct outcome *o, struct bu
     space_add_table(&o->space, out);
 }
 
-static int prune(const struct request *q, struct err *err) {
+static int prune(const struct prune_request *q, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
     CLEANUP(outcome_done) struct outcome o = {0};
     int r;
@@ -139,9 +139,9 @@ static int prune(const struct request *q, struct err *err) {
     return run_print_out(&out, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_prune(const struct verb *self, int argc, char **argv) {
     CLEANUP(freep) char *home = NULL, *state = NULL;
-    struct request q = {.o.older_ns = month_ns};
+    struct prune_request q = {.o.older_ns = month_ns};
     struct policy_words words = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 0, &words, &err);
@@ -173,5 +173,5 @@ const struct verb verb_prune = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_prune,
 };

@@ -21,18 +21,18 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct ps_request {
     bool all, json, quiet;
     char *home, *boxes;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct ps_request *q) {
     free(q->home);
     free(q->boxes);
 }
 
 static int take(void *arg, int id, const char *value UNUSED, struct err *err UNUSED) {
-    struct request *q = arg;
+    struct ps_request *q = arg;
 
     q->all |= id == OPT_ALL;
     q->json |= id == OPT_JSON;
@@ -42,11 +42,12 @@ static int take(void *arg, int id, const char *value UNUSED, struct err *err UNU
 
 /* -- all ---------------------------------------------------------------------------------------------------------------- */
 
-static bool is_shown(const struct request *q, const struct box *b) {
+static bool is_shown(const struct ps_request *q, const struct box *b) {
     return q->all || box_sight_active(box_sight(b));
 }
 
-static int add_cells(const struct request *q, const struct box *b, const struct box_usage *u, bool colours, struct strv *cells) {
+static int add_cells(const struct ps_request *q, const struct box *b, const struct box_usage *u, bool colours,
+                     struct strv *cells) {
     CLEANUP(buf_done) struct buf path = BUF_INIT(PATH_MAX_SHOWN);
     char status[BOX_WORD_MAX], memory[64], cpu[64], pids[64];
 
@@ -61,7 +62,7 @@ static int add_cells(const struct request *q, const struct box *b, const struct 
     return 0;
 }
 
-static int add_table(const struct request *q, const struct box_list *l, const struct box_usage *usage, struct buf *out,
+static int add_table(const struct ps_request *q, const struct box_list *l, const struct box_usage *usage, struct buf *out,
                      struct err *err) {
     static const char *const titles[COLUMNS] = {"NAME", "STATUS", "MODE", "MEMORY", "CPU", "PIDS", "WORKSPACE"};
     CLEANUP(strv_done) struct strv cells = {0};
@@ -88,7 +89,7 @@ static int add_table(const struct request *q, const struct box_list *l, const st
     return 0;
 }
 
-static void add_json(const struct request *q, const struct box_list *l, const struct box_usage *usage, struct buf *out) {
+static void add_json(const struct ps_request *q, const struct box_list *l, const struct box_usage *usage, struct buf *out) {
     bool any = false;
 
     buf_addc(out, '[');
@@ -103,13 +104,13 @@ static void add_json(const struct request *q, const struct box_list *l, const st
     buf_adds(out, any ? "\n]\n" : "]\n");
 }
 
-static void add_names(const struct request *q, const struct box_list *l, struct buf *out) {
+static void add_names(const struct ps_request *q, const struct box_list *l, struct buf *out) {
     for (size_t i = 0; i < l->n; i++)
         if (is_shown(q, &l->v[i]))
             buf_addf(out, "%s\n", l->v[i].name);
 }
 
-static int list_all(const struct request *q, struct buf *out, struct err *err) {
+static int list_all(const struct ps_request *q, struct buf *out, struct err *err) {
     CLEANUP(box_list_done) struct box_list l = {0};
     CLEANUP(freep) struct box_usage *usage = NULL;
     int r = registry_list(q->boxes, &l, err);
@@ -132,7 +133,7 @@ static int list_all(const struct request *q, struct buf *out, struct err *err) {
 
 /* -- one ---------------------------------------------------------------------------------------------------------------- */
 
-static int show_one(const struct request *q, const char *name, struct buf *out, struct err *err) {
+static int show_one(const struct ps_request *q, const char *name, struct buf *out, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     CLEANUP(json_decrefp) json_t *jobs = NULL, *processes = NULL;
     struct box_usage u;
@@ -159,9 +160,9 @@ static int show_one(const struct request *q, const char *name, struct buf *out, 
     return 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_ps(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
-    CLEANUP(request_done) struct request q = {0};
+    CLEANUP(request_done) struct ps_request q = {0};
     struct policy_words words = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
@@ -190,5 +191,5 @@ const struct verb verb_ps = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_ps,
 };

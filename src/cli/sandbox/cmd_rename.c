@@ -81,7 +81,7 @@ static int rename_box(const char *old, const char *name, struct err *err) {
     return r < 0 ? r : rename_running(&p.box, name, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_rename(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(1024);
     struct policy_words words = {0};
     struct err err = {0};
@@ -114,5 +114,5 @@ const struct verb verb_rename = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_rename,
 };

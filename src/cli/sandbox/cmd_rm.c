@@ -24,19 +24,19 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct rm_request {
     struct strv names;
     bool force, all_stopped, discard, keep, json;
     char *home, *boxes;
 };
 
-static void request_done(struct request *q) {
+static void request_done(struct rm_request *q) {
     strv_done(&q->names);
     free(q->home);
     free(q->boxes);
 }
 
-static int check(const struct request *q, struct err *err) {
+static int check(const struct rm_request *q, struct err *err) {
     if (q->all_stopped && q->names.len)
         return err_usage(err, "--all-stopped and names exclude each other");
     if (q->discard && q->keep)
@@ -47,7 +47,7 @@ static int check(const struct request *q, struct err *err) {
 }
 
 /* Options may stand behind names, too. */
-static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
+static int read_options(int argc, char **argv, struct rm_request *ret, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     bool *const flags[] = {[OPT_FORCE] = &ret->force,
                            [OPT_ALL_STOPPED] = &ret->all_stopped,
@@ -69,7 +69,7 @@ static int read_options(int argc, char **argv, struct request *ret, struct err *
     return r;
 }
 
-static int add_stopped(struct request *q, struct err *err) {
+static int add_stopped(struct rm_request *q, struct err *err) {
     CLEANUP(box_list_done) struct box_list l = {0};
     int r = registry_list(q->boxes, &l, err);
 
@@ -94,7 +94,7 @@ static int stop(const char *name, struct err *err) {
     return r == -ETIMEDOUT ? err_set(err, r, "sandbox '%s' does not end: 'bawn stop --force %s'", name, name) : 0;
 }
 
-static int open_stopped(const struct request *q, const char *name, struct sandbox_pick *ret, struct err *err) {
+static int open_stopped(const struct rm_request *q, const char *name, struct sandbox_pick *ret, struct err *err) {
     const struct sandbox_pick_opts o = {.name = name, .need = SANDBOX_STOPPED};
     int r = sandbox_pick(&o, ret, err);
 
@@ -117,7 +117,7 @@ static int note_discard(const struct box *b, const struct box_changes *c, struct
 }
 
 /* What its run has goes first: a crash in between leaves a sandbox without changes, never changes without their sandbox. */
-static int remove_changes(const struct request *q, const struct box *b, struct err *err) {
+static int remove_changes(const struct rm_request *q, const struct box *b, struct err *err) {
     struct box_changes c;
     char words[400];
     int r;
@@ -135,7 +135,7 @@ static int remove_changes(const struct request *q, const struct box *b, struct e
     return r < 0 ? r : box_changes_remove(b->name, q->discard, err);
 }
 
-static int remove_one(const struct request *q, const char *name, struct err *err) {
+static int remove_one(const struct rm_request *q, const char *name, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     int r = open_stopped(q, name, &p, err);
 
@@ -150,7 +150,7 @@ static int remove_one(const struct request *q, const char *name, struct err *err
 
 /* -- all ---------------------------------------------------------------------------------------------------------------- */
 
-static void report(const struct request *q, const char *name, const struct err *why, struct buf *out) {
+static void report(const struct rm_request *q, const char *name, const struct err *why, struct buf *out) {
     if (!q->json) {
         if (why)
             log_err(why);
@@ -167,7 +167,7 @@ static void report(const struct request *q, const char *name, const struct err *
 }
 
 /* Goes on with the others after one that stays; the exit status is the first failure's. */
-static int remove_all(const struct request *q, struct err *err) {
+static int remove_all(const struct rm_request *q, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
     int status = 0, r;
 
@@ -185,8 +185,8 @@ static int remove_all(const struct request *q, struct err *err) {
     return r < 0 ? r : status;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct request q = {0};
+static int run_rm_verb(const struct verb *self, int argc, char **argv) {
+    CLEANUP(request_done) struct rm_request q = {0};
     struct err err = {0};
     int r = read_options(argc, argv, &q, &err);
 
@@ -216,5 +216,5 @@ const struct verb verb_rm = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_rm_verb,
 };

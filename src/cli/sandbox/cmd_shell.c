@@ -23,18 +23,18 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "the result as one JSON line on stderr", NULL},
 };
 
-struct args {
+struct shell_args {
     struct exec_args exec;
     const char *dir;
     char keys[EXEC_KEYS_MAX + 1];
     bool have_keys;
 };
 
-static void args_done(struct args *a) {
+static void args_done(struct shell_args *a) {
     exec_args_done(&a->exec);
 }
 
-static int take(struct args *a, const struct opt_iter *it, struct err *err) {
+static int take(struct shell_args *a, const struct opt_iter *it, struct err *err) {
     switch (it->id) {
     case OPT_KEYS:
         a->have_keys = true;
@@ -54,7 +54,7 @@ static int take(struct args *a, const struct opt_iter *it, struct err *err) {
     BUG("an option that nobody takes");
 }
 
-static int parse(int argc, char **argv, struct args *a, struct err *err) {
+static int parse(int argc, char **argv, struct shell_args *a, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int n = 0, r;
 
@@ -68,7 +68,7 @@ static int parse(int argc, char **argv, struct args *a, struct err *err) {
 }
 
 /* Starts what is stopped; without a name the project's own is made if there is none. A name that is not known is a slip. */
-static int connect_or_start(const struct args *a, const char *name, int *ret, struct err *err) {
+static int connect_or_start(const struct shell_args *a, const char *name, int *ret, struct err *err) {
     CLEANUP(sandbox_started_done) struct sandbox_started started = {0};
     const struct sandbox_start start = {.name = a->exec.name, .dir = a->dir};
     int r = exec_connect(environ, NULL, name, ret, err);
@@ -84,7 +84,7 @@ static int connect_or_start(const struct args *a, const char *name, int *ret, st
 }
 
 /* The first that is there: only the inside knows. */
-static int run_shell(struct args *a, struct err *err) {
+static int run_shell(struct shell_args *a, struct err *err) {
     static char script[] = "for s do command -v \"$s\" >/dev/null 2>&1 && exec \"$s\"; done";
     const char *mine = paths_getenv(environ, "SHELL");
     char *argv[] = {"/bin/sh", "-c", script, "shell", (char *)(mine ? mine : "bash"), "bash", "sh", NULL};
@@ -106,8 +106,8 @@ static int run_shell(struct args *a, struct err *err) {
     return attach_run(sock, &attach, a->exec.json, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(args_done) struct args a = {0};
+static int run_shell_verb(const struct verb *self, int argc, char **argv) {
+    CLEANUP(args_done) struct shell_args a = {0};
     struct err err = {0};
     int r = stdio_reserve(a.exec.closed);
 
@@ -127,5 +127,5 @@ const struct verb verb_shell = {
         "running, and 'bawn attach' comes back, also from several terminals at once.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_shell_verb,
 };

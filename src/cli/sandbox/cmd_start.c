@@ -30,13 +30,13 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "the result as JSON", NULL},
 };
 
-struct args {
+struct start_args {
     struct sandbox_start start;
     bool json;
     char **argv; /* NULL: no command */
 };
 
-static void args_done(struct args *a) {
+static void args_done(struct start_args *a) {
     sandbox_start_done(&a->start);
 }
 
@@ -48,7 +48,7 @@ static const struct opt *find_opt(int id) {
 }
 
 /* Options up to the first word that is none; *ret_dashes: "--" was passed. */
-static int take_options(struct opt_iter *it, struct args *a, bool *ret_dashes, struct err *err) {
+static int take_options(struct opt_iter *it, struct start_args *a, bool *ret_dashes, struct err *err) {
     int r, before = it->pos;
 
     while ((r = opt_next(it, err)) > 0) {
@@ -65,7 +65,7 @@ static int take_options(struct opt_iter *it, struct args *a, bool *ret_dashes, s
 }
 
 /* [options] [SANDBOX] [options] [-- COMMAND...] */
-static int parse(int argc, char **argv, struct args *a, struct err *err) {
+static int parse(int argc, char **argv, struct start_args *a, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     bool dashes = false;
     int r = take_options(&it, a, &dashes, err);
@@ -92,7 +92,7 @@ static int run_in_background(const struct sandbox_started *s, int *ret_job, stru
     return r < 0 ? r : exec_background(sock, &request, ret_job, err);
 }
 
-static int print(const struct args *a, const struct sandbox_started *s, int job, struct err *err) {
+static int print(const struct start_args *a, const struct sandbox_started *s, int job, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
 
     if (!a->json) {
@@ -106,8 +106,8 @@ static int print(const struct args *a, const struct sandbox_started *s, int job,
     return run_print_out(&b, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(args_done) struct args a = {0};
+static int run_start(const struct verb *self, int argc, char **argv) {
+    CLEANUP(args_done) struct start_args a = {0};
     CLEANUP(sandbox_started_done) struct sandbox_started s = {0};
     struct err err = {0};
     bool closed[3];
@@ -130,5 +130,5 @@ const struct verb verb_start = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_start,
 };

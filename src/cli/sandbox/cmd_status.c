@@ -21,13 +21,13 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct status_request {
     const char *directory, *color;
     bool line, json;
 };
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct status_request *q = arg;
 
     switch (id) {
     case OPT_DIRECTORY:
@@ -48,7 +48,7 @@ static int take(void *arg, int id, const char *value, struct err *err) {
     return 0;
 }
 
-static bool wants_colours(const struct request *q) {
+static bool wants_colours(const struct status_request *q) {
     if (q->color && !str_eq(q->color, "auto"))
         return str_eq(q->color, "always");
     return manual_colours();
@@ -103,7 +103,7 @@ static void add_details(const struct box *b, const char *home, bool colours, str
         buf_addf(out, "%-10s %s\n%-10s %s\n%-10s %s\n", "memory", memory, "cpu", cpu, "processes", pids);
 }
 
-static int show(const struct request *q, const struct box *b, struct err *err) {
+static int show(const struct status_request *q, const struct box *b, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
     CLEANUP(freep) char *home = NULL;
     struct box_usage u;
@@ -125,10 +125,10 @@ static int show(const struct request *q, const struct box *b, struct err *err) {
     return r < 0 ? r : box_sight_active(box_sight(b)) ? 0 : EXIT_NOT_RUNNING;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_status_verb(const struct verb *self, int argc, char **argv) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     struct policy_words words = {0};
-    struct request q = {0};
+    struct status_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
 
@@ -165,5 +165,5 @@ const struct verb verb_status = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_status_verb,
 };

@@ -185,7 +185,7 @@ static int finish(struct stop *s, struct err *err) {
     return run_print_out(&json, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_stop(const struct verb *self, int argc, char **argv) {
     struct stop s = {.seconds = SECONDS_DEFAULT, .out = BUF_INIT(4 * 1024 * 1024)};
     struct err err = {0};
     int names = 0, r = parse(argc, argv, &s, &names, &err);
@@ -211,5 +211,5 @@ const struct verb verb_stop = {
         "stays, and what waits for review stays too. Without SANDBOX it is the project's own.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_stop,
 };

@@ -140,7 +140,7 @@ static int take(void *arg, int id UNUSED, const char *value UNUSED, struct err *
     return 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_secret_ls(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
     struct policy_words words = {0};
     struct err err = {0};
@@ -159,5 +159,5 @@ const struct verb verb_secret_ls = {
                    "where its value is kept, which variables inside have its placeholder, and when a sandbox last had it.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_secret_ls,
 };

@@ -127,7 +127,7 @@ static int set(struct secret_request *q, int *ret_status, struct err *err) {
     return 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_secret_set(const struct verb *self, int argc, char **argv) {
     CLEANUP(secret_request_done) struct secret_request q = {0};
     struct err err = {0};
     int status = 0, r = secret_request_read(argc, argv, &q, &err);
@@ -155,5 +155,5 @@ const struct verb verb_secret_set = {
     .description = description,
     .opts = secret_set_opts,
     .n_opts = N_SECRET_SET_OPTS,
-    .run = run,
+    .run = run_secret_set,
 };

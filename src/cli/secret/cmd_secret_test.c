@@ -17,13 +17,13 @@ enum { OPT_JSON = 1, CHECK_MAX = 16 * 1024, LINE_MAX_BYTES = 64 * 1024 };
 
 static const struct opt opts[] = {{OPT_JSON, 0, "json", NULL, "print JSON", NULL}, POLICY_VIEW_OPTS};
 
-struct request {
+struct secret_test_request {
     struct policy_view_opts view;
     bool json;
 };
 
 struct test {
-    const struct request *q;
+    const struct secret_test_request *q;
     struct policy_view view;
     struct buf *out;
     size_t n, good;
@@ -151,7 +151,7 @@ static int test_word(struct test *t, const char *word, struct err *err) {
 }
 
 static int take(void *arg, int id, const char *value, struct err *err UNUSED) {
-    struct request *q = arg;
+    struct secret_test_request *q = arg;
 
     if (id == OPT_JSON)
         q->json = true;
@@ -160,10 +160,10 @@ static int take(void *arg, int id, const char *value, struct err *err UNUSED) {
     return 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_secret_test(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf found = BUF_INIT(POLICY_OUTPUT_MAX), out = BUF_INIT(POLICY_OUTPUT_MAX);
     struct policy_words words = {0};
-    struct request q = {0};
+    struct secret_test_request q = {0};
     struct test t = {.q = &q, .view = POLICY_VIEW_INIT, .out = &found};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
@@ -197,5 +197,5 @@ const struct verb verb_secret_test = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_secret_test,
 };

@@ -56,7 +56,7 @@ void secret_request_done(struct secret_request *q) {
     credential_done(&q->c);
 }
 
-struct reading {
+struct secret_reading {
     struct secret_request *q;
     const char *placed; /* the option that said where it goes */
     bool no_env, store_given;
@@ -68,7 +68,7 @@ static int set_string(char **to, const char *value, struct err *err) {
     return *to ? 0 : err_oom(err);
 }
 
-static int take_place(struct reading *rd, int id, const char *value, struct err *err) {
+static int take_place(struct secret_reading *rd, int id, const char *value, struct err *err) {
     struct credential *c = &rd->q->c;
     const char *name = secret_set_opts[id - 1].name;
     int r = 0;
@@ -87,7 +87,7 @@ static int take_place(struct reading *rd, int id, const char *value, struct err 
     return r < 0 ? err_ctx(err, r, "--%s", name) : 0;
 }
 
-static int take_store(struct reading *rd, const char *value, struct err *err) {
+static int take_store(struct secret_reading *rd, const char *value, struct err *err) {
     struct credential *c = &rd->q->c;
 
     rd->store_given = true;
@@ -103,7 +103,7 @@ static int take_store(struct reading *rd, const char *value, struct err *err) {
     return err_usage(err, "--store takes file, secret-service, env:VAR or command");
 }
 
-static int take_inject(struct reading *rd, const char *value, struct err *err) {
+static int take_inject(struct secret_reading *rd, const char *value, struct err *err) {
     rd->q->c.only_placeholder = str_eq(value, "placeholder");
     if (!rd->q->c.only_placeholder && !str_eq(value, "always"))
         return err_usage(err, "--inject takes always or placeholder");
@@ -128,7 +128,7 @@ static char **text_slot(struct credential *c, int id) {
     return NULL;
 }
 
-static bool *switch_slot(struct reading *rd, int id) {
+static bool *switch_slot(struct secret_reading *rd, int id) {
     switch (id) {
     case OPT_NO_ENV:
         return &rd->no_env;
@@ -140,7 +140,7 @@ static bool *switch_slot(struct reading *rd, int id) {
     return NULL;
 }
 
-static int take(struct reading *rd, int id, const char *value, struct err *err) {
+static int take(struct secret_reading *rd, int id, const char *value, struct err *err) {
     struct credential *c = &rd->q->c;
     char **text = text_slot(c, id);
     bool *flag = switch_slot(rd, id);
@@ -173,7 +173,7 @@ static int refuse_word(struct err *err) {
              "history have it; give it by the standard input");
 }
 
-static int read_words(struct reading *rd, struct opt_iter *it, struct err *err) {
+static int read_words(struct secret_reading *rd, struct opt_iter *it, struct err *err) {
     struct credential *c = &rd->q->c;
     int r;
 
@@ -197,7 +197,7 @@ static int read_words(struct reading *rd, struct opt_iter *it, struct err *err) 
     return 0;
 }
 
-static int check(struct reading *rd, struct err *err) {
+static int check(struct secret_reading *rd, struct err *err) {
     struct credential *c = &rd->q->c;
 
     if (!c->name)
@@ -215,7 +215,7 @@ static int check(struct reading *rd, struct err *err) {
 
 int secret_request_read(int argc, char **argv, struct secret_request *ret, struct err *err) {
     CLEANUP(secret_request_done) struct secret_request q = {0};
-    struct reading rd = {.q = &q};
+    struct secret_reading rd = {.q = &q};
     struct opt_iter it = opt_iter_init(secret_set_opts, N_SECRET_SET_OPTS, argc, argv);
     int r = read_words(&rd, &it, err);
 

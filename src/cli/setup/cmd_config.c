@@ -21,12 +21,12 @@ static const struct opt opts[] = {
     {OPT_PROTECTED, 0, "protected", NULL, "the built-in list of protected paths, with reasons and sources", NULL},
 };
 
-struct request {
+struct config_request {
     bool origin, json, protected;
     const char *directory, *profile, *agent;
 };
 
-static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
+static int read_options(int argc, char **argv, struct config_request *ret, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r;
 
@@ -107,7 +107,7 @@ static void add_protected(bool json, struct buf *b) {
     buf_adds(b, json ? "]}\n" : "");
 }
 
-static int load(const struct request *q, struct settings *ret, struct err *err) {
+static int load(const struct config_request *q, struct settings *ret, struct err *err) {
     struct settings_flags flags = {.profile = q->profile};
     struct settings_sources src = {.flags = &flags, .agent = q->agent, .environ_ = environ};
     CLEANUP(freep) char *home = NULL, *workspace = NULL;
@@ -124,10 +124,10 @@ static int load(const struct request *q, struct settings *ret, struct err *err) 
     return settings_load(&src, ret, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_config(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
     CLEANUP(settings_done) struct settings s = {0};
-    struct request q = {0};
+    struct config_request q = {0};
     struct err err = {0};
 
     if (read_options(argc, argv, &q, &err) < 0 || load(&q, &s, &err) < 0)
@@ -163,5 +163,5 @@ const struct verb verb_config_show = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_config,
 };

@@ -23,11 +23,11 @@ static const char description[] =
     "    bawn doctor --fix\n"
     "    bawn doctor --json | jq -r .run.rung";
 
-struct request {
+struct doctor_request {
     bool fix, json, quiet;
 };
 
-static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
+static int read_options(int argc, char **argv, struct doctor_request *ret, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r;
 
@@ -41,7 +41,7 @@ static int read_options(int argc, char **argv, struct request *ret, struct err *
     return r;
 }
 
-static int print(const struct request *q, const struct doctor_facts *f, struct err *err) {
+static int print(const struct doctor_request *q, const struct doctor_facts *f, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
     int r;
 
@@ -57,10 +57,10 @@ static int print(const struct request *q, const struct doctor_facts *f, struct e
     return r < 0 ? err_sys(err, r, "write the report") : 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_doctor(const struct verb *self, int argc, char **argv) {
     struct doctor_facts facts;
     struct doctor_run outcome;
-    struct request q = {0};
+    struct doctor_request q = {0};
     struct err err = {0};
 
     if (read_options(argc, argv, &q, &err) < 0)
@@ -79,5 +79,5 @@ const struct verb verb_doctor = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_doctor,
 };

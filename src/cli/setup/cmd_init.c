@@ -26,12 +26,12 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct init_request {
     const char *directory;
     bool check, accept, json;
 };
 
-static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
+static int read_options(int argc, char **argv, struct init_request *ret, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r;
 
@@ -228,9 +228,9 @@ static int check(int dir, bool json, struct err *err) {
     return r < 0 ? r : c.n ? EXIT_FINDINGS : 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_init(const struct verb *self, int argc, char **argv) {
     CLEANUP(closep) int dir = -1;
-    struct request q = {.directory = "."};
+    struct init_request q = {.directory = "."};
     struct err err = {0};
     int r = read_options(argc, argv, &q, &err);
 
@@ -263,5 +263,5 @@ const struct verb verb_init = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_init,
 };

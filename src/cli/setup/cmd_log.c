@@ -40,7 +40,7 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print the lines as they are in the log", NULL},
 };
 
-struct request {
+struct log_request {
     bool follow, json;
     struct view_filter filter;
     uint64_t tail;
@@ -90,7 +90,7 @@ static int read_types(const char *value, unsigned *ret, struct err *err) {
 }
 
 static int take(void *arg, int id, const char *value, struct err *err) {
-    struct request *q = arg;
+    struct log_request *q = arg;
 
     switch (id) {
     case OPT_FOLLOW:
@@ -133,7 +133,7 @@ static char *find_id(const char *name, const char *home) {
     return TAKE_PTR(box.info.id);
 }
 
-static int print(const struct request *q, const struct view_line *v, size_t n, struct err *err) {
+static int print(const struct log_request *q, const struct view_line *v, size_t n, struct err *err) {
     bool terminal = isatty(STDOUT_FILENO);
 
     for (size_t i = q->tail && n > q->tail ? n - q->tail : 0; i < n; i++) {
@@ -175,7 +175,7 @@ static int wait_for_more(int events) {
     return fd_read_some(events, some, sizeof some) < 0 ? -EIO : 1;
 }
 
-static int show(struct request *q, int dir, struct err *err) {
+static int show(struct log_request *q, int dir, struct err *err) {
     CLEANUP(view_freep) struct view *view = NULL;
     CLEANUP(closep) int events = -1;
     struct view_line *v;
@@ -202,7 +202,7 @@ static int show(struct request *q, int dir, struct err *err) {
     return r;
 }
 
-static int open_log(struct request *q, struct err *err) {
+static int open_log(struct log_request *q, struct err *err) {
     CLEANUP(freep) char *home = NULL, *folder = NULL, *id = NULL;
     CLEANUP(closep) int dir = -1;
     int r = paths_home(environ, &home, err);
@@ -222,9 +222,9 @@ static int open_log(struct request *q, struct err *err) {
     return show(q, dir, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_log(const struct verb *self, int argc, char **argv) {
     struct policy_words words = {0};
-    struct request q = {0};
+    struct log_request q = {0};
     struct err err = {0};
     int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
 
@@ -253,5 +253,5 @@ const struct verb verb_log = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_log,
 };

@@ -85,7 +85,7 @@ static int verify(struct verify *ret, struct err *err) {
     return dir < 0 ? err_sys(err, -errno, "open '%s'", folder) : verify_folder(dir, ret, err);
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_log_verify(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
     CLEANUP(verify_done) struct verify v = {0};
     struct policy_words words = {0};
@@ -117,5 +117,5 @@ const struct verb verb_log_verify = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_log_verify,
 };

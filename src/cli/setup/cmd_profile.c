@@ -48,18 +48,18 @@ static int print(const struct verb *self, struct buf *out) {
 }
 
 /* One profile, for printing. A profile that is broken has its error instead of values. */
-struct entry {
+struct profile_entry {
     struct layer layer;
     char *source;
     struct err problem;
 };
 
-static void entry_done(struct entry *e) {
+static void entry_done(struct profile_entry *e) {
     layer_done(&e->layer);
     free(e->source);
 }
 
-static void entry_load(struct entry *e, const struct profile_place *place, const char *name) {
+static void entry_load(struct profile_entry *e, const struct profile_place *place, const char *name) {
     CLEANUP(doc_done) struct doc d = {0};
     int r = profile_find(place, name, &d, &e->source, &e->problem);
 
@@ -85,7 +85,7 @@ static void add_values_json(const struct layer *l, struct buf *b) {
     buf_addc(b, '}');
 }
 
-static void add_entry_json(const struct entry *e, const char *name, struct buf *b) {
+static void add_entry_json(const struct profile_entry *e, const char *name, struct buf *b) {
     buf_adds(b, "{\"name\": ");
     buf_add_json(b, name);
     buf_adds(b, ", \"source\": ");
@@ -100,7 +100,7 @@ static void add_entry_json(const struct entry *e, const char *name, struct buf *
     buf_addc(b, '}');
 }
 
-static void add_cell(const struct entry *e, enum setting id, int width, struct buf *b) {
+static void add_cell(const struct profile_entry *e, enum setting id, int width, struct buf *b) {
     CLEANUP(buf_done) struct buf value = BUF_INIT(OUTPUT_MAX);
 
     if (layer_has(&e->layer, id))
@@ -108,7 +108,7 @@ static void add_cell(const struct entry *e, enum setting id, int width, struct b
     buf_addf(b, "%-*s ", width, value.len ? buf_str(&value) : "-");
 }
 
-static void add_row(const struct entry *e, const char *name, struct buf *b) {
+static void add_row(const struct profile_entry *e, const char *name, struct buf *b) {
     buf_addf(b, "%-16s ", name);
     if (e->problem.code) {
         buf_add_printable(b, e->problem.msg);
@@ -134,7 +134,7 @@ static int list(const struct profile_place *place, bool json, struct buf *b, str
     else
         buf_addf(b, "%-16s %-8s %-9s %-5s %-7s %-6s %s\n", "NAME", "NETWORK", "SSH-AGENT", "CPUS", "MEMORY", "PIDS", "SOURCE");
     for (size_t i = 0; i < names.len; i++) {
-        CLEANUP(entry_done) struct entry e = {0};
+        CLEANUP(entry_done) struct profile_entry e = {0};
 
         entry_load(&e, place, names.v[i]);
         if (json && i)
@@ -163,7 +163,7 @@ static int run_ls(const struct verb *self, int argc, char **argv) {
     return print(self, &out);
 }
 
-static void add_text(const struct entry *e, struct buf *b) {
+static void add_text(const struct profile_entry *e, struct buf *b) {
     buf_adds(b, "# ");
     buf_add_printable(b, e->source);
     buf_addc(b, '\n');
@@ -182,7 +182,7 @@ static void add_text(const struct entry *e, struct buf *b) {
 static int run_show(const struct verb *self, int argc, char **argv) {
     CLEANUP(profile_place_done) struct profile_place place = {0};
     CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
-    CLEANUP(entry_done) struct entry e = {0};
+    CLEANUP(entry_done) struct profile_entry e = {0};
     CLEANUP(freep) char *home = NULL;
     struct err err = {0};
     bool json = false;

@@ -39,7 +39,7 @@ static int take_interval(const char *text, char ret[static 24], struct err *err)
     return 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
+static int run_top(const struct verb *self, int argc, char **argv) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     char interval[24] = "1000", json[] = "--json";
     struct err err = {0};
@@ -69,5 +69,5 @@ const struct verb verb_top = {
         "w (always) or d (deny) answers it; q quits.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_top,
 };

@@ -25,13 +25,13 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
 };
 
-struct request {
+struct trust_request {
     const char *directory;
     bool show, revoke, yes, json;
 };
 
 /* All that is known about the project's two files. */
-struct state {
+struct trust_state {
     char *home, *workspace, *records;
     struct project project;
     bool exists, trusted, revoked;
@@ -40,7 +40,7 @@ struct state {
     struct strv widens;
 };
 
-static void state_done(struct state *st) {
+static void state_done(struct trust_state *st) {
     free(st->home);
     free(st->workspace);
     free(st->records);
@@ -49,7 +49,7 @@ static void state_done(struct state *st) {
     strv_done(&st->widens);
 }
 
-static int read_options(int argc, char **argv, struct request *ret, struct err *err) {
+static int read_options(int argc, char **argv, struct trust_request *ret, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r;
 
@@ -92,7 +92,7 @@ static char **lasting_environment(void) {
     return copy;
 }
 
-static int add_widening(struct state *st, const char *agent, char *const *variables, struct err *err) {
+static int add_widening(struct trust_state *st, const char *agent, char *const *variables, struct err *err) {
     struct settings_sources src = {.agent = agent, .workspace = st->workspace, .home = st->home, .environ_ = variables};
     CLEANUP(settings_done) struct settings s = {0};
     int r = load_settings(&src, &st->project, false, &s, err);
@@ -110,7 +110,7 @@ static int add_widening(struct state *st, const char *agent, char *const *variab
 }
 
 /* The user trusts the whole file, so every agent's section counts, not only the one that would run now. */
-static int find_widenings(struct state *st, struct err *err) {
+static int find_widenings(struct trust_state *st, struct err *err) {
     CLEANUP(freep) char **variables = lasting_environment();
     CLEANUP(strv_done) struct strv agents = {0};
     int r;
@@ -127,7 +127,7 @@ static int find_widenings(struct state *st, struct err *err) {
     return r;
 }
 
-static int add_rule_wish(struct state *st, const struct rule *rule, struct err *err) {
+static int add_rule_wish(struct trust_state *st, const struct rule *rule, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(OUTPUT_MAX);
 
     rule_add_json(rule, &text);
@@ -135,7 +135,7 @@ static int add_rule_wish(struct state *st, const struct rule *rule, struct err *
 }
 
 /* The project's network rules: every rule that does not deny, and the mode, count only with trust. */
-static int inspect_network(struct state *st, struct err *err) {
+static int inspect_network(struct trust_state *st, struct err *err) {
     CLEANUP(closep) int top = open(st->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(rules_done) struct rules rules = {0};
     int r;
@@ -155,7 +155,7 @@ static int inspect_network(struct state *st, struct err *err) {
     return r < 0 ? r : project_network_trusted(st->records, &st->network, &st->network_trusted, err);
 }
 
-static int inspect(const struct request *q, struct state *st, struct err *err) {
+static int inspect(const struct trust_request *q, struct trust_state *st, struct err *err) {
     int r;
 
     r = paths_home(environ, &st->home, err);
@@ -182,11 +182,11 @@ static int inspect(const struct request *q, struct state *st, struct err *err) {
     return r < 0 ? r : find_widenings(st, err);
 }
 
-static bool all_trusted(const struct state *st) {
+static bool all_trusted(const struct trust_state *st) {
     return (!st->exists || st->trusted) && (!st->network_exists || st->network_trusted);
 }
 
-static const char *state_name(const struct state *st) {
+static const char *state_name(const struct trust_state *st) {
     if (st->revoked)
         return "revoked";
     if (!st->exists && !st->network_exists)
@@ -198,7 +198,7 @@ static void add_json_file(const char *name, const char *hash, bool trusted, stru
     buf_addf(b, "{\"file\": \"%s\", \"state\": \"%s\", \"sha256\": \"%s\"}", name, trusted ? "trusted" : "untrusted", hash);
 }
 
-static void add_json_files(const struct state *st, struct buf *b) {
+static void add_json_files(const struct trust_state *st, struct buf *b) {
     buf_adds(b, ", \"files\": [");
     if (st->exists)
         add_json_file(PROJECT_FILE, st->project.hash, st->trusted, b);
@@ -208,7 +208,7 @@ static void add_json_files(const struct state *st, struct buf *b) {
     buf_addc(b, ']');
 }
 
-static void add_json(const struct state *st, struct buf *b) {
+static void add_json(const struct trust_state *st, struct buf *b) {
     buf_adds(b, "{\"workspace\": ");
     buf_add_json(b, st->workspace);
     buf_addf(b, ", \"state\": \"%s\"", state_name(st));
@@ -224,14 +224,14 @@ static void add_json(const struct state *st, struct buf *b) {
 }
 
 /* hash NULL: there is no such file. */
-static void add_text_file(const struct state *st, const char *name, const char *hash, bool trusted, struct buf *b) {
+static void add_text_file(const struct trust_state *st, const char *name, const char *hash, bool trusted, struct buf *b) {
     buf_add_printable(b, st->workspace);
     buf_addf(b, "/%s: %s\n", name, !hash ? "there is no such file" : trusted ? "trusted" : "untrusted");
     if (hash)
         buf_addf(b, "sha256 %s\n", hash);
 }
 
-static void add_text(const struct state *st, struct buf *b) {
+static void add_text(const struct trust_state *st, struct buf *b) {
     add_text_file(st, PROJECT_FILE, st->exists ? st->project.hash : NULL, st->trusted, b);
     if (st->network_exists)
         add_text_file(st, PROJECT_NETWORK_FILE, st->network.hash, st->network_trusted, b);
@@ -256,7 +256,7 @@ static bool user_agrees(void) {
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static void print_state(const struct state *st, bool json) {
+static void print_state(const struct trust_state *st, bool json) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
 
     if (json)
@@ -268,7 +268,7 @@ static void print_state(const struct state *st, bool json) {
 }
 
 /* Which content of which project. */
-static int note_trust(const struct state *st, const char *what, struct err *err) {
+static int note_trust(const struct trust_state *st, const char *what, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
 
     audit_add(&b, "what", what);
@@ -278,7 +278,7 @@ static int note_trust(const struct state *st, const char *what, struct err *err)
     return audit_verb(AUDIT_POLICY, "", &b, err);
 }
 
-static int grant(const struct request *q, struct state *st, struct err *err) {
+static int grant(const struct trust_request *q, struct trust_state *st, struct err *err) {
     int r;
 
     if (!st->exists && !st->network_exists)
@@ -306,7 +306,7 @@ static int grant(const struct request *q, struct state *st, struct err *err) {
     return 0;
 }
 
-static int take_back(const struct request *q, struct state *st, struct err *err) {
+static int take_back(const struct trust_request *q, struct trust_state *st, struct err *err) {
     CLEANUP(freep) char *network = str_dupf("%s/%s", st->workspace, PROJECT_NETWORK_FILE);
     int r = network ? note_trust(st, "trust revoked", err) : err_oom(err), n;
 
@@ -322,9 +322,9 @@ static int take_back(const struct request *q, struct state *st, struct err *err)
     return 0;
 }
 
-static int run(const struct verb *self, int argc, char **argv) {
-    CLEANUP(state_done) struct state st = {0};
-    struct request q = {0};
+static int run_trust(const struct verb *self, int argc, char **argv) {
+    CLEANUP(state_done) struct trust_state st = {0};
+    struct trust_request q = {0};
     struct err err = {0};
     int r;
 
@@ -353,5 +353,5 @@ const struct verb verb_trust = {
     .description = description,
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
-    .run = run,
+    .run = run_trust,
 };

@@ -47,7 +47,7 @@ void doctor_look(struct doctor_facts *ret);
 enum verdict { VERDICT_OK, VERDICT_INFO, VERDICT_WARN, VERDICT_MISSING, VERDICT_COUNT };
 extern const char *const verdict_names[VERDICT_COUNT];
 
-struct finding {
+struct doctor_finding {
     enum verdict verdict;
     char value[300];
     char remedy[400]; /* "" if nothing has to be done */
@@ -58,12 +58,12 @@ struct check {
     const char *name;
     const char *how; /* how it is found out */
     const char *why; /* why it matters */
-    void (*look)(const struct doctor_facts *f, struct finding *ret);
+    void (*look)(const struct doctor_facts *f, struct doctor_finding *ret);
 };
 extern const struct check checks[];
 extern const size_t n_checks;
 
-struct finding check_run(const struct check *c, const struct doctor_facts *f);
+struct doctor_finding check_run(const struct check *c, const struct doctor_facts *f);
 
 /* What `bawn run` with default settings would do in the current directory. */
 enum doctor_outcome { RUNS_FULL, RUNS_WEAKER, REFUSES, OUTCOME_COUNT };

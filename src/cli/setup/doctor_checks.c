@@ -12,7 +12,7 @@
 const char *const verdict_names[VERDICT_COUNT] = {"ok", "info", "warn", "missing"};
 const char *const doctor_outcome_names[OUTCOME_COUNT] = {"full", "weaker", "refused"};
 
-static void PRINTF_LIKE(3, 4) say(struct finding *r, enum verdict verdict, const char *fmt, ...) {
+static void PRINTF_LIKE(3, 4) say(struct doctor_finding *r, enum verdict verdict, const char *fmt, ...) {
     va_list ap;
 
     r->verdict = verdict;
@@ -21,7 +21,7 @@ static void PRINTF_LIKE(3, 4) say(struct finding *r, enum verdict verdict, const
     va_end(ap);
 }
 
-static void PRINTF_LIKE(2, 3) advise(struct finding *r, const char *fmt, ...) {
+static void PRINTF_LIKE(2, 3) advise(struct doctor_finding *r, const char *fmt, ...) {
     va_list ap;
 
     va_start(ap, fmt);
@@ -33,7 +33,7 @@ static bool older_than(const struct doctor_facts *f, unsigned major, unsigned mi
     return f->major < major || (f->major == major && f->minor < minor);
 }
 
-static void check_kernel(const struct doctor_facts *f, struct finding *r) {
+static void check_kernel(const struct doctor_facts *f, struct doctor_finding *r) {
     if (older_than(f, 5, 12)) {
         say(r, VERDICT_MISSING, "Linux %s; 5.12 is needed", f->release);
         advise(r, "boot Linux 5.12 or newer (6.12 or newer for every fence)");
@@ -45,7 +45,7 @@ static void check_kernel(const struct doctor_facts *f, struct finding *r) {
     }
 }
 
-static void check_userns(const struct doctor_facts *f, struct finding *r) {
+static void check_userns(const struct doctor_facts *f, struct doctor_finding *r) {
     struct engine_state rungs[RUNG_COUNT];
 
     if (native_userns_cause(&f->native) == USERNS_FINE) {
@@ -57,7 +57,7 @@ static void check_userns(const struct doctor_facts *f, struct finding *r) {
     advise(r, "%s", rungs[RUNG_FULL].remedy);
 }
 
-static void check_container(const struct doctor_facts *f, struct finding *r) {
+static void check_container(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->native.container == CONTAINER_NO)
         say(r, VERDICT_OK, f->native.filtered ? "none, but a system call filter is around this process" : "none");
     else
@@ -65,7 +65,7 @@ static void check_container(const struct doctor_facts *f, struct finding *r) {
             f->native.filtered ? ", with a system call filter" : "");
 }
 
-static void check_root(const struct doctor_facts *f, struct finding *r) {
+static void check_root(const struct doctor_facts *f, struct doctor_finding *r) {
     const struct native_facts *n = &f->native;
 
     if (n->launch == 0) {
@@ -77,7 +77,7 @@ static void check_root(const struct doctor_facts *f, struct finding *r) {
     }
 }
 
-static void check_mount_api(const struct doctor_facts *f, struct finding *r) {
+static void check_mount_api(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->calls[CALL_MOUNT_API] < 0 || f->calls[CALL_MOUNT_SETATTR] < 0) {
         say(r, VERDICT_MISSING, "no %s", f->calls[CALL_MOUNT_API] < 0 ? "fsopen, move_mount" : "mount_setattr");
         advise(r, "boot Linux 5.12 or newer; in a container, update the container engine, whose filter does not know the calls");
@@ -86,7 +86,7 @@ static void check_mount_api(const struct doctor_facts *f, struct finding *r) {
     }
 }
 
-static void check_idmap(const struct doctor_facts *f, struct finding *r) {
+static void check_idmap(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->native.idmap == NOT_TRIED) {
         say(r, VERDICT_OK, "not needed: only root's runs use it");
     } else if (f->workspace < 0) {
@@ -99,7 +99,7 @@ static void check_idmap(const struct doctor_facts *f, struct finding *r) {
     }
 }
 
-static void check_overlay(const struct doctor_facts *f, struct finding *r) {
+static void check_overlay(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->native.overlay == NOT_TRIED)
         say(r, VERDICT_INFO, "not tried: no user namespace");
     else if (f->native.overlay < 0)
@@ -108,7 +108,7 @@ static void check_overlay(const struct doctor_facts *f, struct finding *r) {
         say(r, VERDICT_OK, "works");
 }
 
-static void check_network(const struct doctor_facts *f, struct finding *r) {
+static void check_network(const struct doctor_facts *f, struct doctor_finding *r) {
     const struct native_facts *n = &f->native;
     const char *families = n->network_has & NETWORK_IPV6 ? "IPv4 and IPv6" : "IPv4 only";
     CLEANUP(buf_done) struct buf ports = BUF_INIT(sizeof r->value);
@@ -129,7 +129,7 @@ static void check_network(const struct doctor_facts *f, struct finding *r) {
     }
 }
 
-static void check_landlock(const struct doctor_facts *f, struct finding *r) {
+static void check_landlock(const struct doctor_facts *f, struct doctor_finding *r) {
     int abi = f->native.landlock_abi;
     enum { ABI_SCOPES = 6 };
     CLEANUP(buf_done) struct buf gaps = BUF_INIT(sizeof r->value);
@@ -149,7 +149,7 @@ static void check_landlock(const struct doctor_facts *f, struct finding *r) {
     advise(r, "boot Linux 6.12 or newer");
 }
 
-static void check_seccomp(const struct doctor_facts *f, struct finding *r) {
+static void check_seccomp(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->native.seccomp == 0) {
         say(r, VERDICT_OK, "filters can be installed");
         return;
@@ -158,7 +158,7 @@ static void check_seccomp(const struct doctor_facts *f, struct finding *r) {
     advise(r, "boot a kernel with CONFIG_SECCOMP_FILTER=y");
 }
 
-static void check_guard(const struct doctor_facts *f, struct finding *r) {
+static void check_guard(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->ptrace_scope >= 2) {
         say(r, VERDICT_WARN, "kernel.yama.ptrace_scope is %d: --workspace direct is refused", (int)f->ptrace_scope);
         advise(r, "sysctl kernel.yama.ptrace_scope=1, or use --workspace overlay, sync or ro");
@@ -173,7 +173,7 @@ static void check_guard(const struct doctor_facts *f, struct finding *r) {
     }
 }
 
-static void check_cgroup(const struct doctor_facts *f, struct finding *r) {
+static void check_cgroup(const struct doctor_facts *f, struct doctor_finding *r) {
     const struct cgroup_host *h = &f->native.cgroup;
     bool scope_lacks = h->kind == CGROUP_SYSTEMD && f->native.scope < 0;
 
@@ -186,30 +186,30 @@ static void check_cgroup(const struct doctor_facts *f, struct finding *r) {
         advise(r, "%s", h->remedy);
 }
 
-static void check_call(const struct doctor_facts *f, struct finding *r, enum doctor_call call, const char *since) {
+static void check_call(const struct doctor_facts *f, struct doctor_finding *r, enum doctor_call call, const char *since) {
     if (f->calls[call] == 0)
         say(r, VERDICT_OK, "there");
     else
         say(r, VERDICT_INFO, "%s; Linux %s has it", strerror(-f->calls[call]), since);
 }
 
-static void check_pidfd(const struct doctor_facts *f, struct finding *r) {
+static void check_pidfd(const struct doctor_facts *f, struct doctor_finding *r) {
     check_call(f, r, CALL_PIDFD, "5.3");
 }
 
-static void check_openat2(const struct doctor_facts *f, struct finding *r) {
+static void check_openat2(const struct doctor_facts *f, struct doctor_finding *r) {
     check_call(f, r, CALL_OPENAT2, "5.6");
 }
 
-static void check_clone3(const struct doctor_facts *f, struct finding *r) {
+static void check_clone3(const struct doctor_facts *f, struct doctor_finding *r) {
     check_call(f, r, CALL_CLONE3, "5.3");
 }
 
-static void check_close_range(const struct doctor_facts *f, struct finding *r) {
+static void check_close_range(const struct doctor_facts *f, struct doctor_finding *r) {
     check_call(f, r, CALL_CLOSE_RANGE, "5.9");
 }
 
-static void check_pty(const struct doctor_facts *f, struct finding *r) {
+static void check_pty(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->pty == 0) {
         say(r, VERDICT_OK, "can be had");
         return;
@@ -218,14 +218,14 @@ static void check_pty(const struct doctor_facts *f, struct finding *r) {
     advise(r, "sudo mount -t devpts devpts /dev/pts -o ptmxmode=0666 (or use 'bawn run --no-tty')");
 }
 
-static void check_kvm(const struct doctor_facts *f, struct finding *r) {
+static void check_kvm(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->kvm == 0)
         say(r, VERDICT_INFO, "/dev/kvm opens, which does not prove that a guest runs");
     else
         say(r, VERDICT_INFO, "/dev/kvm: %s", strerror(-f->kvm));
 }
 
-static void check_swap(const struct doctor_facts *f, struct finding *r) {
+static void check_swap(const struct doctor_facts *f, struct doctor_finding *r) {
     char size[24];
 
     format_size(f->swap, size);
@@ -235,7 +235,7 @@ static void check_swap(const struct doctor_facts *f, struct finding *r) {
         say(r, VERDICT_WARN, "%s, which no cgroup limits here", size);
 }
 
-static void check_ptrace(const struct doctor_facts *f, struct finding *r) {
+static void check_ptrace(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->ptrace_scope == SWITCH_ABSENT)
         say(r, VERDICT_INFO, "no Yama: programs of one user may trace each other");
     else if (f->ptrace_scope == 0)
@@ -244,7 +244,7 @@ static void check_ptrace(const struct doctor_facts *f, struct finding *r) {
         say(r, VERDICT_OK, "%d", (int)f->ptrace_scope);
 }
 
-static void check_init(const struct doctor_facts *f, struct finding *r) {
+static void check_init(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->native.init == 0) {
         say(r, VERDICT_OK, "found");
         return;
@@ -253,7 +253,7 @@ static void check_init(const struct doctor_facts *f, struct finding *r) {
     advise(r, "install Bawn again: bawn-init belongs beside bawn or in ../libexec/bawn");
 }
 
-static void check_scope(const struct doctor_facts *f, struct finding *r) {
+static void check_scope(const struct doctor_facts *f, struct doctor_finding *r) {
     bool used = f->native.cgroup.kind == CGROUP_SYSTEMD;
 
     if (f->native.scope == 0) {
@@ -265,7 +265,7 @@ static void check_scope(const struct doctor_facts *f, struct finding *r) {
         advise(r, "install Bawn again, with bawn-scope (it needs libsystemd)");
 }
 
-static void check_subid(const struct doctor_facts *f, struct finding *r) {
+static void check_subid(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->subuid && f->subgid)
         say(r, VERDICT_OK, "%s has entries", f->user);
     else
@@ -275,7 +275,7 @@ static void check_subid(const struct doctor_facts *f, struct finding *r) {
                         : "/etc/subuid and /etc/subgid");
 }
 
-static void check_terminal(const struct doctor_facts *f, struct finding *r) {
+static void check_terminal(const struct doctor_facts *f, struct doctor_finding *r) {
     static const char *const names[] = {" stdin", " stdout", " stderr"};
     CLEANUP(buf_done) struct buf list = BUF_INIT(64);
 
@@ -284,7 +284,7 @@ static void check_terminal(const struct doctor_facts *f, struct finding *r) {
     say(r, VERDICT_OK, "%s", list.len ? buf_str(&list) + 1 : "none: commands get pipes");
 }
 
-static void check_workspace(const struct doctor_facts *f, struct finding *r) {
+static void check_workspace(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->workspace == 0) {
         say(r, VERDICT_OK, "%s", f->workspace_path);
         return;
@@ -330,8 +330,8 @@ const struct check checks[] = {
 };
 const size_t n_checks = ARRAY_LEN(checks);
 
-struct finding check_run(const struct check *c, const struct doctor_facts *f) {
-    struct finding r = {0};
+struct doctor_finding check_run(const struct check *c, const struct doctor_facts *f) {
+    struct doctor_finding r = {0};
 
     c->look(f, &r);
     return r;

@@ -40,7 +40,7 @@ static const char *paint(enum verdict v, bool colour) {
 }
 
 static void add_check(struct buf *b, const struct check *c, const struct doctor_facts *f, bool colour) {
-    struct finding r = check_run(c, f);
+    struct doctor_finding r = check_run(c, f);
 
     buf_addf(b, "  %s%-8s%s%-24s", paint(r.verdict, colour), verdict_names[r.verdict], colour ? "\033[0m" : "", c->name);
     buf_add_printable(b, r.value);
@@ -198,7 +198,7 @@ static void json_host(struct buf *b, const struct doctor_facts *f) {
 static void json_checks(struct buf *b, const struct doctor_facts *f) {
     buf_adds(b, ",\n\"checks\":[");
     for (size_t i = 0; i < n_checks; i++) {
-        struct finding r = check_run(&checks[i], f);
+        struct doctor_finding r = check_run(&checks[i], f);
 
         add_member(b, i ? ",\n {" : "\n {", "id", checks[i].id);
         add_member(b, ",", "name", checks[i].name);

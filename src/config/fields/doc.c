@@ -186,25 +186,25 @@ int doc_read(const char *path, struct doc *ret, struct err *err) {
     return r < 0 ? r : 1;
 }
 
-static void push(struct reader *rd, struct step s) {
+static void push(struct doc_reader *rd, struct locate_step s) {
     if (rd->depth >= ARRAY_LEN(rd->steps))
         BUG("a document deeper than doc_parse() lets through");
     rd->steps[rd->depth++] = s;
 }
 
-void reader_enter(struct reader *rd, const char *key) {
-    push(rd, (struct step){.key = key});
+void reader_enter(struct doc_reader *rd, const char *key) {
+    push(rd, (struct locate_step){.key = key});
 }
 
-void reader_enter_index(struct reader *rd, size_t index) {
-    push(rd, (struct step){.index = index});
+void reader_enter_index(struct doc_reader *rd, size_t index) {
+    push(rd, (struct locate_step){.index = index});
 }
 
-void reader_leave(struct reader *rd) {
+void reader_leave(struct doc_reader *rd) {
     rd->depth--;
 }
 
-struct position reader_position(const struct reader *rd, enum locate_what what) {
+struct position reader_position(const struct doc_reader *rd, enum locate_what what) {
     struct position at = {1, 1};
 
     locate(rd->doc->data, rd->doc->len, rd->steps, rd->depth, what, &at);
@@ -212,9 +212,9 @@ struct position reader_position(const struct reader *rd, enum locate_what what) 
 }
 
 /* "agent.code.sandbox.mounts.extra[0].from" */
-static void add_name(const struct reader *rd, struct buf *b) {
+static void add_name(const struct doc_reader *rd, struct buf *b) {
     for (size_t i = 0; i < rd->depth; i++) {
-        const struct step *s = &rd->steps[i];
+        const struct locate_step *s = &rd->steps[i];
 
         if (s->key)
             buf_addf(b, "%s%.*s", i ? "." : "", KEY_SHOWN_MAX, s->key);
@@ -223,13 +223,13 @@ static void add_name(const struct reader *rd, struct buf *b) {
     }
 }
 
-static int fail_at(const struct reader *rd, enum locate_what what, struct err *err, const char *text) {
+static int fail_at(const struct doc_reader *rd, enum locate_what what, struct err *err, const char *text) {
     struct position at = reader_position(rd, what);
 
     return err_usage(err, "%s:%u:%u: %s", rd->doc->path, at.line, at.column, text);
 }
 
-int reader_fail(const struct reader *rd, struct err *err, const char *fmt, ...) {
+int reader_fail(const struct doc_reader *rd, struct err *err, const char *fmt, ...) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(sizeof err->msg * 4);
     char why[sizeof err->msg];
     va_list ap;
@@ -242,7 +242,7 @@ int reader_fail(const struct reader *rd, struct err *err, const char *fmt, ...) 
     return fail_at(rd, LOCATE_VALUE, err, buf_str(&text));
 }
 
-int reader_ctx(const struct reader *rd, int r, struct err *err) {
+int reader_ctx(const struct doc_reader *rd, int r, struct err *err) {
     char why[sizeof err->msg];
 
     if (r != -EINVAL || !err) /* out of memory is nobody's line */
@@ -271,11 +271,11 @@ static const char *type_name(const json_t *v) {
     BUG("a JSON type that jansson does not have");
 }
 
-int reader_wrong_type(const struct reader *rd, const json_t *v, const char *wanted, struct err *err) {
+int reader_wrong_type(const struct doc_reader *rd, const json_t *v, const char *wanted, struct err *err) {
     return reader_fail(rd, err, "must be %s, not %s", wanted, type_name(v));
 }
 
-int reader_unknown_key(const struct reader *rd, const char *near, const char *known, struct err *err) {
+int reader_unknown_key(const struct doc_reader *rd, const char *near, const char *known, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(sizeof err->msg * 4);
 
     buf_adds(&text, "unknown key '");

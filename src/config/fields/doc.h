@@ -27,22 +27,22 @@ int doc_read(const char *path, struct doc *ret, struct err *err);
 void doc_done(struct doc *d);
 
 /* A walk through a doc: what an error message needs to name the place. */
-struct reader {
+struct doc_reader {
     const struct doc *doc;
     const char *home; /* for "~/"; may be NULL */
-    struct step steps[DOC_DEPTH_MAX + 1];
+    struct locate_step steps[DOC_DEPTH_MAX + 1];
     size_t depth;
 };
 
-void reader_enter(struct reader *rd, const char *key);
-void reader_enter_index(struct reader *rd, size_t index);
-void reader_leave(struct reader *rd);
-struct position reader_position(const struct reader *rd, enum locate_what what);
+void reader_enter(struct doc_reader *rd, const char *key);
+void reader_enter_index(struct doc_reader *rd, size_t index);
+void reader_leave(struct doc_reader *rd);
+struct position reader_position(const struct doc_reader *rd, enum locate_what what);
 
 /* "path:line:column: sandbox.network: <text>", exit status 64. */
-int reader_fail(const struct reader *rd, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
+int reader_fail(const struct doc_reader *rd, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* The same prefix in front of the message that err already has. */
-int reader_ctx(const struct reader *rd, int r, struct err *err);
-int reader_wrong_type(const struct reader *rd, const json_t *v, const char *wanted, struct err *err);
+int reader_ctx(const struct doc_reader *rd, int r, struct err *err);
+int reader_wrong_type(const struct doc_reader *rd, const json_t *v, const char *wanted, struct err *err);
 /* The last step is a key nobody knows; near (may be NULL) is what was probably meant. */
-int reader_unknown_key(const struct reader *rd, const char *near, const char *known, struct err *err);
+int reader_unknown_key(const struct doc_reader *rd, const char *near, const char *known, struct err *err);

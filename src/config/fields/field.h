@@ -15,7 +15,7 @@ enum { IN_SANDBOX = 1, IN_PROFILE = 2, IN_FLOOR = 4 }; /* kinds of sections */
 struct field_type {
     /* From a file: the value is the one the reader stands on. Returns 1 if it is empty, i.e. says nothing. NULL: a string,
      * read by from_text. */
-    int (*from_json)(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err);
+    int (*from_json)(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err);
     int (*from_text)(const struct field *f, const char *text, struct settings *out, struct err *err); /* may be NULL */
     /* True if s grants no more than `than` does. Lets an untrusted project narrow, and finds what a floor must cut. */
     bool (*within)(const struct field *f, const struct settings *s, const struct settings *than);

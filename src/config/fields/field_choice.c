@@ -43,7 +43,7 @@ int ssh_keys_add_text(struct settings *s, const char *text, struct err *err) {
     return add(&s->ssh_keys, text, check_key, err);
 }
 
-static int choice_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int choice_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     const char *word = json_is_string(v) ? json_string_value(v) : "";
     struct setting_choice *c = member(f, out);
 

@@ -52,7 +52,7 @@ static int cpus_from_text(const struct field *f, const char *text, struct settin
     return parse_cpus(text, member(f, out), err);
 }
 
-static int cpus_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int cpus_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_number(v))
         return reader_wrong_type(rd, v, "a number", err);
     return reader_ctx(rd, parse_cpus_number(json_number_value(v), member(f, out), err), err);
@@ -62,7 +62,7 @@ static int pids_from_text(const struct field *f, const char *text, struct settin
     return parse_u64(text, 1, PIDS_MAX, member(f, out), err);
 }
 
-static int pids_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int pids_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     json_int_t n = json_integer_value(v);
 
     if (!json_is_integer(v))
@@ -73,13 +73,13 @@ static int pids_from_json(const struct field *f, struct reader *rd, json_t *v, s
     return 0;
 }
 
-struct unit {
+struct limit_unit {
     uint64_t factor;
     const char *name;
 };
 
 /* In the largest unit that divides the value, so that reading it back gives the same number. */
-static void add_in_units(uint64_t v, const struct unit *units, size_t n, struct buf *b) {
+static void add_in_units(uint64_t v, const struct limit_unit *units, size_t n, struct buf *b) {
     for (size_t i = 0; i < n; i++)
         if (v % units[i].factor == 0) {
             buf_addf(b, "\"%" PRIu64 "%s\"", v / units[i].factor, units[i].name);
@@ -88,7 +88,8 @@ static void add_in_units(uint64_t v, const struct unit *units, size_t n, struct 
 }
 
 static void size_add_json(const struct field *f, const struct settings *s, struct buf *b) {
-    static const struct unit units[] = {{1ull << 40, "t"}, {1ull << 30, "g"}, {1ull << 20, "m"}, {1ull << 10, "k"}, {1, ""}};
+    static const struct limit_unit units[] = {
+        {1ull << 40, "t"}, {1ull << 30, "g"}, {1ull << 20, "m"}, {1ull << 10, "k"}, {1, ""}};
 
     if (limit_get(f, s) == 0)
         buf_adds(b, "null");
@@ -104,7 +105,7 @@ static void swap_add_json(const struct field *f, const struct settings *s, struc
 }
 
 static void duration_add_json(const struct field *f, const struct settings *s, struct buf *b) {
-    static const struct unit units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    static const struct limit_unit units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
 
     if (limit_get(f, s) == 0)
         buf_adds(b, "null");

@@ -60,7 +60,7 @@ int env_add_text(struct settings *s, const char *text, struct err *err) {
     return name ? env_add(s, name, eq ? eq + 1 : NULL, err) : err_oom(err);
 }
 
-static int env_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int env_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     const char *key;
     json_t *item;
 
@@ -110,7 +110,7 @@ const struct field_type type_env = {
 
 /* Tools that run on the host: names only, what they mean is the agent's business */
 
-static int tools_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int tools_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_array(v))
         return reader_wrong_type(rd, v, "an array of tool names", err);
     if (json_array_size(v) > TOOLS_MAX)

@@ -137,7 +137,7 @@ int mounts_add_text(struct settings *s, const char *text, const char *home, stru
 }
 
 /* One {from, to?, mode?}; the reader stands on it. */
-static int mount_from_json(struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int mount_from_json(struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     static const char *const keys[] = {"from", "to", "mode"};
     const char *text[ARRAY_LEN(keys)] = {0};
     bool writable = false;
@@ -165,7 +165,7 @@ static int mount_from_json(struct reader *rd, json_t *v, struct settings *out, s
     return reader_ctx(rd, mount_add(out, text[0], text[1], writable, rd->home, err), err);
 }
 
-static int mounts_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int mounts_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_array(v))
         return reader_wrong_type(rd, v, "an array of {from, to, mode}", err);
     for (size_t i = 0; i < json_array_size(v); i++) {

@@ -122,7 +122,7 @@ const struct field_type type_engine = {
 
 /* The organisation's list of engines */
 
-static int engines_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int engines_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_array(v))
         return reader_wrong_type(rd, v, "an array of engine names", err);
     if (json_array_size(v) == 0 || json_array_size(v) > ARRAY_LEN(engines))

@@ -25,7 +25,7 @@ int network_host_add_text(struct strv *list, const char *text, struct err *err) 
     return strv_add(list, text) < 0 ? err_oom(err) : 0;
 }
 
-static int hosts_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int hosts_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     struct strv *list = member(f, out);
 
     if (!json_is_array(v))
@@ -106,7 +106,7 @@ int publish_add_text(struct settings *s, const char *text, struct err *err) {
     return strv_add(&s->publish, text) < 0 ? err_oom(err) : 0;
 }
 
-static int publish_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int publish_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_array(v))
         return reader_wrong_type(rd, v, "an array of ports", err);
     for (size_t i = 0; i < json_array_size(v); i++) {
@@ -144,7 +144,7 @@ const struct field_type type_publish = {.from_json = publish_from_json,
 
 /* The hook: a program, not a command line, so that nothing in a question can ever become a word of a shell */
 
-static int hook_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int hook_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     const char *text = json_string_value(v);
     char *path;
 

@@ -14,7 +14,7 @@ static_assert(NETWORK_NONE < NETWORK_LIST && NETWORK_LIST < NETWORK_LIMITED && N
 static_assert(ASK_NEVER < ASK_AUTO && ASK_AUTO < ASK_WAIT, "word_within compares them");
 static_assert(SSH_AGENT_OFF < SSH_AGENT_AUTO && SSH_AGENT_AUTO < SSH_AGENT_ON, "word_within compares them");
 
-struct word {
+struct field_word {
     const char *text;
     int value;
 };
@@ -22,13 +22,13 @@ struct word {
 enum { WORDS_MAX = 8 };
 
 /* The first spelling of a value is the one that is printed. */
-static const struct word network_words[] = {{"none", NETWORK_NONE}, {"list", NETWORK_LIST}, {"limited", NETWORK_LIMITED},
-                                            {"full", NETWORK_FULL}, {"off", NETWORK_NONE},  {"on", NETWORK_FULL}};
-static const struct word ask_words[] = {{"auto", ASK_AUTO}, {"never", ASK_NEVER}, {"wait", ASK_WAIT}};
-static const struct word ssh_words[] = {{"off", SSH_AGENT_OFF}, {"auto", SSH_AGENT_AUTO}, {"on", SSH_AGENT_ON}};
-static const struct word mode_words[] = {{"auto", MODE_AUTO}, {"require", MODE_REQUIRE}, {"off", MODE_OFF}};
+static const struct field_word network_words[] = {{"none", NETWORK_NONE}, {"list", NETWORK_LIST}, {"limited", NETWORK_LIMITED},
+                                                  {"full", NETWORK_FULL}, {"off", NETWORK_NONE},  {"on", NETWORK_FULL}};
+static const struct field_word ask_words[] = {{"auto", ASK_AUTO}, {"never", ASK_NEVER}, {"wait", ASK_WAIT}};
+static const struct field_word ssh_words[] = {{"off", SSH_AGENT_OFF}, {"auto", SSH_AGENT_AUTO}, {"on", SSH_AGENT_ON}};
+static const struct field_word mode_words[] = {{"auto", MODE_AUTO}, {"require", MODE_REQUIRE}, {"off", MODE_OFF}};
 
-static int word_parse(const struct word *words, size_t n, const char *text, int *ret, struct err *err) {
+static int word_parse(const struct field_word *words, size_t n, const char *text, int *ret, struct err *err) {
     CLEANUP(buf_done) struct buf known = BUF_INIT(256);
     const char *names[WORDS_MAX];
     const char *near;
@@ -47,7 +47,7 @@ static int word_parse(const struct word *words, size_t n, const char *text, int 
     return err_usage(err, "'%.60s' is not known (one of: %s)", text, buf_str(&known));
 }
 
-static void word_add(const struct word *words, size_t n, int value, struct buf *b) {
+static void word_add(const struct field_word *words, size_t n, int value, struct buf *b) {
     for (size_t i = 0; i < n; i++)
         if (words[i].value == value) {
             buf_addf(b, "\"%s\"", words[i].text);
@@ -105,7 +105,7 @@ static int mode_clamp(const struct field *f, struct settings *s, const struct se
     return 0;
 }
 
-static int enabled_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int enabled_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_boolean(v))
         return reader_wrong_type(rd, v, "true or false", err);
     out->mode = json_is_true(v) ? MODE_AUTO : MODE_OFF;
@@ -118,7 +118,7 @@ const struct field_type type_enabled = {MODE, .from_json = enabled_from_json};
 
 /* Switches: true grants more */
 
-static int bool_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int bool_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_boolean(v))
         return reader_wrong_type(rd, v, "true or false", err);
     *(bool *)member(f, out) = json_is_true(v);

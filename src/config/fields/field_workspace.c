@@ -52,7 +52,7 @@ const struct field_type type_workspace_mode = {
 
 /* Lists of paths and patterns that add up over the levels */
 
-static int list_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int list_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     struct strv *list = member(f, out);
 
     if (!json_is_array(v))
@@ -104,7 +104,7 @@ static bool protect_within(const struct field *f, const struct settings *s, cons
     return true;
 }
 
-static int volumes_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int volumes_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     int r = list_from_json(f, rd, v, out, err);
 
     for (size_t i = 0; r >= 0 && i < out->volumes.len; i++)
@@ -173,7 +173,7 @@ bool workspace_path_is_good(const char *path) {
     return true;
 }
 
-static int substitutes_from_json(const struct field *f, struct reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int substitutes_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
     const char *key;
     json_t *item;
 

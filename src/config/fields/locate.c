@@ -2,16 +2,16 @@
 
 #include <ctype.h>
 
-struct scan {
+struct locate_scan {
     const char *p, *end;
 };
 
-static void skip_space(struct scan *s) {
+static void skip_space(struct locate_scan *s) {
     while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
         s->p++;
 }
 
-static bool accept(struct scan *s, char c) {
+static bool accept(struct locate_scan *s, char c) {
     skip_space(s);
     if (s->p >= s->end || *s->p != c)
         return false;
@@ -19,7 +19,7 @@ static bool accept(struct scan *s, char c) {
     return true;
 }
 
-static bool skip_string(struct scan *s) {
+static bool skip_string(struct locate_scan *s) {
     if (!accept(s, '"'))
         return false;
     for (; s->p < s->end; s->p++) {
@@ -34,7 +34,7 @@ static bool skip_string(struct scan *s) {
 }
 
 /* A scalar ends where structure goes on; brackets are counted, so no recursion is needed. */
-static bool skip_value(struct scan *s) {
+static bool skip_value(struct locate_scan *s) {
     size_t depth = 0;
 
     skip_space(s);
@@ -140,7 +140,7 @@ static bool raw_equals(const char *p, const char *end, const char *key) {
     return *key == 0;
 }
 
-static bool enter_member(struct scan *s, const char *key, const char **ret_key) {
+static bool enter_member(struct locate_scan *s, const char *key, const char **ret_key) {
     if (!accept(s, '{'))
         return false;
     do {
@@ -164,7 +164,7 @@ static bool enter_member(struct scan *s, const char *key, const char **ret_key) 
     return false;
 }
 
-static bool enter_element(struct scan *s, size_t index) {
+static bool enter_element(struct locate_scan *s, size_t index) {
     if (!accept(s, '['))
         return false;
     for (; index; index--)
@@ -173,8 +173,8 @@ static bool enter_element(struct scan *s, size_t index) {
     return true;
 }
 
-bool locate(const char *text, size_t len, const struct step *path, size_t n, enum locate_what what, struct position *ret) {
-    struct scan s = {text, text + len};
+bool locate(const char *text, size_t len, const struct locate_step *path, size_t n, enum locate_what what, struct position *ret) {
+    struct locate_scan s = {text, text + len};
     const char *key = NULL;
 
     for (size_t i = 0; i < n; i++) {

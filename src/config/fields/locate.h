@@ -8,7 +8,7 @@
 #include "base/macros.h"
 
 /* One step down: into the member `key`, or, if key is NULL, into the element `index` of an array. */
-struct step {
+struct locate_step {
     const char *key;
     size_t index;
 };
@@ -20,5 +20,5 @@ struct position {
 enum locate_what { LOCATE_KEY, LOCATE_VALUE };
 
 /* LOCATE_KEY of a path that ends in an array element is its value. False if there is no such path. */
-bool locate(const char *text, size_t len, const struct step *path, size_t n, enum locate_what what, struct position *ret);
+bool locate(const char *text, size_t len, const struct locate_step *path, size_t n, enum locate_what what, struct position *ret);
 struct position locate_offset(const char *text, size_t offset);

@@ -39,9 +39,9 @@ static bool is_below(const char *path) {
     return true;
 }
 
-typedef int take_fn(struct agent *a, struct reader *rd, json_t *v, struct err *err);
+typedef int take_fn(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err);
 
-static int take_text(char **slot, struct reader *rd, const json_t *v, struct err *err) {
+static int take_text(char **slot, struct doc_reader *rd, const json_t *v, struct err *err) {
     if (!json_is_string(v) || json_string_length(v) != strlen(json_string_value(v)) || !json_string_length(v))
         return reader_wrong_type(rd, v, "a string that is not empty", err);
     free(*slot);
@@ -49,7 +49,7 @@ static int take_text(char **slot, struct reader *rd, const json_t *v, struct err
     return *slot ? 0 : err_oom(err);
 }
 
-static int take_list(struct strv *list, struct reader *rd, const json_t *v, bool paths, struct err *err) {
+static int take_list(struct strv *list, struct doc_reader *rd, const json_t *v, bool paths, struct err *err) {
     size_t i;
     json_t *item;
 
@@ -73,7 +73,7 @@ static int take_list(struct strv *list, struct reader *rd, const json_t *v, bool
 }
 
 /* {"NAME": "value"}: as "NAME=value" if joined, else as two entries. */
-static int take_map(struct strv *list, struct reader *rd, json_t *v, bool joined, struct err *err) {
+static int take_map(struct strv *list, struct doc_reader *rd, json_t *v, bool joined, struct err *err) {
     const char *key;
     json_t *item;
 
@@ -97,47 +97,47 @@ static int take_map(struct strv *list, struct reader *rd, json_t *v, bool joined
     return 0;
 }
 
-static int take_title(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_title(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_text(&a->title, rd, v, err);
 }
-static int take_docs(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_docs(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_text(&a->docs, rd, v, err);
 }
-static int take_command(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_command(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     int r = take_text(&a->command, rd, v, err);
 
     return r == 0 && strchr(a->command, '/') ? reader_fail(rd, err, "the name of a program, not a path") : r;
 }
-static int take_package(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_package(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     int r = take_text(&a->package, rd, v, err);
 
     return r == 0 && a->package[0] == '-' ? reader_fail(rd, err, "'%s' is no package", a->package) : r;
 }
-static int take_args(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_args(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_list(&a->args, rd, v, false, err);
 }
-static int take_env(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_env(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_map(&a->env, rd, v, true, err);
 }
-static int take_home(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_home(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_list(&a->home, rd, v, true, err);
 }
-static int take_files(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_files(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_map(&a->files, rd, v, false, err);
 }
-static int take_hosts(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_hosts(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_list(&a->hosts, rd, v, false, err);
 }
-static int take_deny(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_deny(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_list(&a->deny, rd, v, false, err);
 }
-static int take_secret_name(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_secret_name(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_text(&a->secret_name, rd, v, err);
 }
-static int take_secret_host(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_secret_host(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_text(&a->secret_host, rd, v, err);
 }
-static int take_secret_env(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_secret_env(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     return take_list(&a->secret_env, rd, v, false, err);
 }
 
@@ -146,7 +146,7 @@ struct key {
     take_fn *take;
 };
 
-static int take_keys(struct agent *a, struct reader *rd, json_t *object, const struct key *keys, size_t n, struct err *err) {
+static int take_keys(struct agent *a, struct doc_reader *rd, json_t *object, const struct key *keys, size_t n, struct err *err) {
     const char *key;
     json_t *v;
 
@@ -165,13 +165,13 @@ static int take_keys(struct agent *a, struct reader *rd, json_t *object, const s
     return 0;
 }
 
-static int take_secret(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_secret(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     static const struct key keys[] = {{"name", take_secret_name}, {"host", take_secret_host}, {"env", take_secret_env}};
 
     return json_is_object(v) ? take_keys(a, rd, v, keys, ARRAY_LEN(keys), err) : reader_wrong_type(rd, v, "an object", err);
 }
 
-static int take_name(struct agent *a, struct reader *rd, json_t *v, struct err *err) {
+static int take_name(struct agent *a, struct doc_reader *rd, json_t *v, struct err *err) {
     char *name = NULL;
     int r = take_text(&name, rd, v, err);
 
@@ -188,7 +188,7 @@ static int read_doc(const struct doc *d, const char *name, struct agent *ret, st
         {"files", take_files},     {"hosts", take_hosts}, {"deny", take_deny}, {"secret", take_secret},
     };
     CLEANUP(agent_done) struct agent a = {.name = strdup(name)};
-    struct reader rd = {.doc = d};
+    struct doc_reader rd = {.doc = d};
     int r = a.name ? take_keys(&a, &rd, d->root, keys, ARRAY_LEN(keys), err) : err_oom(err);
 
     if (r == 0 && !a.command)

@@ -12,9 +12,9 @@ static int layer_name(struct layer *l, const struct doc *d, struct err *err, cha
 }
 
 /* A profile in the workspace is content that nobody hashed, so a project may use names only. */
-static int check_profile_name(const struct layer *l, const struct reader *rd, bool project, struct err *err) {
+static int check_profile_name(const struct layer *l, const struct doc_reader *rd, bool project, struct err *err) {
     const char *name = l->values.profile;
-    struct reader at = *rd;
+    struct doc_reader at = *rd;
 
     if (!name || !strchr(name, '/'))
         return 0;
@@ -27,8 +27,8 @@ static int check_profile_name(const struct layer *l, const struct reader *rd, bo
 }
 
 /* A hook is a program that runs outside the sandbox: not even a trusted project names one. */
-static int check_hook(const struct layer *l, const struct reader *rd, bool project, struct err *err) {
-    struct reader at = *rd;
+static int check_hook(const struct layer *l, const struct doc_reader *rd, bool project, struct err *err) {
+    struct doc_reader at = *rd;
 
     if (!project || !l->values.ask_hook)
         return 0;
@@ -36,14 +36,14 @@ static int check_hook(const struct layer *l, const struct reader *rd, bool proje
     return reader_fail(&at, err, "only the user's and the organisation's file may name a program to run on the host");
 }
 
-static int read_sandbox(struct reader *rd, json_t *v, bool project, bool positions, struct layer *l, struct err *err) {
+static int read_sandbox(struct doc_reader *rd, json_t *v, bool project, bool positions, struct layer *l, struct err *err) {
     int r = layer_read(l, rd, v, IN_SANDBOX, positions, err);
 
     r = r < 0 ? r : check_profile_name(l, rd, project, err);
     return r < 0 ? r : check_hook(l, rd, project, err);
 }
 
-static int only_key(struct reader *rd, json_t *object, const char *wanted, struct err *err) {
+static int only_key(struct doc_reader *rd, json_t *object, const char *wanted, struct err *err) {
     const char *key;
     json_t *v;
 
@@ -58,7 +58,8 @@ static int only_key(struct reader *rd, json_t *object, const char *wanted, struc
     return 0;
 }
 
-static int read_agents(struct reader *rd, json_t *agents, bool project, const char *name, struct layer *ret, struct err *err) {
+static int read_agents(struct doc_reader *rd, json_t *agents, bool project, const char *name, struct layer *ret,
+                       struct err *err) {
     const char *key;
     json_t *v;
 
@@ -87,7 +88,7 @@ static int read_agents(struct reader *rd, json_t *agents, bool project, const ch
     return 0;
 }
 
-static int read_top(struct reader *rd, bool project, const char *agent, struct layer *base, struct layer *ret_agent,
+static int read_top(struct doc_reader *rd, bool project, const char *agent, struct layer *base, struct layer *ret_agent,
                     struct err *err) {
     static const char *const known[] = {"sandbox", "agent"};
     const char *key;
@@ -114,7 +115,7 @@ static int read_top(struct reader *rd, bool project, const char *agent, struct l
 
 int file_read_config(const struct doc *d, const char *level, const char *home, const char *agent, struct layer *base,
                      struct layer *ret_agent, struct err *err) {
-    struct reader rd = {.doc = d, .home = home};
+    struct doc_reader rd = {.doc = d, .home = home};
     int r;
 
     r = layer_name(base, d, err, str_dupf("%s (%s)", level, d->path));
@@ -127,14 +128,14 @@ int file_read_config(const struct doc *d, const char *level, const char *home, c
 }
 
 int file_read_profile(const struct doc *d, const char *home, const char *origin, struct layer *l, struct err *err) {
-    struct reader rd = {.doc = d, .home = home};
+    struct doc_reader rd = {.doc = d, .home = home};
     int r = layer_name(l, d, err, strdup(origin));
 
     return r < 0 ? r : layer_read(l, &rd, d->root, IN_PROFILE, false, err);
 }
 
 int file_read_policy(const struct doc *d, struct layer *l, struct err *err) {
-    struct reader rd = {.doc = d};
+    struct doc_reader rd = {.doc = d};
     json_t *floor;
     int r;
 

@@ -33,7 +33,7 @@ static inline void layer_mark(struct layer *l, enum setting id) {
 }
 
 /* Reads the object the reader stands on. `where` is IN_SANDBOX, IN_PROFILE or IN_FLOOR; with positions, at[] is filled in. */
-int layer_read(struct layer *l, struct reader *rd, json_t *section, unsigned where, bool positions, struct err *err);
+int layer_read(struct layer *l, struct doc_reader *rd, json_t *section, unsigned where, bool positions, struct err *err);
 
 /* Sets what the layer may set; what it may not becomes a line in s->notes. */
 int layer_apply(const struct layer *l, struct settings *s, struct err *err);

@@ -10,7 +10,7 @@ enum { KEY_MAX = 64 };
 
 struct section {
     struct layer *out;
-    struct reader *rd;
+    struct doc_reader *rd;
     unsigned where;
     bool positions;
 };
@@ -135,7 +135,7 @@ static int settle_none(struct section *s, struct err *err) {
     return 0;
 }
 
-int layer_read(struct layer *l, struct reader *rd, json_t *object, unsigned where, bool positions, struct err *err) {
+int layer_read(struct layer *l, struct doc_reader *rd, json_t *object, unsigned where, bool positions, struct err *err) {
     struct section s = {l, rd, where, positions};
     int r;
 

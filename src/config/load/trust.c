@@ -48,13 +48,13 @@ static int read_all(const char *file, struct buf *b, struct err *err) {
     return buf_ok(b) ? 0 : err_set(err, -EFBIG, "'%s' is larger than %d bytes", file, TRUST_MAX);
 }
 
-struct record {
+struct trust_record {
     const char *hash, *path;
     size_t path_len;
 };
 
 /* Takes the next line off *rest. Lines that are no record are skipped: they trust nothing. */
-static bool next_record(const char **rest, struct record *ret) {
+static bool next_record(const char **rest, struct trust_record *ret) {
     while (**rest) {
         const char *line = *rest;
         size_t len = strcspn(line, "\n");
@@ -62,20 +62,20 @@ static bool next_record(const char **rest, struct record *ret) {
         *rest = line + len + (line[len] == '\n');
         if (len <= HASH_LEN + 1 || line[HASH_LEN] != ' ')
             continue;
-        *ret = (struct record){line, line + HASH_LEN + 1, len - HASH_LEN - 1};
+        *ret = (struct trust_record){line, line + HASH_LEN + 1, len - HASH_LEN - 1};
         return true;
     }
     return false;
 }
 
-static bool is_for(const struct record *r, const struct buf *workspace) {
+static bool is_for(const struct trust_record *r, const struct buf *workspace) {
     return r->path_len == workspace->len && memcmp(r->path, buf_str(workspace), workspace->len) == 0;
 }
 
 int trust_check(const char *file, const char *workspace, const char *hash, bool *ret_trusted, struct err *err) {
     CLEANUP(buf_done) struct buf all = BUF_INIT(TRUST_MAX), wanted = BUF_INIT(TRUST_MAX);
     bool trusted = false;
-    struct record rec;
+    struct trust_record rec;
     const char *rest;
     int r;
 
@@ -93,7 +93,7 @@ int trust_check(const char *file, const char *workspace, const char *hash, bool 
 /* Everything but the workspace's own records. */
 static bool copy_others(const struct buf *all, const struct buf *workspace, struct buf *out) {
     const char *rest = buf_str(all);
-    struct record rec;
+    struct trust_record rec;
     bool had = false;
 
     while (next_record(&rest, &rec)) {

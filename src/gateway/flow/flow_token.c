@@ -69,25 +69,25 @@ void flow_token_begin(struct flow_request *q, const struct httpx_request *req) {
 
 /* What it says --------------------------------------------------------------------------------------------------- */
 
-struct params {
+struct token_params {
     char *grant_type, *code, *refresh_token;
     bool twice;
 };
 
-static void params_done(struct params *p) {
+static void params_done(struct token_params *p) {
     free(p->grant_type);
     free(p->code);
     free(p->refresh_token);
 }
 
-static char **params_slot(struct params *p, const char *key) {
+static char **params_slot(struct token_params *p, const char *key) {
     return str_eq(key, "grant_type")      ? &p->grant_type
            : str_eq(key, "code")          ? &p->code
            : str_eq(key, "refresh_token") ? &p->refresh_token
                                           : NULL;
 }
 
-static void params_take(struct params *p, const char *key, const char *value) {
+static void params_take(struct token_params *p, const char *key, const char *value) {
     char **slot = params_slot(p, key);
 
     if (!slot)
@@ -98,7 +98,7 @@ static void params_take(struct params *p, const char *key, const char *value) {
 }
 
 /* A form: every key and value decoded, as servers do it. */
-static void params_form(struct params *p, const char *body, size_t len) {
+static void params_form(struct token_params *p, const char *body, size_t len) {
     char *key = malloc(len + 1), *value = malloc(len + 1);
 
     for (const char *at = body, *end = body + len; key && value && at < end;) {
@@ -114,7 +114,7 @@ static void params_form(struct params *p, const char *body, size_t len) {
     free(value);
 }
 
-static void params_json(struct params *p, const char *body, size_t len) {
+static void params_json(struct token_params *p, const char *body, size_t len) {
     json_t *root = json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL), *value;
     const char *key;
 
@@ -124,7 +124,7 @@ static void params_json(struct params *p, const char *body, size_t len) {
 }
 
 /* The placeholder is the code, and both tokens. */
-static uint32_t redeemed(const struct flow *f, const struct params *p) {
+static uint32_t redeemed(const struct flow *f, const struct token_params *p) {
     const struct gate_config *c = &f->gate->config;
     const char *what = !p->grant_type || p->twice                    ? NULL
                        : str_eq(p->grant_type, "authorization_code") ? p->code
@@ -139,7 +139,7 @@ static uint32_t redeemed(const struct flow *f, const struct params *p) {
 }
 
 void flow_token_collected(struct flow_request *q, const uint8_t *body, size_t len) {
-    CLEANUP(params_done) struct params p = {0};
+    CLEANUP(params_done) struct token_params p = {0};
     struct flow_token *t = &q->secret->token;
     const struct gate_config *c = &q->flow->gate->config;
 

@@ -21,7 +21,7 @@ enum {
 enum { CLIENT, SERVER, SIDES };
 
 /* One direction. At most one of rest and pipe holds bytes. */
-struct half {
+struct relay_half {
     struct relay *relay;
     int from, to; /* sides */
     bool held;    /* check() has not agreed yet */
@@ -39,7 +39,7 @@ struct relay {
     struct relay_opts opts;
     int fd[SIDES];
     struct watch watch[SIDES];
-    struct half half[SIDES]; /* by the side it comes from */
+    struct relay_half half[SIDES]; /* by the side it comes from */
     struct deadline deadline;
     uint64_t active_ms;
     bool old;     /* keep-alive is on */
@@ -51,16 +51,16 @@ static void relay_finish(struct relay *r, enum relay_end how) {
     r->opts.end(r->opts.arg, how, r->half[CLIENT].bytes, r->half[SERVER].bytes);
 }
 
-static bool is_pending(const struct half *h) {
+static bool is_pending(const struct relay_half *h) {
     return h->rest_len || h->in_pipe;
 }
 
-static void bulk_end(struct half *h) {
+static void bulk_end(struct relay_half *h) {
     if (h->pipe)
         pipes_give(h->relay->gate->pipes, TAKE_PTR(h->pipe), h->in_pipe == 0);
 }
 
-static int keep_rest(struct half *h, const uint8_t *data, size_t len) {
+static int keep_rest(struct relay_half *h, const uint8_t *data, size_t len) {
     h->rest = malloc(len);
     if (!h->rest)
         return -ENOMEM;
@@ -70,7 +70,7 @@ static int keep_rest(struct half *h, const uint8_t *data, size_t len) {
     return 0;
 }
 
-static int write_rest(struct half *h) {
+static int write_rest(struct relay_half *h) {
     ssize_t n = send(h->relay->fd[h->to], h->rest + h->rest_at, h->rest_len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     if (n < 0)
@@ -82,7 +82,7 @@ static int write_rest(struct half *h) {
     return 0;
 }
 
-static int write_pipe(struct half *h) {
+static int write_pipe(struct relay_half *h) {
     ssize_t n = splice(h->pipe->out, NULL, h->relay->fd[h->to], NULL, h->in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
     if (n <= 0)
@@ -92,7 +92,7 @@ static int write_pipe(struct half *h) {
 }
 
 /* What waits goes first. 0: nothing waits any more. */
-static int write_pending(struct half *h) {
+static int write_pending(struct relay_half *h) {
     int r = 0;
 
     while (r == 0 && is_pending(h))
@@ -101,7 +101,7 @@ static int write_pending(struct half *h) {
 }
 
 /* Returns how many bytes came, 0 at the end. */
-static ssize_t move_bulk(struct half *h) {
+static ssize_t move_bulk(struct relay_half *h) {
     ssize_t n = splice(h->relay->fd[h->from], NULL, h->pipe->in, NULL, RELAY_PIPE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     int r;
 
@@ -118,7 +118,7 @@ static ssize_t move_bulk(struct half *h) {
 }
 
 /* False: refused; nothing of it goes on. */
-static bool ask_tap(const struct half *h, const uint8_t *data, size_t len) {
+static bool ask_tap(const struct relay_half *h, const uint8_t *data, size_t len) {
     struct relay *r = h->relay;
     int result = r->opts.tap(r->opts.arg, h->from == CLIENT, data, len);
 
@@ -127,7 +127,7 @@ static bool ask_tap(const struct half *h, const uint8_t *data, size_t len) {
     return result >= 0;
 }
 
-static ssize_t move_copy(struct half *h) {
+static ssize_t move_copy(struct relay_half *h) {
     uint8_t *buffer = pipes_buffer(h->relay->gate->pipes);
     ssize_t n = recv(h->relay->fd[h->from], buffer, RELAY_BUFFER, MSG_DONTWAIT), out;
 
@@ -150,7 +150,7 @@ static ssize_t move_copy(struct half *h) {
     return n;
 }
 
-static void carry_end(struct half *h) {
+static void carry_end(struct relay_half *h) {
     if (!h->eof || is_pending(h) || h->done)
         return;
     if (!h->relay->half[h->to].done) /* else both are closed now, which says the same */
@@ -160,7 +160,7 @@ static void carry_end(struct half *h) {
 
 /* 0, or what broke the relay. Stops when a read was short: more will be reported by the loop, a read that finds nothing costs
  * as much as one that does. */
-static int pump(struct half *h) {
+static int pump(struct relay_half *h) {
     size_t moved = 0;
     ssize_t n = write_pending(h);
 
@@ -188,7 +188,7 @@ static int watch_side(struct relay *r, int side, uint32_t events) {
 
 static int set_interest(struct relay *r) {
     for (int side = 0; side < SIDES; side++) {
-        const struct half *out = &r->half[side], *in = &r->half[!side];
+        const struct relay_half *out = &r->half[side], *in = &r->half[!side];
         uint32_t events = (out->eof || is_pending(out) ? 0 : EPOLLIN) | (is_pending(in) ? EPOLLOUT : 0);
         int result = 0;
 
@@ -203,7 +203,7 @@ static int set_interest(struct relay *r) {
 }
 
 static void side_ready(struct relay *r, int side, uint32_t events) {
-    struct half *out = &r->half[side], *in = &r->half[!side];
+    struct relay_half *out = &r->half[side], *in = &r->half[!side];
     int result = 0;
 
     r->active_ms = uv_now(&r->gate->loop);

@@ -63,7 +63,7 @@ void why_note(struct why *w, uint64_t now_s, const char *host, uint16_t port, co
     w->len = MIN_OF(w->len + 1, (size_t)WHY_REFUSALS);
 }
 
-struct question {
+struct why_question {
     bool ok, why, json;
     char host[HOST_TEXT_MAX + 1]; /* "": all */
 };
@@ -96,7 +96,7 @@ static void add_json(const struct refusal *r, uint64_t now_s, struct buf *b) {
     buf_adds(b, "}");
 }
 
-static void add_list(const struct why *w, uint64_t now_s, const struct question *q, struct buf *b) {
+static void add_list(const struct why *w, uint64_t now_s, const struct why_question *q, struct buf *b) {
     size_t shown = 0;
 
     buf_adds(b, q->json ? "{\"refusals\": [" : "What Bawn refused this sandbox, the latest first:\n");
@@ -123,7 +123,7 @@ static const char help[] = "This is Bawn's gate: every connection of this sandbo
                            "http://bawn.internal/why.json       for programs\n";
 
 /* "/why.json?host=H" of the request line. Unknown paths get the help, too. */
-static void read_target(const char *target, size_t len, struct question *q) {
+static void read_target(const char *target, size_t len, struct why_question *q) {
     const char *query = memchr(target, '?', len);
     size_t path = query ? (size_t)(query - target) : len;
     static const char key[] = "?host=";
@@ -139,7 +139,7 @@ static void read_target(const char *target, size_t len, struct question *q) {
         q->ok = false;
 }
 
-static void read_question(const char *head, size_t len, struct question *q) {
+static void read_question(const char *head, size_t len, struct why_question *q) {
     static const char scheme[] = "http://";
     const char *end = memchr(head, '\r', len), *target, *stop;
 
@@ -161,7 +161,7 @@ static void read_question(const char *head, size_t len, struct question *q) {
 
 bool why_answer(const struct why *w, uint64_t now_s, const uint8_t *request, size_t len, struct buf *out) {
     CLEANUP(buf_done) struct buf body = BUF_INIT(WHY_ANSWER_MAX - 1024);
-    struct question q = {0};
+    struct why_question q = {0};
 
     if (len < WHY_REQUEST_MAX && !memmem(request, len, "\r\n\r\n", 4))
         return false;

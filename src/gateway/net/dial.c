@@ -14,7 +14,7 @@
 
 enum { ATTEMPTS_MAX = RESOLVE_ADDRS_MAX, REQUEST_MAX = 4096 };
 
-struct attempt {
+struct dial_attempt {
     struct dial *dial;
     struct addr addr;
     int fd;
@@ -32,13 +32,13 @@ struct dial {
     struct resolve *resolve;
     struct addr found[ATTEMPTS_MAX]; /* while the network's NAT64 prefix is looked up */
     size_t n_found;
-    struct attempt attempts[ATTEMPTS_MAX];
+    struct dial_attempt attempts[ATTEMPTS_MAX];
     size_t n, next; /* [0, next) were started */
     int error;      /* of the last attempt */
     struct deadline stagger, deadline;
 };
 
-static void attempt_close(struct attempt *a) {
+static void attempt_close(struct dial_attempt *a) {
     watch_stop(a->dial->gate->hub, &a->watch);
     closep(&a->fd);
 }
@@ -71,7 +71,7 @@ static void dial_fail(struct dial *d, enum dial_end how, const char *text, int e
     dial_finish(d, &res);
 }
 
-static void dial_connected(struct dial *d, struct attempt *a) {
+static void dial_connected(struct dial *d, struct dial_attempt *a) {
     struct dial_result res = {.how = DIAL_OK};
 
     watch_stop(d->gate->hub, &a->watch);
@@ -83,7 +83,7 @@ static void dial_connected(struct dial *d, struct attempt *a) {
 
 /* The proxy's answer is peeked and then taken exactly: bytes of the server may follow at once. */
 static void proxy_ready(void *arg, uint32_t events) {
-    struct attempt *a = arg;
+    struct dial_attempt *a = arg;
     uint8_t answer[PROXY_ANSWER_MAX];
     ssize_t n = recv(a->fd, answer, sizeof answer, MSG_PEEK | MSG_DONTWAIT);
     char text[80];
@@ -108,7 +108,7 @@ static void proxy_ready(void *arg, uint32_t events) {
     dial_connected(a->dial, a);
 }
 
-static void ask_proxy(struct dial *d, struct attempt *a) {
+static void ask_proxy(struct dial *d, struct dial_attempt *a) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(REQUEST_MAX);
     ssize_t n;
 
@@ -121,7 +121,7 @@ static void ask_proxy(struct dial *d, struct attempt *a) {
 }
 
 /* One is enough; the others are not needed any more. */
-static void attempt_won(struct attempt *a) {
+static void attempt_won(struct dial_attempt *a) {
     struct dial *d = a->dial;
 
     for (size_t i = 0; i < d->next; i++)
@@ -138,7 +138,7 @@ static void attempt_won(struct attempt *a) {
 static void try_next(struct dial *d);
 
 static void attempt_ready(void *arg, uint32_t events UNUSED) {
-    struct attempt *a = arg;
+    struct dial_attempt *a = arg;
     struct dial *d = a->dial;
     int error = 0;
     socklen_t len = sizeof error;
@@ -155,7 +155,7 @@ static void attempt_ready(void *arg, uint32_t events UNUSED) {
 }
 
 /* 0: connected; -EINPROGRESS */
-static int attempt_start(struct attempt *a) {
+static int attempt_start(struct dial_attempt *a) {
     struct sockaddr_storage to;
     socklen_t len = sockaddr_make(&a->addr, a->dial->proxied ? a->dial->proxy.port : a->dial->port, &to);
     int on = 1;
@@ -189,7 +189,7 @@ static void stagger_over(void *arg) {
 
 static void try_next(struct dial *d) {
     while (d->next < d->n) {
-        struct attempt *a = &d->attempts[d->next++];
+        struct dial_attempt *a = &d->attempts[d->next++];
         int r = attempt_start(a);
 
         if (r == 0) {
@@ -210,7 +210,7 @@ static void try_next(struct dial *d) {
 
 static void add_attempt(struct dial *d, const struct addr *addr) {
     if (d->n < ATTEMPTS_MAX)
-        d->attempts[d->n++] = (struct attempt){.dial = d, .addr = *addr, .fd = -1, .watch = WATCH_INIT};
+        d->attempts[d->n++] = (struct dial_attempt){.dial = d, .addr = *addr, .fd = -1, .watch = WATCH_INIT};
 }
 
 static void dial_judged(struct dial *d, struct policy_verdict *v) {

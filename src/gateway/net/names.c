@@ -17,9 +17,9 @@ static_assert(NUMBERS / NAMES_STARTS > NAMES_MAX, "a full table does not reach t
 
 static const uint8_t ipv6_prefix[12] = {0xfd, 0x62, 0x61, 0x77, 0x6e};
 
-struct entry {
-    struct entry *chain;         /* of the same bucket */
-    struct entry *older, *newer; /* by last use; a name with open connections is not in this list */
+struct names_entry {
+    struct names_entry *chain;         /* of the same bucket */
+    struct names_entry *older, *newer; /* by last use; a name with open connections is not in this list */
     uint32_t number, holds;
     uint64_t last_use;
     size_t len;
@@ -28,16 +28,16 @@ struct entry {
 
 /* Pages of the two big tables exist only once they are used. */
 struct number {
-    struct entry *owner; /* NULL: rests, or was never given */
-    uint32_t next;       /* that rests, a later one */
+    struct names_entry *owner; /* NULL: rests, or was never given */
+    uint32_t next;             /* that rests, a later one */
     uint64_t last_use;
 };
 
 struct names {
-    struct entry *entries;
+    struct names_entry *entries;
     size_t len;
-    struct entry *buckets[BUCKETS];
-    struct entry *oldest, *newest;
+    struct names_entry *buckets[BUCKETS];
+    struct names_entry *oldest, *newest;
     struct number *numbers;               /* by number */
     uint32_t start, given;                /* the first number that this gate gave, less NUMBER_FIRST; how many it gave */
     uint32_t resting_first, resting_last; /* longest at rest first */
@@ -82,17 +82,17 @@ uint32_t names_hash(const char *text, size_t len) {
     return h;
 }
 
-static struct entry **bucket_of(struct names *n, const char *text, size_t len) {
+static struct names_entry **bucket_of(struct names *n, const char *text, size_t len) {
     return &n->buckets[names_hash(text, len) % BUCKETS];
 }
 
-static void unlink_entry(struct names *n, struct entry *e) {
+static void unlink_entry(struct names *n, struct names_entry *e) {
     *(e->older ? &e->older->newer : &n->oldest) = e->newer;
     *(e->newer ? &e->newer->older : &n->newest) = e->older;
     e->older = e->newer = NULL;
 }
 
-static void append_entry(struct names *n, struct entry *e) {
+static void append_entry(struct names *n, struct names_entry *e) {
     e->older = n->newest;
     e->newer = NULL;
     *(n->newest ? &n->newest->newer : &n->oldest) = e;
@@ -100,11 +100,11 @@ static void append_entry(struct names *n, struct entry *e) {
 }
 
 static void write_time(struct names *n, uint64_t now_s) {
-    for (struct entry *e = n->newest; e && e->last_use == USED_JUST_NOW; e = e->older)
+    for (struct names_entry *e = n->newest; e && e->last_use == USED_JUST_NOW; e = e->older)
         e->last_use = now_s;
 }
 
-static void touch(struct names *n, struct entry *e, uint64_t now_s) {
+static void touch(struct names *n, struct names_entry *e, uint64_t now_s) {
     e->last_use = now_s;
     if (e->holds)
         return;
@@ -112,8 +112,8 @@ static void touch(struct names *n, struct entry *e, uint64_t now_s) {
     append_entry(n, e);
 }
 
-static struct entry *find_name(struct names *n, const struct host *name) {
-    for (struct entry *e = *bucket_of(n, name->text, name->len); e; e = e->chain)
+static struct names_entry *find_name(struct names *n, const struct host *name) {
+    for (struct names_entry *e = *bucket_of(n, name->text, name->len); e; e = e->chain)
         if (e->len == name->len && memcmp(e->text, name->text, e->len) == 0)
             return e;
     return NULL;
@@ -139,9 +139,9 @@ static void take_number(struct names *n, uint32_t number) {
     n->numbers[number].next = 0;
 }
 
-static void forget(struct names *n, struct entry *e) {
+static void forget(struct names *n, struct names_entry *e) {
     struct number *number = &n->numbers[e->number];
-    struct entry **at = bucket_of(n, e->text, e->len);
+    struct names_entry **at = bucket_of(n, e->text, e->len);
 
     while (*at != e)
         at = &(*at)->chain;
@@ -153,7 +153,7 @@ static void forget(struct names *n, struct entry *e) {
 }
 
 int names_number(struct names *n, const struct host *name, uint64_t now_s, uint32_t *ret) {
-    struct entry *e = find_name(n, name), **bucket;
+    struct names_entry *e = find_name(n, name), **bucket;
     uint32_t number;
 
     write_time(n, now_s);
@@ -172,7 +172,7 @@ int names_number(struct names *n, const struct host *name, uint64_t now_s, uint3
         forget(n, e);
     take_number(n, number);
     bucket = bucket_of(n, name->text, name->len);
-    *e = (struct entry){.chain = *bucket, .number = number, .last_use = now_s, .len = name->len};
+    *e = (struct names_entry){.chain = *bucket, .number = number, .last_use = now_s, .len = name->len};
     memcpy(e->text, name->text, name->len + 1);
     *bucket = e;
     append_entry(n, e);
@@ -220,14 +220,14 @@ bool names_is_gate(const struct addr *a) {
     return number_of(a) == NUMBER_GATE;
 }
 
-static struct entry *owner_of(const struct names *n, const struct addr *a) {
+static struct names_entry *owner_of(const struct names *n, const struct addr *a) {
     uint32_t number = number_of(a);
 
     return number <= NUMBER_LAST ? n->numbers[number].owner : NULL;
 }
 
 bool names_find(struct names *n, const struct addr *a, uint64_t now_s, struct host *ret) {
-    struct entry *e = owner_of(n, a);
+    struct names_entry *e = owner_of(n, a);
 
     write_time(n, now_s);
     if (!e)
@@ -239,14 +239,14 @@ bool names_find(struct names *n, const struct addr *a, uint64_t now_s, struct ho
 }
 
 void names_hold(struct names *n, const struct addr *a) {
-    struct entry *e = owner_of(n, a);
+    struct names_entry *e = owner_of(n, a);
 
     if (e && e->holds++ == 0)
         unlink_entry(n, e);
 }
 
 void names_release(struct names *n, const struct addr *a) {
-    struct entry *e = owner_of(n, a);
+    struct names_entry *e = owner_of(n, a);
 
     if (!e || e->holds == 0 || --e->holds)
         return;

@@ -25,7 +25,7 @@ struct resolve_channel {
     size_t asked;                   /* questions that are open */
 };
 
-struct question {
+struct resolve_question {
     struct resolve_channel *channel;
     uint8_t len;
     resolve_reply_fn *fn;
@@ -249,7 +249,7 @@ static int read_ipv6(const unsigned char *reply, int len, struct addr *ret, unsi
 }
 
 static void on_reply(void *arg, int status, int timeouts, unsigned char *reply, int len) {
-    struct question *q = arg;
+    struct resolve_question *q = arg;
     struct addr addrs[RESOLVE_REPLY_MAX];
     unsigned ttl_s = INT32_MAX;
     int r = status_of(status, reply, len);
@@ -272,7 +272,7 @@ static int make_query(const struct host *name, uint8_t len, unsigned char **ret,
 }
 
 void resolve_channel_ask(struct resolve_channel *c, const struct host *name, uint8_t len, resolve_reply_fn *fn, void *arg) {
-    struct question *q = malloc(sizeof *q);
+    struct resolve_question *q = malloc(sizeof *q);
     unsigned char *query = NULL;
     int query_len, r = q ? make_query(name, len, &query, &query_len) : -ENOMEM;
 
@@ -281,7 +281,7 @@ void resolve_channel_ask(struct resolve_channel *c, const struct host *name, uin
         fn(arg, r, NULL, 0, 0);
         return;
     }
-    *q = (struct question){.channel = c, .len = len, .fn = fn, .arg = arg};
+    *q = (struct resolve_question){.channel = c, .len = len, .fn = fn, .arg = arg};
     c->asked++;
     ares_send(c->ares, query, query_len, on_reply, q);
     ares_free_string(query);

@@ -15,13 +15,13 @@
 #include "gateway/secret/cover_priv.h"
 
 /* Of bytes that lie one behind the other: what was passed on so far, and what is known to be covered. */
-struct sweep {
+struct cover_sweep {
     const uint8_t *p;
     size_t len, pos, covered;
 };
 
 /* Adds the bytes from pos to end: those before covered as stars. */
-static void put(struct sweep *w, size_t end, struct buf *out) {
+static void put(struct cover_sweep *w, size_t end, struct buf *out) {
     static const char stars[] = "****************************************************************";
 
     while (w->pos < MIN_OF(end, w->covered)) {
@@ -36,7 +36,7 @@ static void put(struct sweep *w, size_t end, struct buf *out) {
 }
 
 /* Searches for matches that begin before `to`, and passes on all before it. */
-static void sweep(struct cover *c, struct sweep *w, size_t to, struct buf *out) {
+static void sweep(struct cover *c, struct cover_sweep *w, size_t to, struct buf *out) {
     size_t at = 0, n = 0;
 
     for (size_t from = 0; cover_find(c, w->p, w->len, from, to, &at, &n); from = at + 1) {
@@ -66,7 +66,7 @@ int cover_pass(struct cover *c, struct cover_stream *s, const void *data, size_t
     size_t old = s->len, total = old + len, tail = cover_tail(c), joined = old ? MIN_OF(len, tail) : 0;
     size_t ready = total > tail ? total - tail : 0;
     size_t release = MAX_OF(MAX_OF(ready, s->sent), upto == COVER_HOLD ? 0 : old + MIN_OF(upto, len));
-    struct sweep w = {.pos = s->sent, .covered = s->covered};
+    struct cover_sweep w = {.pos = s->sent, .covered = s->covered};
 
     if (joined && secret_grow(&s->kept, old, &s->cap, old + joined) < 0) {
         out->failed = true;
@@ -79,7 +79,7 @@ int cover_pass(struct cover *c, struct cover_stream *s, const void *data, size_t
     if (old)
         sweep(c, &w, MIN_OF(old, release), out);
     if (release > old) {
-        w = (struct sweep){
+        w = (struct cover_sweep){
             .p = data, .len = len, .pos = w.pos > old ? w.pos - old : 0, .covered = w.covered > old ? w.covered - old : 0};
         sweep(c, &w, release - old, out);
         w.covered += old;

@@ -222,20 +222,20 @@ static bool slots_are_clean(const struct cred_request *r, const struct cred_plan
     return *ret_tag == UINT32_MAX;
 }
 
-struct search {
+struct injection_search {
     const struct finder *finder;
     struct finder_stream stream;
     uint32_t tag;
 };
 
-static int search(struct search *s, const char *text, size_t len) {
+static int search(struct injection_search *s, const char *text, size_t len) {
     int r = len ? finder_watch(s->finder, &s->stream, text, len, &s->tag) : 0;
 
     return r > 0 ? -EACCES : r;
 }
 
 /* As it came, and as a server reads it. */
-static int search_query(struct search *s, const char *query) {
+static int search_query(struct injection_search *s, const char *query) {
     size_t len = strlen(query);
     char *decoded;
     int r = search(s, query, len);
@@ -251,7 +251,7 @@ static int search_query(struct search *s, const char *query) {
 }
 
 /* Values follow one another in one stream: a placeholder that is split over two fields is one (ATTACKS 57). */
-static int search_fields(struct search *s, const struct http_head *head, const struct cred_plan *plan) {
+static int search_fields(struct injection_search *s, const struct http_head *head, const struct cred_plan *plan) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < head->len; i++) {
@@ -269,7 +269,7 @@ static int search_fields(struct search *s, const struct http_head *head, const s
 }
 
 static int search_all(const struct cred_request *r, const struct cred_plan *plan, uint32_t *ret_tag, const char **ret_where) {
-    struct search s = {.finder = placeholders_finder(r->placeholders)};
+    struct injection_search s = {.finder = placeholders_finder(r->placeholders)};
     int e = search(&s, r->http->path.text, r->http->path.len);
 
     *ret_where = "its path";

@@ -9,7 +9,7 @@
 #include "init/guard/guard_priv.h"
 #include "os/fd.h"
 
-struct route {
+struct follow_route {
     const struct call *c;
     int cur;                     /* the folder reached so far */
     char rest[2 * PATH_MAX + 2]; /* what is left to walk, from `at` on */
@@ -19,7 +19,7 @@ struct route {
 };
 
 /* Continues with the text of a link. */
-static int continue_with(struct route *w, const char *target, const char *rest) {
+static int continue_with(struct follow_route *w, const char *target, const char *rest) {
     char joined[sizeof w->rest];
     int n = snprintf(joined, sizeof joined, "%s%s", target, rest); /* rest is empty or begins with '/' */
 
@@ -50,7 +50,7 @@ static int self_text(const struct call *c, bool thread, char text[static GUARD_P
 }
 
 /* A link in /proc. 1: continue with *text; 2: only the kernel can follow it, its text is no path; or -errno. */
-static int proc_link(const struct route *w, const char *name, char text[static GUARD_PROC_PATH]) {
+static int proc_link(const struct follow_route *w, const char *name, char text[static GUARD_PROC_PATH]) {
     char folder[PATH_MAX];
     int r = place_path_of(w->cur, folder);
 
@@ -67,7 +67,7 @@ static int proc_link(const struct route *w, const char *name, char text[static G
 
 /* Follows the link `name` in w->cur; rest is what the path says behind it. Returns an object if the kernel had to follow and
  * the link was the last name, else -1 in *ret_object. */
-static int follow_link(struct route *w, const char *name, const char *rest, int *ret_object) {
+static int follow_link(struct follow_route *w, const char *name, const char *rest, int *ret_object) {
     CLEANUP(closep) int link = openat(w->cur, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     char target[PATH_MAX], text[GUARD_PROC_PATH];
     struct statfs fs;
@@ -105,7 +105,7 @@ static int follow_link(struct route *w, const char *name, const char *rest, int 
     return continue_with(w, target, rest);
 }
 
-static int enter(struct route *w, const char *name, const char *rest) {
+static int enter(struct follow_route *w, const char *name, const char *rest) {
     int object = -1, fd = openat(w->cur, name, GUARD_OPEN_FOLDER | O_NOFOLLOW);
     struct stat st;
 
@@ -121,7 +121,7 @@ static int enter(struct route *w, const char *name, const char *rest) {
 }
 
 /* The last name. 0: the place is found; 1: it was a link, go on. */
-static int arrive(struct route *w, const char *name, const char *rest, struct place *p) {
+static int arrive(struct follow_route *w, const char *name, const char *rest, struct place *p) {
     int r, object = -1;
 
     if (str_eq(name, ".") || str_eq(name, "..")) {
@@ -143,7 +143,7 @@ static int arrive(struct route *w, const char *name, const char *rest, struct pl
     return object >= 0 ? place_set_object(p, object) : 1;
 }
 
-static int go_on(struct route *w, struct place *p) {
+static int go_on(struct follow_route *w, struct place *p) {
     for (;;) {
         char name[NAME_MAX + 1];
         size_t len;
@@ -174,7 +174,7 @@ static int go_on(struct route *w, struct place *p) {
 }
 
 int follow_from(const struct call *c, int dirfd, const char *path, bool follow, struct place *p) {
-    struct route w = {.c = c, .cur = place_open_base(c, dirfd, path), .follow = follow};
+    struct follow_route w = {.c = c, .cur = place_open_base(c, dirfd, path), .follow = follow};
     int r;
 
     if (w.cur < 0)

@@ -90,7 +90,7 @@ static int check_save(struct guard *g, const struct place *p, bool writing, int 
     return judge_rest(g, p->rel, &p->st, p->birth_ns, writing);
 }
 
-static int note_alias(void *arg, const struct walk_entry *e) {
+static int note_alias(void *arg, const struct guard_walk_entry *e) {
     struct guard *g = arg;
     struct guard_aliases *a = &g->aliases;
     struct stat st;

@@ -33,14 +33,14 @@ static const char *join(const char *rel, const char *suffix, char out[static PAT
 }
 
 /* A repository that was none where it was: it comes from outside, or from below .git. */
-static bool plants_repository(const struct walk_entry *e, const char *old, const char *new) {
+static bool plants_repository(const struct guard_walk_entry *e, const char *old, const char *new) {
     if (!*new || (*old && (!guard_rules_below_git(old) || guard_rules_below_git(new))))
         return false;
     return judge_completes_repository(e->dir, e->name);
 }
 
 /* A folder in which the host is just saving stays where it is: what would be made in its place could be what the host then renames. */
-static int rest_below(const struct move *m, const struct walk_entry *e, const char *old) {
+static int rest_below(const struct move *m, const struct guard_walk_entry *e, const char *old) {
     uint64_t birth_ns;
     struct stat st;
     int r;
@@ -54,7 +54,7 @@ static int rest_below(const struct move *m, const struct walk_entry *e, const ch
 }
 
 /* Whatever is below must be judged the same in both places. */
-static int judge_below(void *arg, const struct walk_entry *e) {
+static int judge_below(void *arg, const struct guard_walk_entry *e) {
     struct move *m = arg;
     const struct guard_rules *r = &m->g->rules;
     char old_path[PATH_MAX], new_path[PATH_MAX];
@@ -112,7 +112,7 @@ static int judge_move(struct move *m) {
     return r == -E2BIG ? -EXDEV : r;
 }
 
-static int touch_below(void *arg, const struct walk_entry *e) {
+static int touch_below(void *arg, const struct guard_walk_entry *e) {
     const struct move *m = arg;
     char path[PATH_MAX];
     struct stat st;

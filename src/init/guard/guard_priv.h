@@ -251,12 +251,12 @@ bool judge_completes_repository(int dir, const char *new_name); /* with this nam
 
 /* guard_walk.c: everything below a folder, links not followed. suffix: from that folder on, with a '/' in front. The visitor's
  * result ends the walk if it is not 0. *left counts down; at 0, or below GUARD_DEPTH_MAX folders: -E2BIG. */
-struct walk_entry {
+struct guard_walk_entry {
     int dir;
     const char *name, *suffix;
     enum rules_kind kind;
 };
-int guard_walk(int dir, const char *name, unsigned *left, int (*visit)(void *arg, const struct walk_entry *e), void *arg);
+int guard_walk(int dir, const char *name, unsigned *left, int (*visit)(void *arg, const struct guard_walk_entry *e), void *arg);
 
 /* The operations: guard_open.c, guard_ops.c, guard_move.c, guard_bind.c */
 long guard_run_open(struct call *c);

@@ -11,7 +11,7 @@
 
 enum { SEEN_START = 1024, SALT_TOUCH = 0, /* reasons of a refusal are the other salts, and */ SALT_RENAMED = 1000 };
 
-struct packet {
+struct touch_packet {
     struct guard_msg head;
     char path[GUARD_PATH_MAX];
 };
@@ -116,7 +116,7 @@ bool seen_add_hash(struct guard_seen *s, uint64_t hash) {
     return true;
 }
 
-static int send_packet(struct guard *g, struct packet *p, const char *rel, const int *fd) {
+static int send_packet(struct guard *g, struct touch_packet *p, const char *rel, const int *fd) {
     size_t len = strlen(rel);
     int r;
 
@@ -161,7 +161,7 @@ static int wait_for_go(struct guard *g) {
 }
 
 int guard_send_share(struct guard *g, int fd) {
-    struct packet p;
+    struct touch_packet p;
     int r;
 
     p.head = (struct guard_msg){.type = GUARD_MSG_SHARE, .wait = 1};
@@ -171,7 +171,7 @@ int guard_send_share(struct guard *g, int fd) {
 
 /* The supervisor looks, from the host's side: whether file leases can be had here is not ours to say. */
 int guard_ask_open(struct guard *g, const char *rel, const struct stat *st) {
-    struct packet p;
+    struct touch_packet p;
     int r;
 
     p.head = (struct guard_msg){.type = GUARD_MSG_OPEN, .wait = 1, .mode = st->st_mode, .dev = st->st_dev, .ino = st->st_ino};
@@ -188,7 +188,7 @@ bool guard_has_renamed(const struct guard *g, const char *rel) {
 }
 
 int guard_touch_new(struct guard *g, const char *rel) {
-    struct packet p;
+    struct touch_packet p;
     int r;
 
     if (g->sock < 0)
@@ -204,7 +204,7 @@ int guard_touch_new(struct guard *g, const char *rel) {
 
 /* fd: -1, or for reading what is there. */
 static int touch_old(struct guard *g, const char *rel, const struct stat *st, int fd, bool unlinking) {
-    struct packet p;
+    struct touch_packet p;
     int r;
 
     p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH,
@@ -253,7 +253,7 @@ int guard_touch(struct guard *g, const struct place *p, bool unlinking) {
 }
 
 int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int value) {
-    struct packet p;
+    struct touch_packet p;
     int r;
 
     p.head = (struct guard_msg){.type = type, .wait = 1, .value = value};
@@ -262,14 +262,14 @@ int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int va
 }
 
 void guard_tell(struct guard *g, enum guard_msg_type type, const char *rel, int fd) {
-    struct packet p;
+    struct touch_packet p;
 
     p.head = (struct guard_msg){.type = type};
     send_packet(g, &p, rel, fd >= 0 ? &fd : NULL);
 }
 
 int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r) {
-    struct packet p;
+    struct touch_packet p;
 
     p.head = (struct guard_msg){.type = GUARD_MSG_REFUSED, .value = (int32_t)why};
     if (*rel && seen_add(&g->seen, why, rel))

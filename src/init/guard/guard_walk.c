@@ -7,9 +7,9 @@
 #include "init/guard/guard_priv.h"
 #include "os/fd.h"
 
-struct tree {
+struct guard_tree {
     unsigned *left, depth;
-    int (*visit)(void *arg, const struct walk_entry *e);
+    int (*visit)(void *arg, const struct guard_walk_entry *e);
     void *arg;
     char suffix[PATH_MAX];
     size_t len;
@@ -28,10 +28,10 @@ static int kind_of(int dir, const struct dirent *e, enum rules_kind *ret) {
     return 0;
 }
 
-static int walk_folder(struct tree *t, int dir, const char *name);
+static int walk_folder(struct guard_tree *t, int dir, const char *name);
 
-static int walk_entry(struct tree *t, int dir, const struct dirent *e) {
-    struct walk_entry entry = {.dir = dir, .name = e->d_name, .suffix = t->suffix};
+static int walk_entry(struct guard_tree *t, int dir, const struct dirent *e) {
+    struct guard_walk_entry entry = {.dir = dir, .name = e->d_name, .suffix = t->suffix};
     size_t old = t->len, len = strlen(e->d_name);
     int r = kind_of(dir, e, &entry.kind);
 
@@ -51,7 +51,7 @@ static int walk_entry(struct tree *t, int dir, const struct dirent *e) {
     return r;
 }
 
-static int walk_folder(struct tree *t, int dir, const char *name) {
+static int walk_folder(struct guard_tree *t, int dir, const char *name) {
     int r = 0, fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *e;
@@ -73,8 +73,8 @@ static int walk_folder(struct tree *t, int dir, const char *name) {
     return r;
 }
 
-int guard_walk(int dir, const char *name, unsigned *left, int (*visit)(void *arg, const struct walk_entry *e), void *arg) {
-    struct tree t = {.left = left, .visit = visit, .arg = arg};
+int guard_walk(int dir, const char *name, unsigned *left, int (*visit)(void *arg, const struct guard_walk_entry *e), void *arg) {
+    struct guard_tree t = {.left = left, .visit = visit, .arg = arg};
 
     return walk_folder(&t, dir, name);
 }

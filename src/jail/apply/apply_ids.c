@@ -63,7 +63,7 @@ void ids_return(void) {
         BUG("root cannot take its ids back");
 }
 
-struct idmap {
+struct apply_idmap {
     uid_t owner_uid, host_uid;
     gid_t owner_gid, host_gid;
     int fd;
@@ -71,7 +71,7 @@ struct idmap {
 
 /* Shares our memory and descriptors: leaves the namespace's descriptor behind and is gone. */
 static int idmap_child(void *arg) {
-    struct idmap *m = arg;
+    struct apply_idmap *m = arg;
     int r = write_maps(m->owner_uid, m->host_uid, m->owner_gid, m->host_gid);
 
     m->fd = r < 0 ? r : open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
@@ -81,7 +81,7 @@ static int idmap_child(void *arg) {
 }
 
 int idmap_userns(uid_t owner_uid, uid_t host_uid, gid_t owner_gid, gid_t host_gid) {
-    struct idmap m = {owner_uid, host_uid, owner_gid, host_gid, -EIO};
+    struct apply_idmap m = {owner_uid, host_uid, owner_gid, host_gid, -EIO};
     pid_t pid = process_clone(idmap_child, &m, CLONE_NEWUSER | CLONE_VM | CLONE_VFORK | CLONE_FILES, NULL);
 
     if (pid < 0)

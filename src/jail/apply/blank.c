@@ -23,12 +23,12 @@ static const struct {
     [BLANK_UTS] = {"/proc/self/ns/uts", CLONE_NEWUTS},
 };
 
-struct making {
+struct blank_making {
     struct launch launch;
     struct blank blank;
 };
 
-static int open_spaces(struct making *m) {
+static int open_spaces(struct blank_making *m) {
     for (size_t i = 0; i < BLANK_SPACES; i++) {
         m->blank.spaces[i] = open(spaces[i].path, O_RDONLY | O_CLOEXEC);
         if (m->blank.spaces[i] < 0)
@@ -39,7 +39,7 @@ static int open_spaces(struct making *m) {
 
 /* Shares our memory and descriptors: leaves the namespaces and the listeners behind and is gone. */
 static int blank_child(void *arg) {
-    struct making *m = arg;
+    struct blank_making *m = arg;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (apply_ids(&m->launch) == 0 && apply_quota(&m->launch) == 0 &&
@@ -48,7 +48,7 @@ static int blank_child(void *arg) {
     return 0;
 }
 
-static int clone_blank(struct making *m, struct err *err) {
+static int clone_blank(struct blank_making *m, struct err *err) {
     pid_t pid = process_clone(
         blank_child, m, CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_VM | CLONE_VFORK | CLONE_FILES, NULL);
 
@@ -65,7 +65,7 @@ static int clone_blank(struct making *m, struct err *err) {
 
 int blank_make(const struct plan_ids *ids, struct blank *ret, struct err *err) {
     const struct plan plan = {.ids = *ids};
-    struct making m = {.launch = {.plan = &plan}, .blank = BLANK_INIT};
+    struct blank_making m = {.launch = {.plan = &plan}, .blank = BLANK_INIT};
     int r;
 
     prctl(PR_SET_DUMPABLE, 1); /* the child must be able to open its own /proc/self/uid_map */

@@ -15,7 +15,7 @@
 #include "os/mountapi.h"
 #include "os/process.h"
 
-struct making {
+struct template_making {
     struct launch launch;
     struct template t;
 };
@@ -27,7 +27,7 @@ static int open_space(const char *path, int *ret, struct err *err) {
 
 /* Shares our memory and descriptors. The host's tree is let go of at the end, so that nothing but what is shown is kept busy. */
 static int make_child(void *arg) {
-    struct making *m = arg;
+    struct template_making *m = arg;
     struct launch *l = &m->launch;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -45,7 +45,7 @@ static int wait_for(pid_t pid) {
     return 0;
 }
 
-static int build(struct making *m, const struct plan *plan, struct err *err) {
+static int build(struct template_making *m, const struct plan *plan, struct err *err) {
     struct launch *l = &m->launch;
     int r;
 
@@ -73,7 +73,7 @@ static int build(struct making *m, const struct plan *plan, struct err *err) {
 int template_make(const char *bytes, size_t len, struct template *ret, struct err *err) {
     CLEANUP(plan_done) struct plan plan = {0};
     CLEANUP(template_done) struct template t = TEMPLATE_INIT;
-    struct making m = {.t = TEMPLATE_INIT};
+    struct template_making m = {.t = TEMPLATE_INIT};
     int r = template_read(bytes, len, &plan, err);
 
     if (r < 0)

@@ -6,12 +6,12 @@
 #include "base/str.h"
 #include "jail/apply/template_priv.h"
 
-struct head {
+struct template_head {
     uint64_t private_size;
     uint32_t n_steps, unused;
 };
 
-struct record {
+struct template_record {
     uint16_t kind, optional;
     uint32_t mode, to, from; /* lengths; from: NO_STRING if there is none */
 };
@@ -58,11 +58,11 @@ static bool can_have(const struct plan *p) {
 }
 
 static void add_step(struct buf *out, const struct step *s, uint32_t *n) {
-    struct record r = {.kind = (uint16_t)s->kind,
-                       .optional = s->optional,
-                       .mode = s->mode,
-                       .to = (uint32_t)strlen(s->to),
-                       .from = s->from ? (uint32_t)strlen(s->from) : NO_STRING};
+    struct template_record r = {.kind = (uint16_t)s->kind,
+                                .optional = s->optional,
+                                .mode = s->mode,
+                                .to = (uint32_t)strlen(s->to),
+                                .from = s->from ? (uint32_t)strlen(s->from) : NO_STRING};
 
     buf_add(out, &r, sizeof r);
     buf_add(out, s->to, r.to + 1);
@@ -89,7 +89,7 @@ static void add_point(struct buf *out, const struct plan *p, const struct step *
 }
 
 void template_describe(const struct plan *p, struct buf *out) {
-    struct head head = {.private_size = p->private_size};
+    struct template_head head = {.private_size = p->private_size};
 
     if (!can_have(p))
         return;
@@ -105,12 +105,12 @@ void template_describe(const struct plan *p, struct buf *out) {
         buf_clear(out);
 }
 
-struct reader {
+struct template_reader {
     const char *at;
     size_t left;
 };
 
-static int take(struct reader *in, void *to, size_t len) {
+static int take(struct template_reader *in, void *to, size_t len) {
     if (in->left < len)
         return -EBADMSG;
     memcpy(to, in->at, len);
@@ -119,7 +119,7 @@ static int take(struct reader *in, void *to, size_t len) {
     return 0;
 }
 
-static int take_string(struct reader *in, uint32_t len, const char **ret) {
+static int take_string(struct template_reader *in, uint32_t len, const char **ret) {
     const char *s = in->at;
 
     if (len == NO_STRING) {
@@ -135,8 +135,8 @@ static int take_string(struct reader *in, uint32_t len, const char **ret) {
 }
 
 /* The strings stay where they are. */
-static int take_step(struct reader *in, struct step *ret) {
-    struct record r;
+static int take_step(struct template_reader *in, struct step *ret) {
+    struct template_record r;
     struct step s;
     int failed = take(in, &r, sizeof r);
 
@@ -152,9 +152,9 @@ static int take_step(struct reader *in, struct step *ret) {
 }
 
 int template_read(const char *bytes, size_t len, struct plan *ret, struct err *err) {
-    struct reader in = {bytes, len};
+    struct template_reader in = {bytes, len};
     struct plan p = {.rung = RUNG_FULL};
-    struct head head;
+    struct template_head head;
     int r = len > TEMPLATE_MAX ? -EBADMSG : take(&in, &head, sizeof head);
 
     if (r == 0 && head.n_steps > TEMPLATE_STEPS_MAX)

@@ -15,7 +15,7 @@
 
 enum { LO_INDEX = 1 /* in every new namespace */, NO_ANSWER = 1, ANSWERS_MAX = 8, ANSWER_SIZE = 8192 };
 
-struct route {
+struct network_route {
     struct nlmsghdr h;
     struct rtmsg m;
     struct rtattr oif;
@@ -27,7 +27,7 @@ struct links {
         struct nlmsghdr h;
         struct ifinfomsg m;
     } up;
-    struct route route4, route6;
+    struct network_route route4, route6;
 };
 enum { ANSWER_UP, ANSWER_ROUTE4, ANSWER_ROUTE6, ANSWERS_LINKS };
 
@@ -64,18 +64,18 @@ static int talk(int protocol, const void *bytes, size_t len, int *answers, size_
     return read_answers(sock, answers, n);
 }
 
-static struct route route_to_all(int family, uint32_t seq) {
-    return (struct route){.h = {.nlmsg_len = sizeof(struct route),
-                                .nlmsg_type = RTM_NEWROUTE,
-                                .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE,
-                                .nlmsg_seq = seq},
-                          .m = {.rtm_family = (unsigned char)family,
-                                .rtm_table = RT_TABLE_LOCAL,
-                                .rtm_protocol = RTPROT_BOOT,
-                                .rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
-                                .rtm_type = RTN_LOCAL},
-                          .oif = {.rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = RTA_OIF},
-                          .index = LO_INDEX};
+static struct network_route route_to_all(int family, uint32_t seq) {
+    return (struct network_route){.h = {.nlmsg_len = sizeof(struct network_route),
+                                        .nlmsg_type = RTM_NEWROUTE,
+                                        .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE,
+                                        .nlmsg_seq = seq},
+                                  .m = {.rtm_family = (unsigned char)family,
+                                        .rtm_table = RT_TABLE_LOCAL,
+                                        .rtm_protocol = RTPROT_BOOT,
+                                        .rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
+                                        .rtm_type = RTN_LOCAL},
+                                  .oif = {.rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = RTA_OIF},
+                                  .index = LO_INDEX};
 }
 
 static struct links links_new(void) {

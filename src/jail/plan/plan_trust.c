@@ -4,18 +4,18 @@
 #include "base/str.h"
 #include "jail/plan/plan.h"
 
-struct place {
+struct trust_place {
     const char *to, *from; /* from: below the CA's folder */
 };
 
-static const struct place everywhere[] = {{"/etc/ssl/certs", "certs"}};
+static const struct trust_place everywhere[] = {{"/etc/ssl/certs", "certs"}};
 
 /* Over files of the host's folders, which are there as a whole. */
-static const struct place fedora[] = {
+static const struct trust_place fedora[] = {
     {"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "certs/ca-certificates.crt"},
 };
 
-static int add_places(const struct host_facts *h, struct plan *p, const struct place *places, size_t n, struct err *err) {
+static int add_places(const struct host_facts *h, struct plan *p, const struct trust_place *places, size_t n, struct err *err) {
     for (size_t i = 0; i < n; i++) {
         struct step step = {.kind = STEP_RO, .to = places[i].to, .ours = true};
         int r;
@@ -30,7 +30,7 @@ static int add_places(const struct host_facts *h, struct plan *p, const struct p
 
 /* Browsers. A copy of its own for each sandbox, because Chromium ignores a database that it cannot write. */
 static int add_nss(const struct host_facts *h, struct plan *p, struct err *err) {
-    static const struct place nss[] = {{"/run/bawn/nssdb", "nssdb"}};
+    static const struct trust_place nss[] = {{"/run/bawn/nssdb", "nssdb"}};
     static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
     struct step dir = {.kind = STEP_DIR, .to = plan_own(p, str_dupf("%s/.pki/nssdb", p->home))};
     int r = add_places(h, p, nss, ARRAY_LEN(nss), err);

@@ -8,7 +8,7 @@
 
 static_assert((int)BROKER_GRANTS_MAX == GRANTS_MAX && (int)VAULT_VALUE_MAX == CREDENTIAL_VALUE_MAX, "brokermsg.h says the same");
 
-struct head {
+struct credential_head {
     uint32_t place, only_placeholder, length, n_hosts, n_env;
 };
 
@@ -33,7 +33,7 @@ int grants_encode(const struct grant *v, size_t n, struct buf *out) {
     buf_add(out, &count, sizeof count);
     for (size_t i = 0; i < n; i++) {
         const struct credential *c = &v[i].c;
-        struct head h = {c->place, c->only_placeholder, c->length, (uint32_t)c->hosts.len, (uint32_t)c->env.len};
+        struct credential_head h = {c->place, c->only_placeholder, c->length, (uint32_t)c->hosts.len, (uint32_t)c->env.len};
 
         if (c->hosts.len > CREDENTIAL_HOSTS_MAX || c->env.len > CREDENTIAL_ENV_MAX)
             return -E2BIG;
@@ -48,12 +48,12 @@ int grants_encode(const struct grant *v, size_t n, struct buf *out) {
     return buf_ok(out) ? 0 : -E2BIG;
 }
 
-struct reading {
+struct credential_reading {
     const char *p;
     size_t left;
 };
 
-static int take(struct reading *rd, void *to, size_t len) {
+static int take(struct credential_reading *rd, void *to, size_t len) {
     if (rd->left < len)
         return -EBADMSG;
     memcpy(to, rd->p, len);
@@ -63,7 +63,7 @@ static int take(struct reading *rd, void *to, size_t len) {
 }
 
 /* *ret stays NULL for one that is missing. */
-static int take_string(struct reading *rd, char **ret) {
+static int take_string(struct credential_reading *rd, char **ret) {
     char mark;
     size_t len;
     int r = take(rd, &mark, 1);
@@ -79,7 +79,7 @@ static int take_string(struct reading *rd, char **ret) {
     return r;
 }
 
-static int take_list(struct reading *rd, size_t n, struct strv *list) {
+static int take_list(struct credential_reading *rd, size_t n, struct strv *list) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < n; i++) {
@@ -104,9 +104,9 @@ static bool placeholders_ok(const struct grant *g) {
     return strlen(g->placeholder2) >= PLACEHOLDER_CORE && strlen(g->placeholder2) <= PLACEHOLDER_MAX;
 }
 
-static int take_grant(struct reading *rd, struct grant *g) {
+static int take_grant(struct credential_reading *rd, struct grant *g) {
     struct credential *c = &g->c;
-    struct head h;
+    struct credential_head h;
     int r = take(rd, &h, sizeof h);
 
     if (r < 0)
@@ -135,7 +135,7 @@ static void grants_free(struct grant *v, size_t n) {
 }
 
 int grants_decode(const char *bytes, size_t len, struct grant **ret, size_t *ret_n) {
-    struct reading rd = {bytes, len};
+    struct credential_reading rd = {bytes, len};
     struct grant *v;
     uint32_t n;
     int r = take(&rd, &n, sizeof n);

@@ -15,7 +15,7 @@ static void one_done(struct one *o) {
     credential_done(&o->c);
 }
 
-static int want_text(struct reader *rd, const json_t *v, const char **ret, struct err *err) {
+static int want_text(struct rule_reader *rd, const json_t *v, const char **ret, struct err *err) {
     if (!json_is_string(v))
         return json_fail(&rd->at, err, "must be a string");
     if (json_string_length(v) != strlen(json_string_value(v)) || json_string_length(v) > CREDENTIAL_TEXT_MAX)
@@ -24,7 +24,7 @@ static int want_text(struct reader *rd, const json_t *v, const char **ret, struc
     return 0;
 }
 
-static int set_text(struct reader *rd, const json_t *v, char **at, struct err *err) {
+static int set_text(struct rule_reader *rd, const json_t *v, char **at, struct err *err) {
     const char *s;
     int r = want_text(rd, v, &s, err);
 
@@ -33,14 +33,14 @@ static int set_text(struct reader *rd, const json_t *v, char **at, struct err *e
     return credential_set_text(at, s, strlen(s)) < 0 ? err_oom(err) : 0;
 }
 
-static int place_once(struct reader *rd, struct one *o, const char *key, struct err *err) {
+static int place_once(struct rule_reader *rd, struct one *o, const char *key, struct err *err) {
     if (o->placed)
         return json_fail_key(&rd->at, err, "the secret has a place already: \"%s\"", o->placed);
     o->placed = key;
     return 0;
 }
 
-static int add_host(struct reader *rd, const json_t *v, void *arg, struct err *err) {
+static int add_host(struct rule_reader *rd, const json_t *v, void *arg, struct err *err) {
     struct one *o = arg;
     const char *s;
     int r = want_text(rd, v, &s, err);
@@ -48,11 +48,11 @@ static int add_host(struct reader *rd, const json_t *v, void *arg, struct err *e
     return r < 0 ? r : json_ctx(&rd->at, credential_add_host(&o->c, s, err), err);
 }
 
-static int read_hosts(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_hosts(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     return rule_for_each(rd, v, CREDENTIAL_HOSTS_MAX, add_host, o, err);
 }
 
-static int read_header(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_header(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     const char *s;
     int r = place_once(rd, o, "header", err);
 
@@ -60,21 +60,21 @@ static int read_header(struct reader *rd, const json_t *v, struct one *o, struct
     return r < 0 ? r : json_ctx(&rd->at, credential_set_header(&o->c, s, err), err);
 }
 
-static int read_basic(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_basic(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     int r = place_once(rd, o, "basic", err);
 
     o->c.place = PLACE_BASIC;
     return r < 0 ? r : set_text(rd, v, &o->c.user, err);
 }
 
-static int read_query(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_query(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     int r = place_once(rd, o, "query", err);
 
     o->c.place = PLACE_QUERY;
     return r < 0 ? r : set_text(rd, v, &o->c.query, err);
 }
 
-static int read_sigv4(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_sigv4(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     const char *s;
     int r = place_once(rd, o, "sigv4", err);
 
@@ -82,7 +82,7 @@ static int read_sigv4(struct reader *rd, const json_t *v, struct one *o, struct 
     return r < 0 ? r : json_ctx(&rd->at, credential_set_sigv4(&o->c, s, err), err);
 }
 
-static int add_word(struct reader *rd, const json_t *v, void *arg, struct err *err) {
+static int add_word(struct rule_reader *rd, const json_t *v, void *arg, struct err *err) {
     const char *s;
     int r = want_text(rd, v, &s, err);
 
@@ -91,14 +91,14 @@ static int add_word(struct reader *rd, const json_t *v, void *arg, struct err *e
     return strv_add(arg, s) < 0 ? err_oom(err) : 0;
 }
 
-static int read_env(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_env(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     o->no_env = json_is_array(v) && json_array_size(v) == 0;
     if (o->no_env)
         return 0;
     return rule_for_each(rd, v, CREDENTIAL_ENV_MAX, add_word, &o->c.env, err);
 }
 
-static int read_inject(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_inject(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     const char *s = json_is_string(v) ? json_string_value(v) : "";
 
     if (!str_eq(s, "always") && !str_eq(s, "placeholder"))
@@ -107,18 +107,18 @@ static int read_inject(struct reader *rd, const json_t *v, struct one *o, struct
     return 0;
 }
 
-static int read_shape(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_shape(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     return set_text(rd, v, &o->c.shape, err);
 }
 
-static int read_length(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_length(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     if (!json_is_integer(v) || json_integer_value(v) < PLACEHOLDER_CORE || json_integer_value(v) > PLACEHOLDER_MAX)
         return json_fail(&rd->at, err, "must be a number from %d to %d", PLACEHOLDER_CORE, PLACEHOLDER_MAX);
     o->c.length = (uint32_t)json_integer_value(v);
     return 0;
 }
 
-static int read_store(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_store(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     for (enum credential_store s = STORE_FILE; json_is_string(v) && s < CREDENTIAL_STORES; s++)
         if (str_eq(json_string_value(v), credential_store_names[s])) {
             o->c.store = s;
@@ -127,24 +127,24 @@ static int read_store(struct reader *rd, const json_t *v, struct one *o, struct 
     return json_fail(&rd->at, err, "must be \"file\", \"secret-service\", \"env\" or \"command\"");
 }
 
-static int read_variable(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_variable(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     return set_text(rd, v, &o->c.variable, err);
 }
 
-static int read_command(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_command(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     if (!json_is_array(v))
         return json_fail(&rd->at, err, "must be an array of words: no shell takes them apart");
     return rule_for_each(rd, v, CREDENTIAL_COMMAND_MAX, add_word, &o->c.command, err);
 }
 
-static int read_lifetime(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_lifetime(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     const char *s;
     int r = want_text(rd, v, &s, err);
 
     return r < 0 ? r : json_ctx(&rd->at, credential_set_lifetime(&o->c, s, err), err);
 }
 
-static int read_oauth(struct reader *rd, const json_t *v, struct one *o, struct err *err) {
+static int read_oauth(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err) {
     static const char *const keys[] = {"token_url", "device_url", "authorize_url", "client_id", "scope", "redirect_uri"};
     char **const texts[] = {&o->c.token_url, &o->c.device_url, &o->c.authorize_url,
                             &o->c.client_id, &o->c.scope,      &o->c.redirect_uri};
@@ -169,9 +169,9 @@ static int read_oauth(struct reader *rd, const json_t *v, struct one *o, struct 
     return o->c.token_url ? 0 : json_fail(&rd->at, err, "needs a \"token_url\"");
 }
 
-static const struct member {
+static const struct credential_member {
     const char *name;
-    int (*read)(struct reader *rd, const json_t *v, struct one *o, struct err *err);
+    int (*read)(struct rule_reader *rd, const json_t *v, struct one *o, struct err *err);
 } members[] = {
     {"hosts", read_hosts},   {"header", read_header},     {"basic", read_basic},       {"query", read_query},
     {"sigv4", read_sigv4},   {"env", read_env},           {"inject", read_inject},     {"shape", read_shape},
@@ -179,7 +179,7 @@ static const struct member {
     {"oauth", read_oauth},   {"lifetime", read_lifetime},
 };
 
-static int read_members(struct reader *rd, json_t *v, struct one *o, struct err *err) {
+static int read_members(struct rule_reader *rd, json_t *v, struct one *o, struct err *err) {
     const char *names[ARRAY_LEN(members)], *key;
     size_t index = 0, i;
     json_t *value;
@@ -201,7 +201,7 @@ static int read_members(struct reader *rd, json_t *v, struct one *o, struct err 
 }
 
 /* "store" is the one member without which nobody knows where the value is. */
-static int read_one(struct reader *rd, const char *name, json_t *v, struct credentials *all, struct err *err) {
+static int read_one(struct rule_reader *rd, const char *name, json_t *v, struct credentials *all, struct err *err) {
     CLEANUP(one_done) struct one o = {0};
     int r;
 
@@ -225,7 +225,7 @@ static int read_one(struct reader *rd, const char *name, json_t *v, struct crede
     return r < 0 ? r : json_ctx(&rd->at, credentials_put(all, &o.c, err), err);
 }
 
-static int read_all(struct reader *rd, json_t *v, struct credentials *all, struct err *err) {
+static int read_all(struct rule_reader *rd, json_t *v, struct credentials *all, struct err *err) {
     size_t index = 0;
     const char *key;
     json_t *value;
@@ -248,7 +248,7 @@ int credentials_read(const char *name, const char *data, size_t len, struct cred
     CLEANUP(json_text_done) struct json_text text = {0};
     CLEANUP(credentials_done) struct credentials all = {0};
     static const char *const sections[] = {"secrets", "$schema"};
-    struct reader rd = {.at = {.text = &text}};
+    struct rule_reader rd = {.at = {.text = &text}};
     size_t index = 0;
     const char *key;
     json_t *value;

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "policy/host/http_path_priv.h"
 
-struct out {
+struct path_out {
     char *p;
     size_t len, max;
 };
@@ -35,7 +35,7 @@ static bool is_unreserved(int c) {
            c == '~';
 }
 
-static bool put(struct out *o, const char *s, size_t n) {
+static bool put(struct path_out *o, const char *s, size_t n) {
     if (n > o->max - o->len)
         return false;
     memcpy(o->p + o->len, s, n);
@@ -44,7 +44,7 @@ static bool put(struct out *o, const char *s, size_t n) {
     return true;
 }
 
-static bool put_encoded(struct out *o, int c) {
+static bool put_encoded(struct path_out *o, int c) {
     static const char digits[] = "0123456789ABCDEF";
     char three[] = {'%', digits[c >> 4 & 15], digits[c & 15]};
 
@@ -57,7 +57,7 @@ static bool is_overlong(int c, int next) {
            (c == 0xf0 && next >= 0x80 && next < 0x90);
 }
 
-static int take_encoded(const char *p, const char *end, struct out *o, struct err *err) {
+static int take_encoded(const char *p, const char *end, struct path_out *o, struct err *err) {
     int c = http_path_encoded(p, end);
     char plain = (char)c;
 
@@ -75,7 +75,7 @@ static int take_encoded(const char *p, const char *end, struct out *o, struct er
 }
 
 /* Every character in its one form; segments are not looked at. */
-static int decode(const char *p, const char *end, struct out *o, struct err *err) {
+static int decode(const char *p, const char *end, struct path_out *o, struct err *err) {
     while (p < end) {
         unsigned char c = (unsigned char)*p;
         int r;
@@ -184,7 +184,7 @@ static int second_reading(struct http_path *p, struct err *err) {
 int http_path_parse(const char *data, size_t len, struct http_path *ret, struct err *err) {
     const char *query = len ? memchr(data, '?', len) : NULL;
     size_t n = query ? (size_t)(query - data) : len;
-    struct out o = {ret->text, 0, HTTP_PATH_MAX};
+    struct path_out o = {ret->text, 0, HTTP_PATH_MAX};
     int r;
 
     ret->text[0] = ret->other[0] = 0;

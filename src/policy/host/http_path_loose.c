@@ -8,7 +8,7 @@
 /* Bytes that no path has: a letter that is not ASCII, and a slash that is none. */
 enum { ANY_LETTER = 1, NO_SLASH = 2 };
 
-struct reading {
+struct loose_path_reading {
     bool cut;   /* parameters are cut off */
     bool split; /* an encoded slash separates */
 };
@@ -18,7 +18,7 @@ static char lower(char c) {
 }
 
 /* The character at *p, decoded as often as it is encoded, and *p behind it. "%25%36%31" is "%61" is "a". */
-static int next(const char **p, const char *end, const struct reading *how) {
+static int next(const char **p, const char *end, const struct loose_path_reading *how) {
     int c = http_path_encoded(*p, end);
     bool was_encoded = c >= 0;
 
@@ -55,7 +55,7 @@ static size_t end_segment(const char *out, size_t len) {
 }
 
 /* out is never longer than the path. Returns its length; there is no slash at the end. */
-static size_t loosen(const char *path, size_t n, const struct reading *how, char *out) {
+static size_t loosen(const char *path, size_t n, const struct loose_path_reading *how, char *out) {
     const char *p = path, *end = path + n;
     bool skip = false;
     size_t len = 0;
@@ -94,10 +94,10 @@ static bool match_reading(const char *glob, size_t n, const char *path) {
 
 bool path_glob_match_loose(const char *glob, const struct http_path *path) {
     char pattern[PATH_GLOB_MAX + 1], text[HTTP_PATH_MAX + 1];
-    size_t n = loosen(glob, strlen(glob), &(struct reading){.cut = false, .split = true}, pattern);
+    size_t n = loosen(glob, strlen(glob), &(struct loose_path_reading){.cut = false, .split = true}, pattern);
 
     for (unsigned i = 0; i < 4; i++) {
-        const struct reading how = {.cut = i & 1, .split = i & 2};
+        const struct loose_path_reading how = {.cut = i & 1, .split = i & 2};
 
         loosen(path->text, path->len, &how, text);
         if (match_reading(pattern, n, text))

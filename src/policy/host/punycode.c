@@ -35,19 +35,19 @@ static uint32_t digit_value(char c) {
     return BASE;
 }
 
-struct out {
+struct punycode_out {
     char *data;
     size_t len, cap;
 };
 
-static bool put(struct out *o, char c) {
+static bool put(struct punycode_out *o, char c) {
     if (o->len >= o->cap)
         return false;
     o->data[o->len++] = c;
     return true;
 }
 
-static bool put_delta(struct out *o, uint32_t q, uint32_t bias) {
+static bool put_delta(struct punycode_out *o, uint32_t q, uint32_t bias) {
     for (uint32_t k = BASE;; k += BASE) {
         uint32_t t = threshold(k, bias);
 
@@ -70,7 +70,7 @@ static uint32_t next_point(const uint32_t *points, size_t len, uint32_t n) {
 
 int punycode_encode(const uint32_t *points, size_t len, char *out, size_t cap) {
     uint32_t n = INITIAL_N, delta = 0, bias = INITIAL_BIAS, basic = 0, done;
-    struct out o = {out, 0, cap};
+    struct punycode_out o = {out, 0, cap};
 
     if (len > PUNYCODE_POINTS_MAX)
         return -EINVAL;

@@ -9,16 +9,16 @@
 
 enum { KEY_SHOWN_MAX = 60 };
 
-struct position {
+struct json_text_position {
     unsigned line, column; /* from 1; characters, as editors count */
 };
 
-static struct position position_of(const struct json_text *t, size_t offset) {
-    struct position at = {1, 1};
+static struct json_text_position position_of(const struct json_text *t, size_t offset) {
+    struct json_text_position at = {1, 1};
 
     for (size_t i = 0; i < offset && i < t->len; i++) {
         if (t->data[i] == '\n')
-            at = (struct position){at.line + 1, 1};
+            at = (struct json_text_position){at.line + 1, 1};
         else if (((unsigned char)t->data[i] & 0xc0) != 0x80)
             at.column++;
     }
@@ -26,7 +26,7 @@ static struct position position_of(const struct json_text *t, size_t offset) {
 }
 
 static int fail_at(const struct json_text *t, size_t offset, struct err *err, const char *text) {
-    struct position p = position_of(t, offset);
+    struct json_text_position p = position_of(t, offset);
 
     return err_usage(err, "%s:%u:%u: %s", t->name, p.line, p.column, text);
 }

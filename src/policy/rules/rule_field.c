@@ -6,21 +6,21 @@
 #include "policy/host/http_path.h"
 #include "policy/rules/rule_priv.h"
 
-static int want_string(struct reader *rd, const json_t *v, const char *wanted, const char **ret, struct err *err) {
+static int want_string(struct rule_reader *rd, const json_t *v, const char *wanted, const char **ret, struct err *err) {
     if (!json_is_string(v))
         return json_fail(&rd->at, err, "must be %s", wanted);
     *ret = json_string_value(v);
     return 0;
 }
 
-static int want_bool(struct reader *rd, const json_t *v, bool *ret, struct err *err) {
+static int want_bool(struct rule_reader *rd, const json_t *v, bool *ret, struct err *err) {
     if (!json_is_boolean(v))
         return json_fail(&rd->at, err, "must be true or false");
     *ret = json_is_true(v);
     return 0;
 }
 
-int rule_for_each(struct reader *rd, const json_t *v, size_t max, each_fn *each, void *arg, struct err *err) {
+int rule_for_each(struct rule_reader *rd, const json_t *v, size_t max, each_fn *each, void *arg, struct err *err) {
     size_t n = json_array_size(v);
     int r;
 
@@ -40,7 +40,7 @@ int rule_for_each(struct reader *rd, const json_t *v, size_t max, each_fn *each,
     return 0;
 }
 
-static int read_id(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_id(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     const char *s;
     int r = want_string(rd, v, "a string", &s, err);
 
@@ -52,7 +52,7 @@ static int read_id(struct reader *rd, const json_t *v, struct rule *rule, struct
     return rule->id ? 0 : err_oom(err);
 }
 
-int rule_read_action(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+int rule_read_action(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     for (enum rule_action a = RULE_DENY; json_is_string(v) && a < RULE_ACTIONS; a++)
         if (str_eq(json_string_value(v), rule_action_names[a])) {
             rule->action = a;
@@ -68,7 +68,7 @@ static bool knows_group(const struct rules *rules, const char *name) {
     return builtin_group_find(name) != NULL;
 }
 
-int rule_add_pattern(struct reader *rd, const json_t *v, void *arg, struct err *err) {
+int rule_add_pattern(struct rule_reader *rd, const json_t *v, void *arg, struct err *err) {
     struct patterns *to = arg;
     struct pattern *more, *p;
     const char *s;
@@ -93,7 +93,7 @@ int rule_add_pattern(struct reader *rd, const json_t *v, void *arg, struct err *
     return 0;
 }
 
-static int read_host(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_host(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     struct patterns to = {&rule->hosts, &rule->n_hosts, false};
 
     return rule_for_each(rd, v, RULE_HOSTS_MAX, rule_add_pattern, &to, err);
@@ -122,7 +122,7 @@ static bool parse_range(const char *s, struct port_range *ret) {
     return v[0] <= v[1];
 }
 
-static int add_port(struct reader *rd, const json_t *v, void *arg, struct err *err) {
+static int add_port(struct rule_reader *rd, const json_t *v, void *arg, struct err *err) {
     struct rule *rule = arg;
     struct port_range range, *more;
     json_int_t n = json_integer_value(v);
@@ -139,11 +139,11 @@ static int add_port(struct reader *rd, const json_t *v, void *arg, struct err *e
     return 0;
 }
 
-static int read_ports(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_ports(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     return rule_for_each(rd, v, RULE_PORTS_MAX, add_port, rule, err);
 }
 
-static int add_method(struct reader *rd, const json_t *v, void *arg, struct err *err) {
+static int add_method(struct rule_reader *rd, const json_t *v, void *arg, struct err *err) {
     struct rule *rule = arg;
     char upper[RULE_ID_MAX];
     const char *s;
@@ -161,11 +161,11 @@ static int add_method(struct reader *rd, const json_t *v, void *arg, struct err 
     return strv_add(&rule->methods, upper) < 0 ? err_oom(err) : 0;
 }
 
-static int read_methods(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_methods(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     return rule_for_each(rd, v, RULE_METHODS_MAX, add_method, rule, err);
 }
 
-static int add_path(struct reader *rd, const json_t *v, void *arg, struct err *err) {
+static int add_path(struct rule_reader *rd, const json_t *v, void *arg, struct err *err) {
     struct rule *rule = arg;
     char glob[PATH_GLOB_MAX + 1];
     const char *s;
@@ -180,11 +180,11 @@ static int add_path(struct reader *rd, const json_t *v, void *arg, struct err *e
     return strv_add(&rule->paths, glob) < 0 ? err_oom(err) : 0;
 }
 
-static int read_paths(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_paths(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     return rule_for_each(rd, v, RULE_PATHS_MAX, add_path, rule, err);
 }
 
-static int read_max_body(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_max_body(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     if (json_is_integer(v) && json_integer_value(v) > 0 && json_integer_value(v) <= (json_int_t)1 << PARSE_SIZE_MAX_LOG2) {
         rule->max_body = (uint64_t)json_integer_value(v);
         return 0;
@@ -194,7 +194,7 @@ static int read_max_body(struct reader *rd, const json_t *v, struct rule *rule, 
     return json_ctx(&rd->at, parse_size(json_string_value(v), &rule->max_body, err), err);
 }
 
-static int read_inspect(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_inspect(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     bool yes;
     int r = want_bool(rd, v, &yes, err);
 
@@ -203,11 +203,11 @@ static int read_inspect(struct reader *rd, const json_t *v, struct rule *rule, s
     return r;
 }
 
-static int read_allow_private(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_allow_private(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     return want_bool(rd, v, &rule->allow_private, err);
 }
 
-static int read_comment(struct reader *rd, const json_t *v, struct rule *rule, struct err *err) {
+static int read_comment(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err) {
     const char *s;
     int r = want_string(rd, v, "a string", &s, err);
 
@@ -219,9 +219,9 @@ static int read_comment(struct reader *rd, const json_t *v, struct rule *rule, s
     return rule->comment ? 0 : err_oom(err);
 }
 
-static const struct field {
+static const struct rule_field {
     const char *name;
-    int (*read)(struct reader *rd, const json_t *v, struct rule *rule, struct err *err);
+    int (*read)(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err);
 } fields[] = {
     {"id", read_id},
     {"action", rule_read_action},
@@ -235,14 +235,14 @@ static const struct field {
     {"allow_private", read_allow_private},
 };
 
-static const struct field *find_field(const char *name) {
+static const struct rule_field *find_field(const char *name) {
     for (size_t i = 0; i < ARRAY_LEN(fields); i++)
         if (str_eq(fields[i].name, name))
             return &fields[i];
     return NULL;
 }
 
-int rule_unknown_key(struct reader *rd, const char *key, const char *const *known, size_t n, struct err *err) {
+int rule_unknown_key(struct rule_reader *rd, const char *key, const char *const *known, size_t n, struct err *err) {
     const char *near = str_nearest(key, known, n);
 
     if (near)
@@ -250,7 +250,7 @@ int rule_unknown_key(struct reader *rd, const char *key, const char *const *know
     return json_fail_key(&rd->at, err, "nobody knows this key");
 }
 
-static int read_members(struct reader *rd, json_t *v, struct rule *rule, struct err *err) {
+static int read_members(struct rule_reader *rd, json_t *v, struct rule *rule, struct err *err) {
     const char *known[ARRAY_LEN(fields)], *key;
     size_t index = 0;
     json_t *value;
@@ -258,7 +258,7 @@ static int read_members(struct reader *rd, json_t *v, struct rule *rule, struct 
     for (size_t i = 0; i < ARRAY_LEN(fields); i++)
         known[i] = fields[i].name;
     json_object_foreach(v, key, value) {
-        const struct field *f = find_field(key);
+        const struct rule_field *f = find_field(key);
         int r;
 
         json_enter(&rd->at, index++, key);
@@ -271,7 +271,7 @@ static int read_members(struct reader *rd, json_t *v, struct rule *rule, struct 
 }
 
 /* What cannot be meant: a rule that would silently do less, or more, than it says. */
-static int check_rule(struct reader *rd, const json_t *v, const struct rule *rule, struct err *err) {
+static int check_rule(struct rule_reader *rd, const json_t *v, const struct rule *rule, struct err *err) {
     if (!json_object_get(v, "action"))
         return json_fail(&rd->at, err, "a rule needs an \"action\"");
     if (rule->n_hosts == 0)
@@ -284,7 +284,7 @@ static int check_rule(struct reader *rd, const json_t *v, const struct rule *rul
     return 0;
 }
 
-int rule_read_one(struct reader *rd, json_t *v, struct rule *rule, struct err *err) {
+int rule_read_one(struct rule_reader *rd, json_t *v, struct rule *rule, struct err *err) {
     int r;
 
     if (!json_is_object(v))

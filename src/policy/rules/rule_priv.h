@@ -6,17 +6,17 @@
 
 struct err;
 
-struct reader {
+struct rule_reader {
     struct json_at at;
     struct rules *rules; /* what has been read so far: the groups come first */
 };
 
-int rule_read_one(struct reader *rd, json_t *v, struct rule *rule, struct err *err);
-int rule_read_action(struct reader *rd, const json_t *v, struct rule *rule, struct err *err);
+int rule_read_one(struct rule_reader *rd, json_t *v, struct rule *rule, struct err *err);
+int rule_read_action(struct rule_reader *rd, const json_t *v, struct rule *rule, struct err *err);
 
 /* Calls each for the value, or for every element if it is an array. */
-typedef int each_fn(struct reader *rd, const json_t *v, void *arg, struct err *err);
-int rule_for_each(struct reader *rd, const json_t *v, size_t max, each_fn *each, void *arg, struct err *err);
+typedef int each_fn(struct rule_reader *rd, const json_t *v, void *arg, struct err *err);
+int rule_for_each(struct rule_reader *rd, const json_t *v, size_t max, each_fn *each, void *arg, struct err *err);
 
 struct patterns {
     struct pattern **v;
@@ -25,4 +25,4 @@ struct patterns {
 };
 each_fn rule_add_pattern; /* arg: struct patterns */
 
-int rule_unknown_key(struct reader *rd, const char *key, const char *const *known, size_t n, struct err *err);
+int rule_unknown_key(struct rule_reader *rd, const char *key, const char *const *known, size_t n, struct err *err);

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "policy/rules/rule_priv.h"
 
-static int read_rule(struct reader *rd, json_t *v, struct err *err) {
+static int read_rule(struct rule_reader *rd, json_t *v, struct err *err) {
     CLEANUP(rule_done) struct rule rule = {0};
     int r;
 
@@ -14,27 +14,27 @@ static int read_rule(struct reader *rd, json_t *v, struct err *err) {
     return json_ctx(&rd->at, rules_add(rd->rules, rd->rules->len, &rule, err), err);
 }
 
-struct seen {
+struct rule_seen {
     const char *id;
     size_t index;
 };
 
 static int compare_seen(const void *pa, const void *pb) {
-    const struct seen *a = pa, *b = pb;
+    const struct rule_seen *a = pa, *b = pb;
     int r = strcmp(a->id, b->id);
 
     return r ? r : a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int check_ids(struct reader *rd, struct err *err) {
-    CLEANUP(freep) struct seen *seen = calloc(rd->rules->len + 1, sizeof *seen);
+static int check_ids(struct rule_reader *rd, struct err *err) {
+    CLEANUP(freep) struct rule_seen *seen = calloc(rd->rules->len + 1, sizeof *seen);
     size_t n = 0;
 
     if (!seen)
         return err_oom(err);
     for (size_t i = 0; i < rd->rules->len; i++)
         if (rd->rules->v[i].id)
-            seen[n++] = (struct seen){rd->rules->v[i].id, i};
+            seen[n++] = (struct rule_seen){rd->rules->v[i].id, i};
     qsort(seen, n, sizeof *seen, compare_seen);
     for (size_t i = 1; i < n; i++)
         if (str_eq(seen[i - 1].id, seen[i].id)) {
@@ -44,7 +44,7 @@ static int check_ids(struct reader *rd, struct err *err) {
     return 0;
 }
 
-static int read_rules(struct reader *rd, json_t *v, struct err *err) {
+static int read_rules(struct rule_reader *rd, json_t *v, struct err *err) {
     json_t *value;
     size_t i;
 
@@ -62,7 +62,7 @@ static int read_rules(struct reader *rd, json_t *v, struct err *err) {
     return check_ids(rd, err);
 }
 
-static int read_group(struct reader *rd, const char *name, json_t *v, struct err *err) {
+static int read_group(struct rule_reader *rd, const char *name, json_t *v, struct err *err) {
     struct group *g = &rd->rules->groups[rd->rules->n_groups];
     struct patterns to = {&g->hosts, &g->n, true};
 
@@ -79,7 +79,7 @@ static int read_group(struct reader *rd, const char *name, json_t *v, struct err
     return rule_for_each(rd, v, GROUP_HOSTS_MAX, rule_add_pattern, &to, err);
 }
 
-static int read_groups(struct reader *rd, json_t *v, struct err *err) {
+static int read_groups(struct rule_reader *rd, json_t *v, struct err *err) {
     size_t index = 0;
     const char *key;
     json_t *value;
@@ -101,14 +101,14 @@ static int read_groups(struct reader *rd, json_t *v, struct err *err) {
     return 0;
 }
 
-static int read_mode(struct reader *rd, json_t *v, struct err *err) {
+static int read_mode(struct rule_reader *rd, json_t *v, struct err *err) {
     rd->rules->mode = json_is_string(v) ? net_mode_find(json_string_value(v)) : NET_UNSET;
     if (rd->rules->mode == NET_UNSET)
         return json_fail(&rd->at, err, "must be \"none\" (or \"off\"), \"limited\", \"full\" (or \"on\") or \"list\"");
     return 0;
 }
 
-static int read_unlisted(struct reader *rd, json_t *v, struct err *err) {
+static int read_unlisted(struct rule_reader *rd, json_t *v, struct err *err) {
     struct rule answer = {0};
     int r = rule_read_action(rd, v, &answer, err);
 
@@ -118,20 +118,20 @@ static int read_unlisted(struct reader *rd, json_t *v, struct err *err) {
     return 0;
 }
 
-static int read_nothing(struct reader *rd, json_t *v, struct err *err) {
+static int read_nothing(struct rule_reader *rd, json_t *v, struct err *err) {
     return json_is_string(v) ? 0 : json_fail(&rd->at, err, "must be a string");
 }
 
 /* In the order in which they are read: rules may name groups that stand behind them in the file. */
 static const struct {
     const char *name;
-    int (*read)(struct reader *rd, json_t *v, struct err *err);
+    int (*read)(struct rule_reader *rd, json_t *v, struct err *err);
 } sections[] = {
     {"$schema", read_nothing},   {"comment", read_nothing}, {"mode", read_mode},
     {"unlisted", read_unlisted}, {"groups", read_groups},   {"rules", read_rules},
 };
 
-static int check_sections(struct reader *rd, const json_t *root, struct err *err) {
+static int check_sections(struct rule_reader *rd, const json_t *root, struct err *err) {
     const char *known[ARRAY_LEN(sections)], *key;
     size_t index = 0;
     json_t *value;
@@ -167,7 +167,7 @@ static size_t index_of(json_t *root, const char *name) {
 int rules_read(const char *name, const char *data, size_t len, struct rules *ret, struct err *err) {
     CLEANUP(json_text_done) struct json_text text = {0};
     CLEANUP(rules_done) struct rules rules = {0};
-    struct reader rd = {.at = {.text = &text}, .rules = &rules};
+    struct rule_reader rd = {.at = {.text = &text}, .rules = &rules};
     int r;
 
     r = json_text_parse(name, data, len, RULES_SIZE_MAX, &text, err);

@@ -139,13 +139,13 @@ enum net_mode policy_mode(const struct policy *p, enum rule_action *ret_unlisted
 }
 
 /* Words without allocation: every connection is judged, and the room is the caller's. What is too long is cut. */
-struct line {
+struct verdict_line {
     char *data;
     size_t size, len;
 };
 
-static void line_addf(struct line *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void line_addf(struct line *l, const char *fmt, ...) {
+static void line_addf(struct verdict_line *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void line_addf(struct verdict_line *l, const char *fmt, ...) {
     va_list ap;
     int n;
 
@@ -156,7 +156,7 @@ static void line_addf(struct line *l, const char *fmt, ...) {
         l->len = MIN_OF(l->len + (size_t)n, l->size - 1);
 }
 
-static void line_adds(struct line *l, const char *s) {
+static void line_adds(struct verdict_line *l, const char *s) {
     size_t n = MIN_OF(strlen(s), l->size - 1 - l->len);
 
     memcpy(l->data + l->len, s, n);
@@ -164,7 +164,7 @@ static void line_adds(struct line *l, const char *s) {
     l->data[l->len] = 0;
 }
 
-static void add_ports(struct line *b, const struct rule *near) {
+static void add_ports(struct verdict_line *b, const struct rule *near) {
     if (!near || !near->n_ports)
         return;
     line_adds(b, " (allowed:");
@@ -176,7 +176,7 @@ static void add_ports(struct line *b, const struct rule *near) {
     line_adds(b, ")");
 }
 
-static void add_strings(struct line *b, const struct strv *s) {
+static void add_strings(struct verdict_line *b, const struct strv *s) {
     if (!s->len)
         return;
     line_adds(b, " (allowed:");
@@ -193,14 +193,14 @@ static const char *method_of(const struct policy_request *req) {
     return m[n] || n > 20 ? "this method" : m;
 }
 
-static void add_what(const struct policy_request *req, enum policy_code code, struct line *b) {
+static void add_what(const struct policy_request *req, enum policy_code code, struct verdict_line *b) {
     line_adds(b, req->host->text);
     if (code == POLICY_DENIED_PORT || (code != POLICY_DENIED_HOST && code != POLICY_DENIED_ADDRESS && req->port))
         line_addf(b, req->host->kind == HOST_IPV6 ? ", port %u" : ":%u", req->port);
 }
 
 static void add_rule_reason(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v,
-                            struct line *b) {
+                            struct verdict_line *b) {
     static const char *const does[RULE_ACTIONS] = {
         [RULE_DENY] = "denies", [RULE_ASK] = "asks the user about", [RULE_ALLOW] = "allows"};
 
@@ -218,7 +218,7 @@ static void add_rule_reason(const struct policy_request *req, const struct verdi
                   cause->over_layer > LAYER_SANDBOX ? "not said for this sandbox" : "wider");
 }
 
-static void add_not_handed_out(const struct verdict_cause *cause, enum policy_code code, struct line *b) {
+static void add_not_handed_out(const struct verdict_cause *cause, enum policy_code code, struct verdict_line *b) {
     line_adds(b, policy_codes[code].help);
     if (cause->by_name)
         line_addf(b, " Rule '%s' (%s) is about a host by name, so an address needs a rule of its own.", cause->by_name->id,
@@ -227,7 +227,7 @@ static void add_not_handed_out(const struct verdict_cause *cause, enum policy_co
 
 /* Without a rule: the address itself, or what no rule had. */
 static void add_other_reason(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v,
-                             struct line *b) {
+                             struct verdict_line *b) {
     switch (v->code) {
     case POLICY_ALLOWED:
         line_adds(b, "The network mode allows ");
@@ -289,7 +289,7 @@ static void add_other_reason(const struct policy_request *req, const struct verd
 }
 
 static void add_hint(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v,
-                     struct line *b) {
+                     struct verdict_line *b) {
     const struct host *h = req->host;
 
     if (cause->organisation) {
@@ -318,8 +318,8 @@ static void copy_text(struct buf *from, char *to, size_t size) {
 }
 
 void verdict_explain(const struct policy_request *req, const struct verdict_cause *cause, struct policy_verdict *v) {
-    struct line pattern = {v->pattern, sizeof v->pattern, 0}, reason = {v->reason, sizeof v->reason, 0},
-                hint = {v->hint, sizeof v->hint, 0};
+    struct verdict_line pattern = {v->pattern, sizeof v->pattern, 0}, reason = {v->reason, sizeof v->reason, 0},
+                        hint = {v->hint, sizeof v->hint, 0};
 
     line_adds(&pattern, cause->pattern ? cause->pattern->text : "");
     if (req->terse && v->action == RULE_ALLOW)

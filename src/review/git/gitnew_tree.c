@@ -60,20 +60,20 @@ static bool same_folder(uint32_t mode) {
 }
 
 /* A tree and those it is compared with. */
-struct level {
+struct gitnew_level {
     struct object tree, base[GITNEW_PARENTS_MAX];
     size_t from[GITNEW_PARENTS_MAX];
     size_t n;
 };
 
-static void level_done(struct level *l) {
+static void level_done(struct gitnew_level *l) {
     object_done(&l->tree);
     for (size_t i = 0; i < l->n; i++)
         object_done(&l->base[i]);
 }
 
 /* Bases that cannot be read are none: more counts as new then. */
-static int level_read(struct repo *g, const struct id *tree, const struct id *bases, size_t n, struct level *l) {
+static int level_read(struct repo *g, const struct id *tree, const struct id *bases, size_t n, struct gitnew_level *l) {
     int r = tree ? gitnew_read(g, tree, &l->tree) : 0;
 
     if (r == 0 && tree && l->tree.type != OBJECT_TREE) {
@@ -102,8 +102,8 @@ static bool is_name(const struct tree_entry *e) {
 }
 
 /* What the bases have under the name of an entry. True: one of them has the very same. */
-static bool find_in_bases(struct repo *g, struct level *l, const struct tree_entry *e, struct entry_side *was, struct id *folders,
-                          size_t *n_folders) {
+static bool find_in_bases(struct repo *g, struct gitnew_level *l, const struct tree_entry *e, struct entry_side *was,
+                          struct id *folders, size_t *n_folders) {
     for (size_t i = 0; i < l->n; i++) {
         struct tree_entry b;
 
@@ -119,7 +119,7 @@ static bool find_in_bases(struct repo *g, struct level *l, const struct tree_ent
     return false;
 }
 
-static int compare_entry(struct repo *g, struct level *l, struct buf *path, const struct tree_entry *e, unsigned depth,
+static int compare_entry(struct repo *g, struct gitnew_level *l, struct buf *path, const struct tree_entry *e, unsigned depth,
                          enum risk_level *level) {
     CLEANUP(freep) struct id *folders = calloc(GITNEW_PARENTS_MAX, sizeof *folders);
     struct entry_side was = {0}, now = {e->mode, e->id};
@@ -148,7 +148,7 @@ static int compare_entry(struct repo *g, struct level *l, struct buf *path, cons
 }
 
 /* What the one parent had and the commit has not. */
-static int compare_gone(struct repo *g, struct level *l, struct buf *path, unsigned depth, enum risk_level *level) {
+static int compare_gone(struct repo *g, struct gitnew_level *l, struct buf *path, unsigned depth, enum risk_level *level) {
     static const struct entry_side nothing;
     struct tree_entry b, now;
     size_t at = 0, from = 0, len = path->len;
@@ -173,7 +173,7 @@ static int compare_gone(struct repo *g, struct level *l, struct buf *path, unsig
     return r;
 }
 
-static int compare_level(struct repo *g, struct level *l, struct buf *path, unsigned depth, enum risk_level *level) {
+static int compare_level(struct repo *g, struct gitnew_level *l, struct buf *path, unsigned depth, enum risk_level *level) {
     struct tree_entry e;
     size_t at = 0;
     int r = 0;
@@ -192,7 +192,7 @@ static int compare_level(struct repo *g, struct level *l, struct buf *path, unsi
 /* tree NULL: it is gone. */
 static int compare(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n, unsigned depth,
                    enum risk_level *level) {
-    struct level *l = NULL;
+    struct gitnew_level *l = NULL;
     int r;
 
     if (depth > GITNEW_DEPTH_MAX || g->steps >= GITNEW_STEPS_MAX || path->len > path->ceiling / 2) {

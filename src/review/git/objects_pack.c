@@ -94,14 +94,14 @@ bool pack_find(const struct pack *p, const unsigned char *id, size_t id_len, uin
 }
 
 /* What stands before the packed bytes of an object. */
-struct entry {
+struct pack_entry {
     enum object_type type;
     uint64_t size;
     uint64_t data; /* where the bytes begin */
     uint64_t base; /* of a delta: where its base is */
 };
 
-static bool read_size(const unsigned char *b, size_t n, size_t *at, struct entry *ret) {
+static bool read_size(const unsigned char *b, size_t n, size_t *at, struct pack_entry *ret) {
     unsigned shift = 4;
 
     if (n == 0)
@@ -131,14 +131,14 @@ static bool read_distance(const unsigned char *b, size_t n, size_t *at, uint64_t
     return true;
 }
 
-static int read_entry(const struct objects *o, const struct pack *p, uint64_t offset, struct entry *ret) {
+static int read_entry(const struct objects *o, const struct pack *p, uint64_t offset, struct pack_entry *ret) {
     unsigned char b[ENTRY_HEAD_MAX];
     ssize_t n = offset < PACK_HEAD ? -1 : pread(p->fd, b, sizeof b, (off_t)offset);
     size_t at = 0;
     uint64_t distance = 0;
     uint32_t base;
 
-    *ret = (struct entry){0};
+    *ret = (struct pack_entry){0};
     if (n <= 0 || !read_size(b, (size_t)n, &at, ret))
         return -EBADMSG;
     if (ret->type == OBJECT_OFS_DELTA) {
@@ -157,7 +157,7 @@ static int read_entry(const struct objects *o, const struct pack *p, uint64_t of
     return 0;
 }
 
-static int unpack(struct objects *o, const struct pack *p, const struct entry *e, size_t max, unsigned char **ret) {
+static int unpack(struct objects *o, const struct pack *p, const struct pack_entry *e, size_t max, unsigned char **ret) {
     CLEANUP(freep) unsigned char *data = NULL;
     struct packed *f = NULL;
     unsigned char more;
@@ -287,7 +287,7 @@ static void cache_put(struct objects *o, const struct pack *p, uint64_t offset, 
 /* Down to what is no delta, or was read before; *ret_n offsets of deltas, the outermost first. */
 static int find_base(struct objects *o, const struct pack *p, uint64_t offset, size_t max, uint64_t *chain, size_t *ret_n,
                      struct object *ret) {
-    struct entry e;
+    struct pack_entry e;
 
     for (size_t n = 0; n < OBJECTS_CHAIN_MAX; n++) {
         int r = 0;
@@ -315,7 +315,7 @@ static int find_base(struct objects *o, const struct pack *p, uint64_t offset, s
 static int apply_one(struct objects *o, const struct pack *p, uint64_t offset, size_t max, struct object *obj) {
     CLEANUP(freep) unsigned char *delta = NULL;
     struct object next = {0};
-    struct entry e;
+    struct pack_entry e;
     int r = read_entry(o, p, offset, &e);
 
     r = r < 0 ? r : unpack(o, p, &e, max, &delta);
@@ -344,7 +344,7 @@ int pack_read(struct objects *o, const struct pack *p, uint64_t offset, size_t m
 }
 
 /* One that is no delta is hashed as it comes, however large it is. */
-static int check_plain(struct objects *o, const struct pack *p, const struct entry *e, const unsigned char *id) {
+static int check_plain(struct objects *o, const struct pack *p, const struct pack_entry *e, const unsigned char *id) {
     struct object_hash *h = NULL;
     struct packed *f = malloc(sizeof *f);
     unsigned char *chunk = malloc(HASHED_CHUNK);
@@ -370,7 +370,7 @@ static int check_plain(struct objects *o, const struct pack *p, const struct ent
 
 static int check_one(struct objects *o, const struct pack *p, uint32_t i) {
     struct object obj = {0};
-    struct entry e;
+    struct pack_entry e;
     uint64_t offset;
     int r = pack_offset(p, i, o->id_len, &offset);
 

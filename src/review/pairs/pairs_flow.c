@@ -2,32 +2,32 @@
 
 #include "base/str.h"
 
-struct flow flow_init(struct pairs *out, const struct flow_style *style, const char *s, size_t len) {
-    return (struct flow){.out = out,
-                         .style = style,
-                         .s = s,
-                         .len = len,
-                         .pos = str_starts(s, "\xef\xbb\xbf") ? 3 : 0,
-                         .line = 1,
-                         .key = BUF_INIT(PAIRS_BYTES_MAX),
-                         .scratch = BUF_INIT(PAIRS_BYTES_MAX)};
+struct pairs_flow flow_init(struct pairs *out, const struct flow_style *style, const char *s, size_t len) {
+    return (struct pairs_flow){.out = out,
+                               .style = style,
+                               .s = s,
+                               .len = len,
+                               .pos = str_starts(s, "\xef\xbb\xbf") ? 3 : 0,
+                               .line = 1,
+                               .key = BUF_INIT(PAIRS_BYTES_MAX),
+                               .scratch = BUF_INIT(PAIRS_BYTES_MAX)};
 }
 
-void flow_done(struct flow *f) {
+void flow_done(struct pairs_flow *f) {
     buf_done(&f->key);
     buf_done(&f->scratch);
 }
 
-static char peek(const struct flow *f) {
+static char peek(const struct pairs_flow *f) {
     return f->pos < f->len ? f->s[f->pos] : 0;
 }
 
-void flow_stop(struct flow *f) {
+void flow_stop(struct pairs_flow *f) {
     pairs_odd(f->out, f->line);
     f->stopped = true;
 }
 
-static char next(struct flow *f) {
+static char next(struct pairs_flow *f) {
     char c = peek(f);
 
     if (f->pos < f->len)
@@ -36,18 +36,18 @@ static char next(struct flow *f) {
     return c;
 }
 
-static bool at(const struct flow *f, const char *what) {
+static bool at(const struct pairs_flow *f, const char *what) {
     size_t n = strlen(what);
 
     return f->len - f->pos >= n && memcmp(f->s + f->pos, what, n) == 0;
 }
 
-void flow_rest_of_line(struct flow *f) {
+void flow_rest_of_line(struct pairs_flow *f) {
     while (f->pos < f->len && f->s[f->pos] != '\n')
         f->pos++;
 }
 
-static void skip_block(struct flow *f) {
+static void skip_block(struct pairs_flow *f) {
     while (f->pos < f->len && !at(f, "*/"))
         next(f);
     if (f->pos >= f->len)
@@ -56,13 +56,13 @@ static void skip_block(struct flow *f) {
         f->pos += 2;
 }
 
-char flow_blank(struct flow *f) {
+char flow_blank(struct pairs_flow *f) {
     while (peek(f) == ' ' || peek(f) == '\t' || (peek(f) == '\r' && f->s[f->pos + 1] == '\n'))
         f->pos++;
     return peek(f);
 }
 
-char flow_space(struct flow *f) {
+char flow_space(struct pairs_flow *f) {
     for (;;) {
         char c = flow_blank(f);
 
@@ -107,7 +107,7 @@ static void add_code(struct buf *b, unsigned c) {
 }
 
 /* An escape of which this reader does not know the meaning could spell a name that the tables know. */
-static void escape(struct flow *f, struct buf *b) {
+static void escape(struct pairs_flow *f, struct buf *b) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     char c = next(f);
     const char *plain = c ? strchr(from, c) : NULL;
@@ -124,7 +124,7 @@ static void escape(struct flow *f, struct buf *b) {
     }
 }
 
-static void quoted_triple(struct flow *f, struct buf *b, const char *mark) {
+static void quoted_triple(struct pairs_flow *f, struct buf *b, const char *mark) {
     f->pos += 3;
     while (f->pos < f->len && !at(f, mark)) {
         char c = next(f);
@@ -140,7 +140,7 @@ static void quoted_triple(struct flow *f, struct buf *b, const char *mark) {
         f->pos += 3;
 }
 
-static void quoted(struct flow *f, struct buf *b) {
+static void quoted(struct pairs_flow *f, struct buf *b) {
     char quote = next(f);
 
     for (;;) {
@@ -162,7 +162,7 @@ static void quoted(struct flow *f, struct buf *b) {
     }
 }
 
-static void plain(struct flow *f, struct buf *b, const char *ends) {
+static void plain(struct pairs_flow *f, struct buf *b, const char *ends) {
     size_t start = f->pos, stop;
 
     while (f->pos < f->len && !strchr(ends, f->s[f->pos])) {
@@ -176,7 +176,7 @@ static void plain(struct flow *f, struct buf *b, const char *ends) {
 }
 
 /* Returns false if there was nothing. */
-static bool scalar(struct flow *f, struct buf *b, const char *ends) {
+static bool scalar(struct pairs_flow *f, struct buf *b, const char *ends) {
     char c = peek(f);
     size_t start = f->pos;
 
@@ -189,12 +189,12 @@ static bool scalar(struct flow *f, struct buf *b, const char *ends) {
     return f->pos > start;
 }
 
-void flow_cut(struct flow *f, size_t key_len) {
+void flow_cut(struct pairs_flow *f, size_t key_len) {
     if (f->key.data)
         f->key.data[f->key.len = key_len] = 0;
 }
 
-bool flow_name(struct flow *f, const char *plain_ends) {
+bool flow_name(struct pairs_flow *f, const char *plain_ends) {
     size_t start;
 
     if (f->key.len)
@@ -208,13 +208,13 @@ bool flow_name(struct flow *f, const char *plain_ends) {
     return true;
 }
 
-static void emit(struct flow *f, const char *value, size_t len, unsigned line) {
+static void emit(struct pairs_flow *f, const char *value, size_t len, unsigned line) {
     pairs_add(f->out, buf_str(&f->key), f->key.len, value, len, line);
     if (!buf_ok(&f->key) || !buf_ok(&f->scratch) || !buf_ok(&f->out->text))
         flow_stop(f);
 }
 
-static void member(struct flow *f) {
+static void member(struct pairs_flow *f) {
     const char ends[] = {f->style->assign, '\n', ',', '}', 0};
     size_t len = f->key.len;
 
@@ -227,7 +227,7 @@ static void member(struct flow *f) {
     flow_cut(f, len);
 }
 
-static void element(struct flow *f) {
+static void element(struct pairs_flow *f) {
     size_t len = f->key.len;
 
     buf_adds(&f->key, "[]");
@@ -237,7 +237,7 @@ static void element(struct flow *f) {
     flow_cut(f, len);
 }
 
-static void container(struct flow *f) {
+static void container(struct pairs_flow *f) {
     char close = next(f) == '{' ? '}' : ']';
 
     if (++f->depth > PAIRS_DEPTH_MAX)
@@ -261,7 +261,7 @@ static void container(struct flow *f) {
     f->depth--;
 }
 
-void flow_value(struct flow *f) {
+void flow_value(struct pairs_flow *f) {
     char c = flow_space(f);
     unsigned line = f->line;
 
@@ -279,7 +279,7 @@ void flow_value(struct flow *f) {
 /* A parser library keeps one of two equal keys, and which one is not the same in every program: here both are seen. */
 void pairs_read_json(struct pairs *p, const char *data, size_t len) {
     static const struct flow_style style = {.assign = ':', .plain_ends = ",]} \t\r\n\"'{[:/"};
-    CLEANUP(flow_done) struct flow f = flow_init(p, &style, data, len);
+    CLEANUP(flow_done) struct pairs_flow f = flow_init(p, &style, data, len);
 
     if (flow_space(&f))
         flow_value(&f);

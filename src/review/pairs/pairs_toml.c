@@ -4,7 +4,7 @@
 static const struct flow_style style = {.assign = '=', .hash = true, .triple = true, .plain_ends = ",]}\n"};
 
 /* a."b.c".d, up to one of the ends; the names are appended to the key. */
-static bool dotted(struct flow *f, const char *ends) {
+static bool dotted(struct pairs_flow *f, const char *ends) {
     do {
         flow_blank(f);
         if (!flow_name(f, ends))
@@ -14,7 +14,7 @@ static bool dotted(struct flow *f, const char *ends) {
 }
 
 /* [a.b] or [[a.b]]: everything that follows is in it. */
-static void table(struct flow *f, size_t *ret_prefix) {
+static void table(struct pairs_flow *f, size_t *ret_prefix) {
     bool element = f->s[f->pos + 1] == '[';
 
     f->pos += element ? 2 : 1;
@@ -31,7 +31,7 @@ static void table(struct flow *f, size_t *ret_prefix) {
     *ret_prefix = f->key.len;
 }
 
-static void assignment(struct flow *f) {
+static void assignment(struct pairs_flow *f) {
     if (!dotted(f, ".=\n") || flow_blank(f) != '=') {
         flow_stop(f);
         return;
@@ -44,7 +44,7 @@ static void assignment(struct flow *f) {
 }
 
 void pairs_read_toml(struct pairs *p, const char *data, size_t len) {
-    CLEANUP(flow_done) struct flow f = flow_init(p, &style, data, len);
+    CLEANUP(flow_done) struct pairs_flow f = flow_init(p, &style, data, len);
     size_t prefix = 0;
 
     for (char c; !f.stopped && (c = flow_space(&f));) {

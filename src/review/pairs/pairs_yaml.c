@@ -7,38 +7,38 @@
 
 static const struct flow_style style = {.assign = ':', .hash = true, .fold = true, .plain_ends = ",]}\n"};
 
-struct level {
+struct yaml_level {
     size_t column;  /* where its names stand */
     size_t key_len; /* of the key above it */
     bool list;      /* opened by a dash */
 };
-struct reader {
-    struct flow f;
-    struct level levels[PAIRS_DEPTH_MAX];
+struct yaml_reader {
+    struct pairs_flow f;
+    struct yaml_level levels[PAIRS_DEPTH_MAX];
     size_t depth;
 };
 
-static void emit(struct reader *r, const char *value, size_t len) {
+static void emit(struct yaml_reader *r, const char *value, size_t len) {
     while (len && strchr(" \t\r", value[len - 1]))
         len--;
     pairs_add(r->f.out, buf_str(&r->f.key), r->f.key.len, value, len, r->f.line);
 }
 
 /* Names that stand further right than this column are no longer open. */
-static void close_levels(struct reader *r, size_t column) {
+static void close_levels(struct yaml_reader *r, size_t column) {
     while (r->depth && r->levels[r->depth - 1].column >= column)
         flow_cut(&r->f, r->levels[--r->depth].key_len);
 }
 
-static void open_level(struct reader *r, size_t column, bool list) {
+static void open_level(struct yaml_reader *r, size_t column, bool list) {
     if (r->depth == PAIRS_DEPTH_MAX)
         flow_stop(&r->f);
     else
-        r->levels[r->depth++] = (struct level){column, r->f.key.len, list};
+        r->levels[r->depth++] = (struct yaml_level){column, r->f.key.len, list};
 }
 
 /* Where the ':' behind a name without quotes is, in this line; 0: it is no name. */
-static size_t name_end(const struct flow *f) {
+static size_t name_end(const struct pairs_flow *f) {
     size_t i = f->pos;
 
     if (f->s[i] == '{' || f->s[i] == '[')
@@ -62,8 +62,8 @@ static size_t name_end(const struct flow *f) {
 }
 
 /* | and >: every line that stands further right than the key is text. Each is a value, so that one that is new is seen. */
-static void block(struct reader *r, size_t column) {
-    struct flow *f = &r->f;
+static void block(struct yaml_reader *r, size_t column) {
+    struct pairs_flow *f = &r->f;
 
     flow_rest_of_line(f);
     while (f->pos < f->len) {
@@ -82,8 +82,8 @@ static void block(struct reader *r, size_t column) {
 }
 
 /* The value behind a name or a dash; column: of the name. */
-static void value(struct reader *r, size_t column) {
-    struct flow *f = &r->f;
+static void value(struct yaml_reader *r, size_t column) {
+    struct pairs_flow *f = &r->f;
     char c = flow_blank(f);
 
     if (c == '&') { /* an anchor: its name says nothing */
@@ -110,8 +110,8 @@ static void value(struct reader *r, size_t column) {
     }
 }
 
-static void named(struct reader *r, size_t column, size_t end) {
-    struct flow *f = &r->f;
+static void named(struct yaml_reader *r, size_t column, size_t end) {
+    struct pairs_flow *f = &r->f;
 
     close_levels(r, column);
     open_level(r, column, false);
@@ -126,8 +126,8 @@ static void named(struct reader *r, size_t column, size_t end) {
 }
 
 /* "- " opens an element; what follows it may be a name, at its own column. Returns that column. */
-static size_t dashes(struct reader *r, size_t column) {
-    struct flow *f = &r->f;
+static size_t dashes(struct yaml_reader *r, size_t column) {
+    struct pairs_flow *f = &r->f;
 
     while (!f->stopped && f->s[f->pos] == '-' && strchr(" \t\r\n", f->s[f->pos + 1])) {
         size_t start = f->pos;
@@ -145,8 +145,8 @@ static size_t dashes(struct reader *r, size_t column) {
     return column;
 }
 
-static void line(struct reader *r) {
-    struct flow *f = &r->f;
+static void line(struct yaml_reader *r) {
+    struct pairs_flow *f = &r->f;
     size_t start = f->pos, column, end;
 
     while (f->s[f->pos] == ' ')
@@ -172,7 +172,7 @@ static void line(struct reader *r) {
 }
 
 void pairs_read_yaml(struct pairs *p, const char *data, size_t len) {
-    struct reader r = {.f = flow_init(p, &style, data, len)};
+    struct yaml_reader r = {.f = flow_init(p, &style, data, len)};
 
     while (!r.f.stopped && r.f.pos < r.f.len) {
         line(&r);

@@ -8,7 +8,7 @@
 #include "review/review_judge.h"
 
 struct report {
-    const struct request *q;
+    const struct review_request *q;
     const struct judgement *j;
     struct buf b;
     int fd;                /* where b is flushed to; -1: nowhere, it only grows (tests) */

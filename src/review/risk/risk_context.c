@@ -16,14 +16,14 @@
 enum { PLACES_MAX = 1024 }; /* of each list */
 
 /* Names of one configuration file that lead elsewhere. */
-struct gather {
+struct risk_gather {
     struct risk_context *ctx;
     const char *folder; /* of the file: includes are relative to it */
     const char *top;    /* of the working tree: core.hooksPath is relative to it */
 };
 
 static int gather_key(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
-    struct gather *g = arg;
+    struct risk_gather *g = arg;
     bool hooks = str_eq(key, "core.hookspath");
     CLEANUP(freep) char *path = NULL;
     struct strv *list = hooks ? &g->ctx->hooks : &g->ctx->includes;
@@ -47,7 +47,7 @@ static int gather_key(const char *key, const char *value, unsigned line, void *a
 static int gather_fd(struct risk_context *ctx, const char *path, const char *top, int fd, struct err *err) {
     CLEANUP(risk_text_done) struct risk_text text = {0};
     CLEANUP(freep) char *folder = risk_folder(path);
-    struct gather g = {ctx, folder, top};
+    struct risk_gather g = {ctx, folder, top};
     int r;
 
     if (fd < 0)
@@ -110,20 +110,20 @@ static int compare(const void *a, const void *b) {
 }
 
 /* The folders that were looked at. */
-struct seen {
+struct risk_seen {
     struct strv names;
     void *tree;
 };
 
 static void keep_name(void *name) {}
 
-static void seen_done(struct seen *s) {
+static void seen_done(struct risk_seen *s) {
     tdestroy(s->tree, keep_name);
     strv_done(&s->names);
 }
 
 /* Only folders that changes are in, and those above them, can matter; the highest first. */
-static int add_folder(struct risk_context *ctx, const char *dir, struct seen *seen, struct err *err) {
+static int add_folder(struct risk_context *ctx, const char *dir, struct risk_seen *seen, struct err *err) {
     CLEANUP(freep) char *file = NULL;
     CLEANUP(freep) char *above = NULL;
     int r = 0;
@@ -145,7 +145,7 @@ static int add_folder(struct risk_context *ctx, const char *dir, struct seen *se
 }
 
 static int add_folders(struct risk_context *ctx, struct err *err) {
-    CLEANUP(seen_done) struct seen seen = {0};
+    CLEANUP(seen_done) struct risk_seen seen = {0};
     int r = add_folder(ctx, "", &seen, err);
 
     for (size_t i = 0; r == 0 && i < ctx->set->n; i++) {

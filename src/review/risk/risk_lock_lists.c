@@ -4,13 +4,13 @@
 #include "review/risk/risk_deps.h"
 #include "review/risk/risk_rule.h"
 
-struct part {
+struct lock_list_part {
     const char *keys;
     enum dep_field field;
 };
 
 /* An element of `list` is a dependency; `parts` says which of its keys matter. */
-static void read_list(struct deps *d, const struct pairs *p, const char *list, const struct part *parts, size_t n) {
+static void read_list(struct deps *d, const struct pairs *p, const char *list, const struct lock_list_part *parts, size_t n) {
     for (size_t i = 0; i < p->n; i++) {
         const char *key = pairs_key(p, i), *value = pairs_value(p, i);
 
@@ -28,7 +28,7 @@ static void read_list(struct deps *d, const struct pairs *p, const char *list, c
 
 /* poetry writes [package.source] behind its [[package]], uv and pylock an inline table. */
 void deps_read_toml(struct deps *d, const char *data, size_t len) {
-    static const struct part parts[] = {
+    static const struct lock_list_part parts[] = {
         {"package[].name|packages[].name", DEP_NAME},
         {"package[].version|packages[].version", DEP_VERSION},
         {"package[].checksum|package*hash|package*.hashes.*|package*.commit-id|package*.resolved_reference", DEP_HASH},
@@ -43,7 +43,7 @@ void deps_read_toml(struct deps *d, const char *data, size_t len) {
 }
 
 void deps_read_composer(struct deps *d, const char *data, size_t len) {
-    static const struct part parts[] = {
+    static const struct lock_list_part parts[] = {
         {"packages[].name|packages-dev[].name", DEP_NAME},
         {"packages[].version|packages-dev[].version", DEP_VERSION},
         {"packages*[].dist.shasum|packages*[].dist.reference|packages*[].source.reference", DEP_HASH},

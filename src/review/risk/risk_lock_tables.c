@@ -5,14 +5,14 @@
 #include "review/risk/risk_rule.h"
 
 /* The names of a key: first ... last. */
-struct names {
+struct lock_table_names {
     const char *part[PAIRS_DEPTH_MAX + 2];
     size_t len[PAIRS_DEPTH_MAX + 2];
     size_t n;
 };
 
-static struct names split(const char *key) {
-    struct names k = {.n = 0};
+static struct lock_table_names split(const char *key) {
+    struct lock_table_names k = {.n = 0};
 
     for (;;) {
         size_t len = strcspn(key, "\x1f");
@@ -25,12 +25,12 @@ static struct names split(const char *key) {
     }
 }
 
-static bool name_is(const struct names *k, size_t i, const char *patterns) {
+static bool name_is(const struct lock_table_names *k, size_t i, const char *patterns) {
     return i < k->n && risk_glob(patterns, k->part[i], k->len[i]);
 }
 
 /* One line of a table: a leaf of a dependency's own table, and the field that it is. */
-struct leaf {
+struct lock_table_leaf {
     const char *names;
     enum dep_field field;
 };
@@ -40,7 +40,7 @@ struct layout {
     const char *table; /* NULL: the top */
     const char *inner; /* NULL: none */
     enum { NAMED, VERSIONED /* name@version */, NESTED /* TABLE . NAME . TABLE . NAME */, FLAT /* no leaf */ } kind;
-    struct leaf leaves[4];
+    struct lock_table_leaf leaves[4];
 };
 
 struct grouping {
@@ -50,7 +50,7 @@ struct grouping {
 };
 
 /* Which of the names is the dependency's; false: the key is about something else. */
-static bool locate(const struct layout *l, const struct names *k, size_t *ret_name, size_t *ret_leaf) {
+static bool locate(const struct layout *l, const struct lock_table_names *k, size_t *ret_name, size_t *ret_leaf) {
     size_t name = l->table ? 1 : 0, leaf;
 
     while (l->kind == NESTED && k->n > name + 3 && name_is(k, name + 1, l->table))
@@ -61,7 +61,7 @@ static bool locate(const struct layout *l, const struct names *k, size_t *ret_na
     return k->n == leaf + 1 && (!l->table || name_is(k, 0, l->table)) && (!l->inner || name_is(k, name + 1, l->inner));
 }
 
-static void open_group(struct grouping *g, const struct names *k, size_t name, unsigned line) {
+static void open_group(struct grouping *g, const struct lock_table_names *k, size_t name, unsigned line) {
     size_t prefix = (size_t)(k->part[name] + k->len[name] - k->part[0]), slash = k->part[name][0] == '/';
 
     if (strlen(g->group) == prefix && memcmp(g->group, k->part[0], prefix) == 0)
@@ -77,8 +77,8 @@ static void open_group(struct grouping *g, const struct names *k, size_t name, u
 
 /* Everything of one dependency follows each other in these files; if not, it counts as two. */
 static void group_pair(struct grouping *g, const struct pairs *p, size_t i) {
-    const struct leaf *leaves = g->layout->leaves;
-    struct names k = split(pairs_key(p, i));
+    const struct lock_table_leaf *leaves = g->layout->leaves;
+    struct lock_table_names k = split(pairs_key(p, i));
     size_t name, leaf;
 
     if (!locate(g->layout, &k, &name, &leaf))

@@ -60,14 +60,14 @@ void risk_path_split(const char *path, struct risk_path *ret) {
 
 enum { PATTERN_PARTS_MAX = 8 };
 
-struct pattern {
+struct risk_match_pattern {
     const char *part[PATTERN_PARTS_MAX];
     size_t len[PATTERN_PARTS_MAX];
     size_t n;
 };
 
-static struct pattern split_pattern(const char *s, size_t len) {
-    struct pattern p = {0};
+static struct risk_match_pattern split_pattern(const char *s, size_t len) {
+    struct risk_match_pattern p = {0};
 
     for (size_t i = 0; i < len; p.n++) {
         size_t n = 0;
@@ -83,12 +83,12 @@ static struct pattern split_pattern(const char *s, size_t len) {
     return p;
 }
 
-static bool deep(const struct pattern *p, size_t i) {
+static bool deep(const struct risk_match_pattern *p, size_t i) {
     return p->len[i] == 2 && memcmp(p->part[i], "**", 2) == 0;
 }
 
 /* The first n parts of the pattern against the end of the path, as if "**" stood before them. The same way back as glob_one(). */
-static bool parts_match(const struct pattern *p, size_t n, const struct risk_path *path) {
+static bool parts_match(const struct risk_match_pattern *p, size_t n, const struct risk_path *path) {
     size_t i = 0, k = 0, star = SIZE_MAX, from = 0;
 
     while (k < path->n) {
@@ -119,7 +119,7 @@ bool risk_path_match(const char *patterns, const struct risk_path *path) {
             if (glob_one(patterns, n, name, name_len))
                 return true;
         } else {
-            struct pattern p = split_pattern(patterns, n);
+            struct risk_match_pattern p = split_pattern(patterns, n);
 
             if (parts_match(&p, p.n, path))
                 return true;
@@ -133,7 +133,7 @@ bool risk_path_match(const char *patterns, const struct risk_path *path) {
 bool risk_path_leads(const char *patterns, const struct risk_path *path) {
     for (;;) {
         size_t n = strcspn(patterns, "|");
-        struct pattern p = split_pattern(patterns, n);
+        struct risk_match_pattern p = split_pattern(patterns, n);
 
         for (size_t i = 1; i < p.n; i++)
             if (!deep(&p, i - 1) && parts_match(&p, i, path))

@@ -8,7 +8,7 @@
 
 enum { SET_NOW, SET_ACCEPTED, SET_PROTECT, SETS };
 
-struct record {
+struct rules_record {
     uint32_t set;
     uint32_t dir_len, origin_len, data_len;
 };
@@ -21,13 +21,13 @@ void review_rules_done(struct review_rules *r) {
 }
 
 static void write_set(const struct ignore *ig, uint32_t set, struct buf *b) {
-    const struct record none = {.set = set};
+    const struct rules_record none = {.set = set};
     const struct ignore_source *s;
 
     if (ig && set != SET_NOW)
         buf_add(b, &none, sizeof none); /* so that an empty set is still a set */
     for (size_t i = 0; ig && (s = ignore_source(ig, i)); i++) {
-        struct record rec = {set, (uint32_t)strlen(s->dir), (uint32_t)strlen(s->origin), (uint32_t)s->len};
+        struct rules_record rec = {set, (uint32_t)strlen(s->dir), (uint32_t)strlen(s->origin), (uint32_t)s->len};
 
         buf_add(b, &rec, sizeof rec);
         buf_add(b, s->dir, rec.dir_len);
@@ -42,7 +42,7 @@ void review_rules_write(const struct review_rules *r, struct buf *b) {
     write_set(r->protect, SET_PROTECT, b);
 }
 
-static int add_record(struct ignore *sets[SETS], const struct record *rec, const char *bytes, struct err *err) {
+static int add_record(struct ignore *sets[SETS], const struct rules_record *rec, const char *bytes, struct err *err) {
     CLEANUP(freep) char *dir = strndup(bytes, rec->dir_len);
     CLEANUP(freep) char *origin = strndup(bytes + rec->dir_len, rec->origin_len);
 
@@ -57,7 +57,7 @@ static int add_record(struct ignore *sets[SETS], const struct record *rec, const
 
 static int read_all(struct ignore *sets[SETS], const char *data, size_t len, struct err *err) {
     while (len > 0) {
-        struct record rec;
+        struct rules_record rec;
         uint64_t need;
         int r;
 

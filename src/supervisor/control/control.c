@@ -17,7 +17,7 @@
 
 enum { BACKLOG = 8, TEMPORARY_MAX = 80 };
 
-struct client {
+struct control_client {
     int fd; /* -1: free */
     struct buf in, out;
     size_t sent;
@@ -28,15 +28,15 @@ struct control_server {
     void *arg;
     int folder, sock;
     char name[32];
-    struct client v[CONTROL_CLIENTS_MAX];
+    struct control_client v[CONTROL_CLIENTS_MAX];
     size_t next; /* whose place is taken when all are: the oldest */
 };
 
-static void drop(struct client *c) {
+static void drop(struct control_client *c) {
     closep(&c->fd);
     buf_done(&c->in);
     buf_done(&c->out);
-    *c = (struct client){.fd = -1, .in = BUF_INIT(CONTROL_LINE_MAX), .out = BUF_INIT(CONTROL_ANSWER_MAX)};
+    *c = (struct control_client){.fd = -1, .in = BUF_INIT(CONTROL_LINE_MAX), .out = BUF_INIT(CONTROL_ANSWER_MAX)};
 }
 
 void control_server_free(struct control_server *c) {
@@ -158,7 +158,7 @@ size_t control_server_poll(const struct control_server *c, struct pollfd *out) {
     return n;
 }
 
-static struct client *free_place(struct control_server *c) {
+static struct control_client *free_place(struct control_server *c) {
     for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++)
         if (c->v[i].fd < 0)
             return &c->v[i];
@@ -168,7 +168,7 @@ static struct client *free_place(struct control_server *c) {
 static void take_clients(struct control_server *c) {
     for (int i = 0; i < BACKLOG; i++) {
         CLEANUP(closep) int fd = accept4(c->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        struct client *place;
+        struct control_client *place;
 
         if (fd < 0)
             return;
@@ -180,7 +180,7 @@ static void take_clients(struct control_server *c) {
     }
 }
 
-static void serve(const struct control_server *c, struct client *cl, size_t len) {
+static void serve(const struct control_server *c, struct control_client *cl, size_t len) {
     json_t *request = json_loadb(cl->in.data, len, JSON_REJECT_DUPLICATES, NULL);
 
     if (json_is_object(request))
@@ -191,7 +191,7 @@ static void serve(const struct control_server *c, struct client *cl, size_t len)
     json_decref(request);
 }
 
-static void read_client(const struct control_server *c, struct client *cl) {
+static void read_client(const struct control_server *c, struct control_client *cl) {
     char part[4096];
     const char *end;
     ssize_t n;
@@ -209,7 +209,7 @@ static void read_client(const struct control_server *c, struct client *cl) {
     }
 }
 
-static void write_client(struct client *cl) {
+static void write_client(struct control_client *cl) {
     ssize_t n = 1;
 
     if (!buf_ok(&cl->out)) {

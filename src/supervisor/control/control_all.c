@@ -21,7 +21,7 @@ struct asked {
     struct buf answer;
 };
 
-struct batch {
+struct control_all_batch {
     const char *folder, *request;
     struct pollfd fds[AT_ONCE]; /* -1: over */
     struct asked v[AT_ONCE];
@@ -30,14 +30,14 @@ struct batch {
     void *arg;
 };
 
-static void end_one(struct batch *b, size_t i) {
+static void end_one(struct control_all_batch *b, size_t i) {
     closep(&b->fds[i].fd);
     buf_done(&b->v[i].answer);
     b->open--;
 }
 
 /* A connection to a listener is made at once, or not at all: nobody accepts there. */
-static void begin_one(struct batch *b, int dir, const char *name) {
+static void begin_one(struct control_all_batch *b, int dir, const char *name) {
     CLEANUP(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct asked *a = &b->v[b->n];
     struct sockaddr_un to;
@@ -52,14 +52,14 @@ static void begin_one(struct batch *b, int dir, const char *name) {
     b->open++;
 }
 
-static void hand_on(struct batch *b, const struct asked *a) {
+static void hand_on(struct control_all_batch *b, const struct asked *a) {
     CLEANUP(freep) char *socket = str_dupf("%s/%s", b->folder, a->name);
 
     if (socket && buf_ok(&a->answer))
         b->fn(b->arg, socket, buf_str(&a->answer), a->answer.len);
 }
 
-static void read_one(struct batch *b, size_t i) {
+static void read_one(struct control_all_batch *b, size_t i) {
     struct asked *a = &b->v[i];
     char part[4096];
     ssize_t n = fd_read_some(b->fds[i].fd, part, sizeof part);
@@ -75,7 +75,7 @@ static void read_one(struct batch *b, size_t i) {
         end_one(b, i);
 }
 
-static void run_batch(struct batch *b, int timeout_ms) {
+static void run_batch(struct control_all_batch *b, int timeout_ms) {
     uint64_t until_ms = watch_now_ms() + (uint64_t)timeout_ms;
 
     while (b->open > 0) {
@@ -95,7 +95,7 @@ static void run_batch(struct batch *b, int timeout_ms) {
 
 int control_call_all(const char *request, int timeout_ms, control_answer_fn *fn, void *arg, struct err *err) {
     CLEANUP(freep) char *folder = NULL, *line = str_dupf("%s\n", request);
-    struct batch b = {.request = line, .fn = fn, .arg = arg};
+    struct control_all_batch b = {.request = line, .fn = fn, .arg = arg};
     struct dirent *e;
     DIR *dir;
     int r = line ? control_folder(environ, &folder, err) : err_oom(err);

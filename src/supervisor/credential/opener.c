@@ -68,12 +68,12 @@ static const char *const param_names[PARAMS] = {
     [PARAM_CLIENT] = "client_id",   [PARAM_TYPE] = "response_type", [PARAM_REDIRECT] = "redirect_uri",  [PARAM_STATE] = "state",
     [PARAM_MODE] = "response_mode", [PARAM_REQUEST] = "request",    [PARAM_REQUEST_URI] = "request_uri"};
 
-struct params {
+struct opener_params {
     char v[PARAMS][VALUE_MAX];
     bool has[PARAMS];
 };
 
-static int take_param(const char *at, struct params *ret) {
+static int take_param(const char *at, struct opener_params *ret) {
     char key[32];
     const char *is = at + strcspn(at, "=&#");
 
@@ -89,7 +89,7 @@ static int take_param(const char *at, struct params *ret) {
     return 0;
 }
 
-static int read_params(const char *url, struct params *ret) {
+static int read_params(const char *url, struct opener_params *ret) {
     int r = 0;
 
     for (const char *p = url + strcspn(url, "?#"); r == 0 && *p && *p != '#'; p += strcspn(p, "&#"))
@@ -130,7 +130,7 @@ static bool state_ok(const char *s) {
 }
 
 /* Also of a login that is refused: the program inside waits for its end. */
-static void take_back(const struct params *p, struct opener_login *ret) {
+static void take_back(const struct opener_params *p, struct opener_login *ret) {
     const char *state = p->v[PARAM_STATE];
 
     if (strlen(state) < sizeof ret->state && state_ok(state) && read_back(p->v[PARAM_REDIRECT], ret) == 0)
@@ -138,7 +138,7 @@ static void take_back(const struct params *p, struct opener_login *ret) {
 }
 
 /* NULL: it is as the definition has it. */
-static const char *find_fault(const struct params *p, const struct grant *g, const struct opener_login *l) {
+static const char *find_fault(const struct opener_params *p, const struct grant *g, const struct opener_login *l) {
     if (!g->c.client_id || !str_eq(p->v[PARAM_CLIENT], g->c.client_id))
         return "its client_id is another one";
     if (!str_eq(p->v[PARAM_TYPE], "code"))
@@ -164,7 +164,7 @@ static const struct grant *find_grant(const struct opener *o, const char *url, c
 }
 
 int opener_read(const struct opener *o, const char *url, struct opener_login *ret, const char **ret_why) {
-    struct params *p = calloc(1, sizeof *p);
+    struct opener_params *p = calloc(1, sizeof *p);
     bool clear = p && read_params(url, p) == 0;
     struct opener_login login = {.grant = find_grant(o, url, clear ? p->v[PARAM_CLIENT] : "")};
     const char *why = "a parameter is there twice, or not encoded right";

@@ -17,7 +17,7 @@
 
 enum { OWN_FDS = 2, PTY_HOLDS_MAX = 256 * 1024 };
 
-struct client {
+struct exec_client {
     const struct exec_options *opt;
     int sock, signals;
     struct stdio io;
@@ -74,7 +74,7 @@ void exec_request_terminal(struct exec_request *r, int tty, const struct termios
         exec_request_modes(r, modes);
 }
 
-static int send_request(struct client *c) {
+static int send_request(struct exec_client *c) {
     static const unsigned as_pty[3] = {EXEC_TTY_STDIN, EXEC_TTY_STDOUT, EXEC_TTY_STDERR},
                           as_fd[3] = {EXEC_STDIN, EXEC_STDOUT, EXEC_STDERR};
     struct exec_request r = c->opt->request;
@@ -110,7 +110,7 @@ static bool is_ignored(uint32_t sig) {
 }
 
 /* A supervisor that is stuck passes nothing on: whoever asks a second time gets away, and hanging up ends what may have begun. */
-static void pass_on(struct client *c, const struct signalfd_siginfo *info) {
+static void pass_on(struct exec_client *c, const struct signalfd_siginfo *info) {
     if (is_ignored(info->ssi_signo))
         return;
     if (!c->result->started && is_ending(info->ssi_signo) && TAKE(c->asked, true)) {
@@ -124,7 +124,7 @@ static void pass_on(struct client *c, const struct signalfd_siginfo *info) {
 
 /* As run_loop.c does it for a run: a signal of the terminal (SI_KERNEL) goes to the whole job, one that somebody sent, to the
  * command. */
-static void on_signal(struct client *c) {
+static void on_signal(struct exec_client *c) {
     struct signalfd_siginfo info;
 
     while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info)
@@ -150,7 +150,7 @@ static void on_signal(struct client *c) {
 }
 
 /* Stopped from inside, with nobody there who would see and continue us: then we stay, and can be told to end it. */
-static void on_stopped(struct client *c, int sig) {
+static void on_stopped(struct exec_client *c, int sig) {
     if (!c->stopping && !tty_has_us())
         return;
     stdio_suspend(&c->io);
@@ -159,7 +159,7 @@ static void on_stopped(struct client *c, int sig) {
     exec_send_signal(c->sock, SIGCONT, true);
 }
 
-static int on_started(struct client *c, int job, int master) {
+static int on_started(struct exec_client *c, int job, int master) {
     int r;
 
     c->result->job = job;
@@ -174,7 +174,7 @@ static int on_started(struct client *c, int job, int master) {
     return r;
 }
 
-static int on_message(struct client *c) {
+static int on_message(struct exec_client *c) {
     CLEANUP(closep) int fd = -1;
     struct exec_msg m;
     int r = exec_recv(c->sock, &m, &c->body, &fd, c->err);
@@ -213,7 +213,7 @@ static int on_message(struct client *c) {
     return err_set(c->err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m.type);
 }
 
-static int watch(struct client *c) {
+static int watch(struct exec_client *c) {
     struct pollfd fds[OWN_FDS + STDIO_POLL_MAX];
 
     while (!c->ended) {
@@ -264,7 +264,7 @@ static bool is_through(const struct stdio_flow *f, uint64_t until) {
  * ever. So only what is in the pipes now is forwarded; a pty ends by itself with its session leader, and what is reopened
  * then is cut.
  */
-static void drain(struct client *c) {
+static void drain(struct exec_client *c) {
     struct pollfd fds[STDIO_POLL_MAX + 1];
     const uint64_t out = target(&c->io.out), errors = target(&c->io.err), screen = c->io.screen.bytes + PTY_HOLDS_MAX;
 
@@ -281,7 +281,7 @@ static void drain(struct client *c) {
     }
 }
 
-static int run(struct client *c) {
+static int run(struct exec_client *c) {
     uint64_t begun = exec_now_us();
     int r = send_request(c);
 
@@ -298,7 +298,8 @@ static int run(struct client *c) {
 }
 
 int exec_foreground(int sock, const struct exec_options *opt, struct exec_result *ret, struct err *err) {
-    struct client c = {.opt = opt, .sock = sock, .signals = -1, .body = BUF_INIT(EXEC_INLINE_MAX), .result = ret, .err = err};
+    struct exec_client c = {
+        .opt = opt, .sock = sock, .signals = -1, .body = BUF_INIT(EXEC_INLINE_MAX), .result = ret, .err = err};
     struct stdio_opts io = {.fd = {0, 1, 2}, .wish = {.force_tty = opt->force_tty, .no_tty = opt->no_tty}};
     sigset_t old;
     int r;

@@ -14,7 +14,7 @@
 enum { LOG_MAX = 1024 * 1024 };
 
 /* What the starter hears: that it runs (0), or why not. */
-struct word {
+struct keep_word {
     int r;
     struct err err;
 };
@@ -63,7 +63,7 @@ void keep_rotate_log(const struct keeper *k) {
 
 int keep_tell(struct keeper *k, int r, const struct err *err) {
     CLEANUP(closep) int fd = TAKE_FD(k->ready);
-    struct word w = {.r = r};
+    struct keep_word w = {.r = r};
     int log = r < 0 ? 0 : begin_log(k->box);
 
     if (fd < 0)
@@ -123,7 +123,7 @@ static NORETURN void be_keeper(const struct keep_options *opt, int ready) {
 /* The starter ------------------------------------------------------------------------------------------------------ */
 
 static int hear(int fd, pid_t keeper, struct err *err) {
-    struct word w;
+    struct keep_word w;
     size_t len = 0;
     ssize_t n = 1;
     int status;

@@ -13,11 +13,11 @@
 enum { ACCEPT_PER_TURN = 16, MESSAGES_PER_TURN = 16, OPEN_PATH_MAX = 4096 };
 
 static int add_client(struct keeper *k, int fd) {
-    struct client *c;
+    struct keep_client *c;
 
     if (k->n_clients == k->cap_clients) {
         size_t cap = k->cap_clients ? 2 * k->cap_clients : 4;
-        struct client **grown = reallocarray(k->clients, cap, sizeof(struct client *));
+        struct keep_client **grown = reallocarray(k->clients, cap, sizeof(struct keep_client *));
 
         if (!grown)
             return -ENOMEM;
@@ -27,7 +27,7 @@ static int add_client(struct keeper *k, int fd) {
     c = calloc(1, sizeof *c);
     if (!c)
         return -ENOMEM;
-    *c = (struct client){.fd = fd, .out = BUF_INIT(2 * KEEP_QUEUE_MAX), .revents = POLLIN};
+    *c = (struct keep_client){.fd = fd, .out = BUF_INIT(2 * KEEP_QUEUE_MAX), .revents = POLLIN};
     k->clients[k->n_clients++] = c;
     return 0;
 }
@@ -43,8 +43,8 @@ void clients_accept(struct keeper *k) {
     }
 }
 
-void client_drop(struct keeper *k, struct client *c) {
-    struct job *j = c->job;
+void client_drop(struct keeper *k, struct keep_client *c) {
+    struct keep_job *j = c->job;
 
     if (c->fd < 0)
         return;
@@ -61,7 +61,7 @@ void clients_sweep(struct keeper *k) {
     size_t n = 0;
 
     for (size_t i = 0; i < k->n_clients; i++) {
-        struct client *c = k->clients[i];
+        struct keep_client *c = k->clients[i];
 
         if (c->fd >= 0) {
             k->clients[n++] = c;
@@ -75,11 +75,11 @@ void clients_sweep(struct keeper *k) {
 
 /* Sending ---------------------------------------------------------------------------------------------------------- */
 
-static int send_one(struct client *c, struct exec_msg m, const void *body, int fd) {
+static int send_one(struct keep_client *c, struct exec_msg m, const void *body, int fd) {
     return execmsg_send(c->fd, &m, body, &fd, fd >= 0 ? 1 : 0);
 }
 
-void client_flush(struct keeper *k, struct client *c) {
+void client_flush(struct keeper *k, struct keep_client *c) {
     size_t at = 0;
     int r = 0;
 
@@ -107,7 +107,7 @@ void client_flush(struct keeper *k, struct client *c) {
         c->stalled_ms = watch_now_ms();
 }
 
-void client_send(struct keeper *k, struct client *c, struct exec_msg m, const void *body, int fd) {
+void client_send(struct keeper *k, struct keep_client *c, struct exec_msg m, const void *body, int fd) {
     int r = -EAGAIN;
 
     if (c->fd < 0)
@@ -125,18 +125,19 @@ void client_send(struct keeper *k, struct client *c, struct exec_msg m, const vo
         client_drop(k, c);
 }
 
-void client_fail(struct keeper *k, struct client *c, int r, const char *what) {
+void client_fail(struct keeper *k, struct keep_client *c, int r, const char *what) {
     client_send(k, c, (struct exec_msg){.type = EXEC_MSG_FAILED, .value = -r, .len = (uint32_t)strlen(what)}, what, -1);
     c->ending = true;
 }
 
 /* Reading ---------------------------------------------------------------------------------------------------------- */
 
-bool client_waits(const struct client *c) {
+bool client_waits(const struct keep_client *c) {
     return c->ending || c->kind == CLIENT_OPEN || (c->kind == CLIENT_ATTACHED && c->job && job_io_full(c->job));
 }
 
-static int begin_exec(struct keeper *k, struct client *c, const struct exec_msg *m, struct buf *body, int *fds, size_t *n_fds) {
+static int begin_exec(struct keeper *k, struct keep_client *c, const struct exec_msg *m, struct buf *body, int *fds,
+                      size_t *n_fds) {
     struct err err = {0};
     int r;
 
@@ -151,8 +152,8 @@ static int begin_exec(struct keeper *k, struct client *c, const struct exec_msg 
     return 0;
 }
 
-static int begin_attach(struct keeper *k, struct client *c, const struct exec_msg *m) {
-    struct job *j = m->value ? job_find(k, m->value) : job_latest_background(k);
+static int begin_attach(struct keeper *k, struct keep_client *c, const struct exec_msg *m) {
+    struct keep_job *j = m->value ? job_find(k, m->value) : job_latest_background(k);
     char why[80];
 
     if (!j || !(j->flags & EXEC_BACKGROUND) || !j->pid) {
@@ -173,7 +174,7 @@ static int begin_attach(struct keeper *k, struct client *c, const struct exec_ms
     return 0;
 }
 
-static int begin_open(struct keeper *k, struct client *c, const struct exec_msg *m, const struct buf *body) {
+static int begin_open(struct keeper *k, struct keep_client *c, const struct exec_msg *m, const struct buf *body) {
     struct init_msg ask = {.type = INIT_MSG_OPEN, .value = m->value, .job = k->next_open};
     int r;
 
@@ -195,8 +196,8 @@ static int begin_open(struct keeper *k, struct client *c, const struct exec_msg 
 }
 
 /* What may be said once a command runs. */
-static int go_on(struct keeper *k, struct client *c, const struct exec_msg *m, const struct buf *body) {
-    struct job *j = c->job;
+static int go_on(struct keeper *k, struct keep_client *c, const struct exec_msg *m, const struct buf *body) {
+    struct keep_job *j = c->job;
     bool attached = c->kind == CLIENT_ATTACHED;
 
     if (!j)
@@ -232,7 +233,8 @@ static int go_on(struct keeper *k, struct client *c, const struct exec_msg *m, c
     return -EBADMSG;
 }
 
-static int take_message(struct keeper *k, struct client *c, const struct exec_msg *m, struct buf *body, int *fds, size_t *n_fds) {
+static int take_message(struct keeper *k, struct keep_client *c, const struct exec_msg *m, struct buf *body, int *fds,
+                        size_t *n_fds) {
     if (c->kind != CLIENT_NEW)
         return go_on(k, c, m, body);
     if (m->type == EXEC_MSG_EXEC)
@@ -242,7 +244,7 @@ static int take_message(struct keeper *k, struct client *c, const struct exec_ms
     return m->type == EXEC_MSG_OPEN ? begin_open(k, c, m, body) : -EBADMSG;
 }
 
-void client_handle(struct keeper *k, struct client *c) {
+void client_handle(struct keeper *k, struct keep_client *c) {
     for (int i = 0; i < MESSAGES_PER_TURN && c->fd >= 0 && !client_waits(c) && !k->first; i++) {
         CLEANUP(buf_done) struct buf body = BUF_INIT(EXEC_REQUEST_MAX);
         struct exec_msg m;
@@ -273,7 +275,7 @@ void clients_opened(struct keeper *k, int id, int error, int fd) {
     CLEANUP(closep) int owned = fd;
 
     for (size_t i = 0; i < k->n_clients; i++) {
-        struct client *c = k->clients[i];
+        struct keep_client *c = k->clients[i];
 
         if (c->fd < 0 || c->kind != CLIENT_OPEN || c->open_id != id || c->ending)
             continue;

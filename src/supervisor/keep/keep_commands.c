@@ -71,7 +71,7 @@ static void do_status(struct keeper *k, const json_t *request UNUSED, struct buf
     buf_addc(answer, '}');
 }
 
-static size_t count_attached(const struct keeper *k, const struct job *j) {
+static size_t count_attached(const struct keeper *k, const struct keep_job *j) {
     size_t n = 0;
 
     for (size_t i = 0; i < k->n_clients; i++)
@@ -86,7 +86,7 @@ static void add_time(struct buf *out, const char *key, uint64_t ns) {
         buf_addf(out, ",\"%s\":null", key);
 }
 
-static void add_end(struct buf *out, const struct job *j) {
+static void add_end(struct buf *out, const struct keep_job *j) {
     bool noexec = j->end & EXEC_END_NOEXEC;
     int sig = j->exited && !noexec && WIFSIGNALED(j->status) ? WTERMSIG(j->status) : 0;
 
@@ -106,7 +106,7 @@ static void do_jobs(struct keeper *k, const json_t *request UNUSED, struct buf *
 
     buf_adds(answer, "{\"ok\":true,\"jobs\":[");
     for (size_t i = 0; i < k->n_jobs; i++) {
-        const struct job *j = k->jobs[i];
+        const struct keep_job *j = k->jobs[i];
 
         if (j->gone)
             continue;
@@ -144,7 +144,7 @@ static void do_stop(struct keeper *k, const json_t *request, struct buf *answer)
 static void do_kill(struct keeper *k, const json_t *request, struct buf *answer) {
     json_int_t id = json_integer_value(json_object_get(request, "job"));
     json_int_t sig = json_integer_value(json_object_get(request, "signal"));
-    const struct job *j = id > 0 && id <= INT32_MAX ? job_find(k, (int)id) : NULL;
+    const struct keep_job *j = id > 0 && id <= INT32_MAX ? job_find(k, (int)id) : NULL;
 
     if (sig < 1 || sig > SIGRTMAX) {
         say_error(answer, "\"signal\" must be the number of a signal");
@@ -187,22 +187,22 @@ static void do_no_network(struct keeper *k UNUSED, const json_t *request UNUSED,
     say_error(answer, "this sandbox has no network, so it has no rules");
 }
 
-struct command {
+struct keep_command {
     const char *cmd;
     void (*run)(struct keeper *k, const json_t *request, struct buf *answer);
 };
 
-static const struct command own[] = {
+static const struct keep_command own[] = {
     {"status", do_status}, {"jobs", do_jobs},     {"processes", do_processes}, {"stop", do_stop},
     {"kill", do_kill},     {"rename", do_rename}, {"freeze", do_freeze},       {"thaw", do_thaw},
 };
 
-static const struct command without_gate[] = {
+static const struct keep_command without_gate[] = {
     {"pending", do_pending},  {"answer", do_no_network}, {"rules", do_no_network},
     {"allow", do_no_network}, {"deny", do_no_network},
 };
 
-static const struct command *find(const struct command *v, size_t n, const char *cmd) {
+static const struct keep_command *find(const struct keep_command *v, size_t n, const char *cmd) {
     for (size_t i = 0; cmd && i < n; i++)
         if (str_eq(v[i].cmd, cmd))
             return &v[i];
@@ -212,7 +212,7 @@ static const struct command *find(const struct command *v, size_t n, const char 
 void keep_command(void *arg, const json_t *request, struct buf *answer) {
     struct keeper *k = arg;
     const char *cmd = json_string_value(json_object_get(request, "cmd"));
-    const struct command *c = find(own, ARRAY_LEN(own), cmd);
+    const struct keep_command *c = find(own, ARRAY_LEN(own), cmd);
     bool gate = k->session.network.gate, known;
 
     known = c || find(without_gate, ARRAY_LEN(without_gate), cmd);

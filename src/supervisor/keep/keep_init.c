@@ -89,7 +89,7 @@ static bool is_master(int fd) {
     return fd >= 0 && ioctl(fd, TIOCGPTN, &n) == 0;
 }
 
-static void on_started(struct keeper *k, struct job *j, pid_t pid, int fd) {
+static void on_started(struct keeper *k, struct keep_job *j, pid_t pid, int fd) {
     CLEANUP(closep) int master = fd;
 
     if (j->pid || pid <= 0)
@@ -102,7 +102,7 @@ static void on_started(struct keeper *k, struct job *j, pid_t pid, int fd) {
     job_started(k, j, pid, j->flags & EXEC_TTY ? TAKE_FD(master) : -1);
 }
 
-static void on_exited(struct keeper *k, struct job *j, const struct init_msg *m) {
+static void on_exited(struct keeper *k, struct keep_job *j, const struct init_msg *m) {
     if (m->extra == 1)
         job_exited(k, j, m->value, EXEC_END_NOEXEC);
     else
@@ -110,14 +110,14 @@ static void on_exited(struct keeper *k, struct job *j, const struct init_msg *m)
 }
 
 /* The processes that freezing stopped are nobody's news. */
-static void on_stopped(struct keeper *k, const struct job *j, int sig) {
+static void on_stopped(struct keeper *k, const struct keep_job *j, int sig) {
     if (!k->thaw_at_ms)
         job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);
 }
 
 static void on_job(struct keeper *k, const struct init_msg *m, int fd) {
     CLEANUP(closep) int owned = fd;
-    struct job *j = job_find(k, m->job);
+    struct keep_job *j = job_find(k, m->job);
 
     if (!j || j->exited)
         return;

@@ -18,14 +18,14 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-struct job *job_find(const struct keeper *k, int id) {
+struct keep_job *job_find(const struct keeper *k, int id) {
     for (size_t i = k->n_jobs; i-- > 0;)
         if (k->jobs[i]->id == id && !k->jobs[i]->gone)
             return k->jobs[i];
     return NULL;
 }
 
-struct job *job_latest_background(const struct keeper *k) {
+struct keep_job *job_latest_background(const struct keeper *k) {
     for (size_t i = k->n_jobs; i-- > 0;)
         if ((k->jobs[i]->flags & EXEC_BACKGROUND) && !k->jobs[i]->gone && k->jobs[i]->pid)
             return k->jobs[i];
@@ -55,13 +55,13 @@ static uint64_t time_limit(const struct keeper *k, uint64_t wish_ms) {
     return !most_ms ? wish_ms : !wish_ms ? most_ms : MIN_OF(wish_ms, most_ms);
 }
 
-static struct job *add_job(struct keeper *k, struct client *c, const struct exec_request *r) {
+static struct keep_job *add_job(struct keeper *k, struct keep_client *c, const struct exec_request *r) {
     uint64_t now = watch_now_ms(), limit = time_limit(k, r->timeout_ms);
-    struct job *j;
+    struct keep_job *j;
 
     if (k->n_jobs == k->cap_jobs) {
         size_t cap = k->cap_jobs ? 2 * k->cap_jobs : 4;
-        struct job **grown = reallocarray(k->jobs, cap, sizeof(struct job *));
+        struct keep_job **grown = reallocarray(k->jobs, cap, sizeof(struct keep_job *));
 
         if (!grown)
             return NULL;
@@ -71,13 +71,13 @@ static struct job *add_job(struct keeper *k, struct client *c, const struct exec
     j = calloc(1, sizeof *j);
     if (!j)
         return NULL;
-    *j = (struct job){.id = k->next_job++,
-                      .flags = r->flags,
-                      .command = describe(r),
-                      .owner = c,
-                      .started_ns = now_ns(),
-                      .started_ms = now,
-                      .timeout_at_ms = limit ? now + limit : 0};
+    *j = (struct keep_job){.id = k->next_job++,
+                           .flags = r->flags,
+                           .command = describe(r),
+                           .owner = c,
+                           .started_ns = now_ns(),
+                           .started_ms = now,
+                           .timeout_at_ms = limit ? now + limit : 0};
     k->jobs[k->n_jobs++] = j;
     k->n_running++;
     c->kind = CLIENT_EXEC;
@@ -86,7 +86,7 @@ static struct job *add_job(struct keeper *k, struct client *c, const struct exec
 }
 
 /* It never ran: nobody hears of it again. */
-static void forget(struct keeper *k, struct job *j) {
+static void forget(struct keeper *k, struct keep_job *j) {
     if (!j->exited)
         k->n_running--;
     j->exited = j->over = j->gone = true;
@@ -111,7 +111,7 @@ static int send_long(struct keeper *k, struct init_msg *m, const char *bytes, si
 }
 
 /* Takes fds. */
-static int forward(struct keeper *k, const struct job *j, const char *bytes, size_t len, const int *fds, size_t n_fds,
+static int forward(struct keeper *k, const struct keep_job *j, const char *bytes, size_t len, const int *fds, size_t n_fds,
                    struct err *err) {
     struct init_msg m = {.type = INIT_MSG_EXEC, .job = j->id};
     int r = len <= EXEC_INLINE_MAX ? keep_send(k, &m, bytes, len, fds, n_fds) : send_long(k, &m, bytes, len, fds, n_fds);
@@ -120,7 +120,7 @@ static int forward(struct keeper *k, const struct job *j, const char *bytes, siz
 }
 
 /* The streams of a job in the background are ours. */
-static int forward_background(struct keeper *k, struct job *j, struct exec_request *r, struct err *err) {
+static int forward_background(struct keeper *k, struct keep_job *j, struct exec_request *r, struct err *err) {
     CLEANUP(buf_done) struct buf bytes = BUF_INIT(EXEC_REQUEST_MAX);
     int inside[3] = {-1, -1, -1}, e = job_io_new(k, j, inside, err);
 
@@ -145,10 +145,10 @@ static int check_request(const struct keeper *k, const struct exec_request *r, s
     return 0;
 }
 
-static int start_decoded(struct keeper *k, struct client *c, struct exec_request *r, const char *bytes, size_t len, int *fds,
+static int start_decoded(struct keeper *k, struct keep_client *c, struct exec_request *r, const char *bytes, size_t len, int *fds,
                          size_t *n_fds, struct err *err) {
     int e = check_request(k, r, *n_fds, err);
-    struct job *j = e < 0 ? NULL : add_job(k, c, r);
+    struct keep_job *j = e < 0 ? NULL : add_job(k, c, r);
 
     if (e < 0)
         return e;
@@ -168,7 +168,7 @@ static int start_decoded(struct keeper *k, struct client *c, struct exec_request
     return e;
 }
 
-int job_start(struct keeper *k, struct client *c, char *bytes, size_t len, int *fds, size_t n_fds, struct err *err) {
+int job_start(struct keeper *k, struct keep_client *c, char *bytes, size_t len, int *fds, size_t n_fds, struct err *err) {
     struct exec_request r;
     int e = exec_request_decode(bytes, len, &r);
 
@@ -185,13 +185,13 @@ int job_start(struct keeper *k, struct client *c, char *bytes, size_t len, int *
 
 /* What becomes of it ----------------------------------------------------------------------------------------------- */
 
-void job_signal(struct keeper *k, const struct job *j, int sig, bool group) {
+void job_signal(struct keeper *k, const struct keep_job *j, int sig, bool group) {
     struct init_msg m = {.type = INIT_MSG_SIGNAL, .value = sig, .extra = group, .job = j->id};
 
     keep_send(k, &m, NULL, 0, NULL, 0); /* a bawn-init that is gone is noticed when it is read from */
 }
 
-void job_tell(struct keeper *k, const struct job *j, struct exec_msg m, const void *body) {
+void job_tell(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body) {
     if (j->owner)
         client_send(k, j->owner, m, body, -1);
     for (size_t i = 0; i < k->n_clients; i++)
@@ -199,7 +199,7 @@ void job_tell(struct keeper *k, const struct job *j, struct exec_msg m, const vo
             client_send(k, k->clients[i], m, body, -1);
 }
 
-static void end_clients(struct keeper *k, const struct job *j) {
+static void end_clients(struct keeper *k, const struct keep_job *j) {
     for (size_t i = 0; i < k->n_clients; i++)
         if (k->clients[i]->job == j) {
             k->clients[i]->job = NULL;
@@ -208,9 +208,9 @@ static void end_clients(struct keeper *k, const struct job *j) {
         }
 }
 
-void job_started(struct keeper *k, struct job *j, pid_t pid, int master) {
+void job_started(struct keeper *k, struct keep_job *j, pid_t pid, int master) {
     CLEANUP(closep) int owned = master;
-    struct client *c = j->owner;
+    struct keep_client *c = j->owner;
     struct exec_msg m = {.type = EXEC_MSG_STARTED, .value = j->id, .extra = pid};
     bool background = j->flags & EXEC_BACKGROUND;
 
@@ -238,7 +238,7 @@ static bool note_pids(struct keeper *k) {
 }
 
 /* bawn-init's words are made harmless: a terminal may show them. */
-void job_failed(struct keeper *k, struct job *j, int error, const char *what) {
+void job_failed(struct keeper *k, struct keep_job *j, int error, const char *what) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(4096);
 
     buf_add_printable(&text, what);
@@ -255,7 +255,7 @@ void job_failed(struct keeper *k, struct job *j, int error, const char *what) {
     keep_touch(k);
 }
 
-static void finish(struct keeper *k, struct job *j) {
+static void finish(struct keeper *k, struct keep_job *j) {
     j->linger_at_ms = 0;
     j->over = true;
     j->gone = !(j->flags & EXEC_BACKGROUND);
@@ -277,7 +277,7 @@ static bool was_memory(struct keeper *k, int status) {
     return true;
 }
 
-void job_exited(struct keeper *k, struct job *j, int status, unsigned end) {
+void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end) {
     j->exited = true;
     j->status = status;
     j->end |= end;
@@ -300,7 +300,7 @@ void job_exited(struct keeper *k, struct job *j, int status, unsigned end) {
     finish(k, j);
 }
 
-void job_hang_up(struct keeper *k, struct job *j) {
+void job_hang_up(struct keeper *k, struct keep_job *j) {
     if (j->exited)
         return;
     job_signal(k, j, SIGHUP, true);
@@ -314,11 +314,11 @@ static uint64_t sooner_ms(uint64_t a, uint64_t b) {
     return !a ? b : !b ? a : MIN_OF(a, b);
 }
 
-uint64_t job_next_ms(const struct job *j) {
+uint64_t job_next_ms(const struct keep_job *j) {
     return sooner_ms(sooner_ms(j->timeout_at_ms, j->kill_at_ms), sooner_ms(j->linger_at_ms, job_io_next_ms(j)));
 }
 
-void job_tick(struct keeper *k, struct job *j, uint64_t now) {
+void job_tick(struct keeper *k, struct keep_job *j, uint64_t now) {
     if (j->linger_at_ms && (now >= j->linger_at_ms || job_io_silent(j)))
         finish(k, j);
     if (j->timeout_at_ms && now >= j->timeout_at_ms) {
@@ -340,7 +340,7 @@ void jobs_end(struct keeper *k) {
     enum { DRAIN_TURNS = 64 };
 
     for (size_t i = 0; i < k->n_jobs; i++) {
-        struct job *j = k->jobs[i];
+        struct keep_job *j = k->jobs[i];
 
         for (int turn = 0; j->io && !job_io_silent(j) && turn < DRAIN_TURNS; turn++) {
             j->io->out[0].revents = j->io->out[1].revents = POLLIN;
@@ -353,7 +353,7 @@ void jobs_end(struct keeper *k) {
     }
 }
 
-static void free_job(const struct keeper *k, struct job *j) {
+static void free_job(const struct keeper *k, struct keep_job *j) {
     if (j->io && !k->ended)
         job_drop_logs(k, j->id);
     job_io_free(j);
@@ -365,7 +365,7 @@ void jobs_sweep(struct keeper *k) {
     size_t n = 0, finished = 0;
 
     for (size_t i = k->n_jobs; i-- > 0;) {
-        struct job *j = k->jobs[i];
+        struct keep_job *j = k->jobs[i];
 
         if (!j->over || j->gone)
             continue;

@@ -159,7 +159,7 @@ static void on_time(struct keeper *k) {
 /* Waiting ---------------------------------------------------------------------------------------------------------- */
 
 /* What a client has to say waits while bawn-init has no room; one that waits for an answer only hangs up. */
-static struct pollfd client_poll(const struct keeper *k, const struct client *c) {
+static struct pollfd client_poll(const struct keeper *k, const struct keep_client *c) {
     bool quiet = client_waits(c) || k->first;
     short events = (short)((quiet ? 0 : POLLIN) | (c->out.len ? POLLOUT : 0));
 
@@ -185,11 +185,11 @@ static bool may_connect(const struct keeper *k) {
     return k->phase != BOX_STARTING && k->n_clients < KEEP_CLIENTS_MAX;
 }
 
-struct waiting {
+struct keep_waiting {
     size_t session, control, clients, jobs, all; /* where each part begins */
 };
 
-static void fill(struct keeper *k, struct waiting *w) {
+static void fill(struct keeper *k, struct keep_waiting *w) {
     struct pollfd *f = k->fds;
     size_t n = POLL_OWN;
 
@@ -210,7 +210,7 @@ static void fill(struct keeper *k, struct waiting *w) {
     w->all = n;
 }
 
-static void hand_out(struct keeper *k, const struct waiting *w) {
+static void hand_out(struct keeper *k, const struct keep_waiting *w) {
     const struct pollfd *f = k->fds + w->jobs;
 
     for (size_t i = 0; i < k->n_clients; i++)
@@ -221,7 +221,7 @@ static void hand_out(struct keeper *k, const struct waiting *w) {
 
 static void on_clients(struct keeper *k) {
     for (size_t i = 0; i < k->n_clients; i++) {
-        struct client *c = k->clients[i];
+        struct keep_client *c = k->clients[i];
 
         if (c->out.len && (c->revents & (POLLOUT | POLLHUP | POLLERR)))
             client_flush(k, c);
@@ -240,7 +240,7 @@ static bool any_came(const struct pollfd *fds, size_t n) {
     return false;
 }
 
-static void turn(struct keeper *k, const struct waiting *w) {
+static void turn(struct keeper *k, const struct keep_waiting *w) {
     struct err err = {0};
 
     hand_out(k, w);
@@ -266,7 +266,7 @@ static void turn(struct keeper *k, const struct waiting *w) {
 
 int keep_loop(struct keeper *k, struct err *err) {
     while (!k->ended) {
-        struct waiting w;
+        struct keep_waiting w;
 
         clients_sweep(k);
         jobs_sweep(k);

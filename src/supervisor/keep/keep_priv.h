@@ -36,19 +36,19 @@ enum {
     KEEP_PROJECT_IDLE_MS = 30 * 60 * 1000
 };
 
-struct job;
+struct keep_job;
 
 /* A connection to the exec socket, as proto/execmsg.h has it. */
 enum client_kind { CLIENT_NEW, CLIENT_EXEC, CLIENT_ATTACHED, CLIENT_OPEN };
 
-struct client {
+struct keep_client {
     int fd; /* -1: gone; freed at the end of the turn */
     enum client_kind kind;
-    struct job *job;     /* EXEC: its own; ATTACHED: the one it looks at */
-    int open_id;         /* OPEN: the number of its question to bawn-init */
-    struct buf out;      /* messages that wait, each with its body */
-    uint64_t stalled_ms; /* since when nothing of them could be sent; 0: it takes what it gets */
-    bool ending;         /* closed as soon as out is empty */
+    struct keep_job *job; /* EXEC: its own; ATTACHED: the one it looks at */
+    int open_id;          /* OPEN: the number of its question to bawn-init */
+    struct buf out;       /* messages that wait, each with its body */
+    uint64_t stalled_ms;  /* since when nothing of them could be sent; 0: it takes what it gets */
+    bool ending;          /* closed as soon as out is empty */
     short revents;
 };
 
@@ -71,11 +71,11 @@ struct job_io {
     uint64_t second_bytes;
 };
 
-struct job {
+struct keep_job {
     int id;
     unsigned flags; /* set of enum exec_flag */
     char *command;
-    struct client *owner;          /* foreground: who asked, and gets its end; NULL: nobody any more */
+    struct keep_client *owner;     /* foreground: who asked, and gets its end; NULL: nobody any more */
     pid_t pid;                     /* inside; 0: not started yet */
     uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
     uint64_t started_ms;
@@ -109,9 +109,9 @@ struct keeper {
     char socket_name[BOX_NAME_MAX + 8];
     struct control_server *control;
 
-    struct client **clients;
+    struct keep_client **clients;
     size_t n_clients, cap_clients;
-    struct job **jobs; /* by number */
+    struct keep_job **jobs; /* by number */
     size_t n_jobs, cap_jobs, n_running;
     int next_job, next_open;
     struct outgoing *first, **last; /* to bawn-init */
@@ -154,8 +154,8 @@ int keep_rename(struct keeper *k, const char *name, struct err *err);
 void keep_save(struct keeper *k, enum box_phase phase);
 void keep_touch(struct keeper *k);                                         /* something was executed, or ended; written soon */
 int keep_audit_start(void *arg, const struct session *s, struct err *err); /* session_plan_fn */
-int keep_audit_exec(struct keeper *k, const struct job *j, const struct exec_request *r, struct err *err);
-void keep_audit_exit(struct keeper *k, const struct job *j);
+int keep_audit_exec(struct keeper *k, const struct keep_job *j, const struct exec_request *r, struct err *err);
+void keep_audit_exit(struct keeper *k, const struct keep_job *j);
 void keep_audit_limit(struct keeper *k, enum run_limit which);
 void keep_audit_stop(struct keeper *k);
 
@@ -173,46 +173,46 @@ void keep_forget_outgoing(struct keeper *k);
 
 /* keep_clients.c */
 void clients_accept(struct keeper *k);
-void client_handle(struct keeper *k, struct client *c);
-void client_drop(struct keeper *k, struct client *c);
+void client_handle(struct keeper *k, struct keep_client *c);
+void client_drop(struct keeper *k, struct keep_client *c);
 /* Queued if it cannot be sent at once; fd (borrowed, -1: none) only with the first message of all. */
-void client_send(struct keeper *k, struct client *c, struct exec_msg m, const void *body, int fd);
-void client_fail(struct keeper *k, struct client *c, int r, const char *what);
-void client_flush(struct keeper *k, struct client *c);
-bool client_waits(const struct client *c);                        /* it may not be read from now */
+void client_send(struct keeper *k, struct keep_client *c, struct exec_msg m, const void *body, int fd);
+void client_fail(struct keeper *k, struct keep_client *c, int r, const char *what);
+void client_flush(struct keeper *k, struct keep_client *c);
+bool client_waits(const struct keep_client *c);                   /* it may not be read from now */
 void clients_opened(struct keeper *k, int id, int error, int fd); /* bawn-init's answer; takes fd */
 void clients_sweep(struct keeper *k);
 
 /* keep_jobs.c */
-struct job *job_find(const struct keeper *k, int id);
-struct job *job_latest_background(const struct keeper *k);
+struct keep_job *job_find(const struct keeper *k, int id);
+struct keep_job *job_latest_background(const struct keeper *k);
 /* *err says why not. Takes fds. */
-int job_start(struct keeper *k, struct client *c, char *bytes, size_t len, int *fds, size_t n_fds, struct err *err);
-void job_signal(struct keeper *k, const struct job *j, int sig, bool group);
-void job_hang_up(struct keeper *k, struct job *j);                        /* its client is gone */
-void job_started(struct keeper *k, struct job *j, pid_t pid, int master); /* takes master */
-void job_failed(struct keeper *k, struct job *j, int error, const char *what);
-void job_exited(struct keeper *k, struct job *j, int status, unsigned end);
-void job_tell(struct keeper *k, const struct job *j, struct exec_msg m, const void *body); /* to all who look at it */
-uint64_t job_next_ms(const struct job *j); /* when something has to be done about it; 0: never */
-void job_tick(struct keeper *k, struct job *j, uint64_t now);
+int job_start(struct keeper *k, struct keep_client *c, char *bytes, size_t len, int *fds, size_t n_fds, struct err *err);
+void job_signal(struct keeper *k, const struct keep_job *j, int sig, bool group);
+void job_hang_up(struct keeper *k, struct keep_job *j);                        /* its client is gone */
+void job_started(struct keeper *k, struct keep_job *j, pid_t pid, int master); /* takes master */
+void job_failed(struct keeper *k, struct keep_job *j, int error, const char *what);
+void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end);
+void job_tell(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body); /* to all who look at it */
+uint64_t job_next_ms(const struct keep_job *j); /* when something has to be done about it; 0: never */
+void job_tick(struct keeper *k, struct keep_job *j, uint64_t now);
 void jobs_end(struct keeper *k); /* nothing inside runs any more */
 void jobs_sweep(struct keeper *k);
 void jobs_free(struct keeper *k);
 
 /* keep_streams.c: jobs in the background */
-int job_io_new(struct keeper *k, struct job *j, int ret_inside[3], struct err *err);
-void job_io_free(struct job *j);
-void job_io_master(struct keeper *k, struct job *j, int master);               /* takes it */
-size_t job_io_poll(const struct keeper *k, struct job *j, struct pollfd *out); /* 3 at most */
-const struct pollfd *job_io_came(struct job *j, const struct pollfd *fds);     /* the same ones, after poll() */
-void job_io_handle(struct keeper *k, struct job *j);
-void job_io_type(struct job *j, const char *bytes, size_t len); /* len 0: the end */
-bool job_io_full(const struct job *j);
-void job_io_resize(const struct job *j, int rows, int cols);
-bool job_io_silent(const struct job *j); /* its output has ended */
-void job_io_history(struct keeper *k, const struct job *j, struct client *c, size_t most);
-uint64_t job_io_next_ms(const struct job *j); /* it may be read again then; 0: now */
+int job_io_new(struct keeper *k, struct keep_job *j, int ret_inside[3], struct err *err);
+void job_io_free(struct keep_job *j);
+void job_io_master(struct keeper *k, struct keep_job *j, int master);               /* takes it */
+size_t job_io_poll(const struct keeper *k, struct keep_job *j, struct pollfd *out); /* 3 at most */
+const struct pollfd *job_io_came(struct keep_job *j, const struct pollfd *fds);     /* the same ones, after poll() */
+void job_io_handle(struct keeper *k, struct keep_job *j);
+void job_io_type(struct keep_job *j, const char *bytes, size_t len); /* len 0: the end */
+bool job_io_full(const struct keep_job *j);
+void job_io_resize(const struct keep_job *j, int rows, int cols);
+bool job_io_silent(const struct keep_job *j); /* its output has ended */
+void job_io_history(struct keeper *k, const struct keep_job *j, struct keep_client *c, size_t most);
+uint64_t job_io_next_ms(const struct keep_job *j); /* it may be read again then; 0: now */
 void job_drop_logs(const struct keeper *k, int id);
 int keep_first_job(struct keeper *k); /* the first number that no log of an earlier life has */
 

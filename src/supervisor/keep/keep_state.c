@@ -86,11 +86,11 @@ int keep_audit_start(void *arg, const struct session *s, struct err *err) {
     return audit_run_start(k->audit, &s->plan, s->opt->settings, s->engine->name, err);
 }
 
-int keep_audit_exec(struct keeper *k, const struct job *j, const struct exec_request *r, struct err *err) {
+int keep_audit_exec(struct keeper *k, const struct keep_job *j, const struct exec_request *r, struct err *err) {
     return audit_run_exec(k->audit, j->id, r->argv, r->argc, r->cwd, err);
 }
 
-void keep_audit_exit(struct keeper *k, const struct job *j) {
+void keep_audit_exit(struct keeper *k, const struct keep_job *j) {
     uint64_t ms = watch_now_ms() - j->started_ms;
 
     if (j->end & EXEC_END_NOEXEC)

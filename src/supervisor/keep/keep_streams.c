@@ -16,11 +16,11 @@ enum { READS_PER_TURN = 16, LOG_NAME_MAX = 40 };
 
 static const char *const suffixes[2] = {"out", "err"};
 
-static void log_name(const struct job *j, int which, const char *more, char ret[static LOG_NAME_MAX]) {
+static void log_name(const struct keep_job *j, int which, const char *more, char ret[static LOG_NAME_MAX]) {
     snprintf(ret, LOG_NAME_MAX, "log/job-%d.%s%s", j->id, suffixes[which], more);
 }
 
-static int open_log(const struct keeper *k, const struct job *j, int which) {
+static int open_log(const struct keeper *k, const struct keep_job *j, int which) {
     char name[LOG_NAME_MAX];
 
     log_name(j, which, "", name);
@@ -28,7 +28,7 @@ static int open_log(const struct keeper *k, const struct job *j, int which) {
 }
 
 void job_drop_logs(const struct keeper *k, int id) {
-    const struct job j = {.id = id};
+    const struct keep_job j = {.id = id};
     char name[LOG_NAME_MAX];
 
     for (int i = 0; i < 2; i++) {
@@ -77,7 +77,7 @@ static int make_streams(struct job_io *io, int inside[3], struct err *err) {
     return r < 0 ? err_sys(err, r, "streams of the command") : 0;
 }
 
-int job_io_new(struct keeper *k, struct job *j, int ret_inside[3], struct err *err) {
+int job_io_new(struct keeper *k, struct keep_job *j, int ret_inside[3], struct err *err) {
     struct job_io *io = calloc(1, sizeof *io);
     int inside[3] = {-1, -1, -1}, r = 0;
     bool tty = j->flags & EXEC_TTY;
@@ -107,7 +107,7 @@ static void end_stream(struct job_stream *s) {
     closep(&s->log);
 }
 
-void job_io_free(struct job *j) {
+void job_io_free(struct keep_job *j) {
     if (!j->io)
         return;
     closep(&j->io->input);
@@ -119,21 +119,21 @@ void job_io_free(struct job *j) {
     j->io = NULL;
 }
 
-void job_io_master(struct keeper *k UNUSED, struct job *j, int master) {
+void job_io_master(struct keeper *k UNUSED, struct keep_job *j, int master) {
     if (!j->io || j->io->out[0].fd >= 0 || fcntl(master, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
         close(master);
     else
         j->io->out[0].fd = master;
 }
 
-bool job_io_silent(const struct job *j) {
+bool job_io_silent(const struct keep_job *j) {
     return !j->io || (j->io->out[0].fd < 0 && j->io->out[1].fd < 0);
 }
 
 /* Output ----------------------------------------------------------------------------------------------------------- */
 
 /* The log keeps the newer half at least. */
-static void rotate(struct keeper *k, const struct job *j, int which) {
+static void rotate(struct keeper *k, const struct keep_job *j, int which) {
     struct job_stream *s = &j->io->out[which];
     char name[LOG_NAME_MAX], old[LOG_NAME_MAX];
 
@@ -147,7 +147,7 @@ static void rotate(struct keeper *k, const struct job *j, int which) {
 }
 
 /* A log that cannot be written, because the disk is full, does not stop the job. */
-static void write_log(struct keeper *k, const struct job *j, int which, const char *bytes, size_t len) {
+static void write_log(struct keeper *k, const struct keep_job *j, int which, const char *bytes, size_t len) {
     struct job_stream *s = &j->io->out[which];
 
     if (s->logged + len > KEEP_LOG_MAX / 2)
@@ -156,7 +156,7 @@ static void write_log(struct keeper *k, const struct job *j, int which, const ch
         s->logged += len;
 }
 
-static void take_output(struct keeper *k, struct job *j, int which, const char *bytes, size_t len) {
+static void take_output(struct keeper *k, struct keep_job *j, int which, const char *bytes, size_t len) {
     struct exec_msg m = {.type = EXEC_MSG_OUTPUT, .value = which + 1, .len = (uint32_t)len};
 
     write_log(k, j, which, bytes, len);
@@ -165,12 +165,12 @@ static void take_output(struct keeper *k, struct job *j, int which, const char *
     job_tell(k, j, m, bytes);
 }
 
-uint64_t job_io_next_ms(const struct job *j) {
+uint64_t job_io_next_ms(const struct keep_job *j) {
     return j->io && j->io->second_bytes > KEEP_RATE_MAX ? j->io->second_ms + 1000 : 0;
 }
 
 /* Nobody knows of it yet, somebody who reads it has enough for now, or the log is being flooded. */
-static bool must_wait(const struct keeper *k, const struct job *j) {
+static bool must_wait(const struct keeper *k, const struct keep_job *j) {
     if ((!j->pid && !j->exited) || watch_now_ms() < job_io_next_ms(j))
         return true;
     for (size_t i = 0; i < k->n_clients; i++)
@@ -179,7 +179,7 @@ static bool must_wait(const struct keeper *k, const struct job *j) {
     return false;
 }
 
-static void read_output(struct keeper *k, struct job *j, int which) {
+static void read_output(struct keeper *k, struct keep_job *j, int which) {
     struct job_stream *s = &j->io->out[which];
     char part[KEEP_PIECE_MAX];
 
@@ -198,11 +198,11 @@ static void read_output(struct keeper *k, struct job *j, int which) {
 
 /* Input ------------------------------------------------------------------------------------------------------------ */
 
-static int input_fd(const struct job *j) {
+static int input_fd(const struct keep_job *j) {
     return j->flags & EXEC_TTY ? j->io->out[0].fd : j->io->input;
 }
 
-bool job_io_full(const struct job *j) {
+bool job_io_full(const struct keep_job *j) {
     return j->io && input_fd(j) >= 0 && j->io->typed.len - j->io->typed_at > KEEP_INPUT_MAX;
 }
 
@@ -212,7 +212,7 @@ static void forget_typed(struct job_io *io) {
     io->typed_at = 0;
 }
 
-static void write_input(struct job *j) {
+static void write_input(struct keep_job *j) {
     struct job_io *io = j->io;
     int fd = input_fd(j);
 
@@ -243,7 +243,7 @@ static void drop_written(struct job_io *io) {
     io->typed_at = 0;
 }
 
-void job_io_type(struct job *j, const char *bytes, size_t len) {
+void job_io_type(struct keep_job *j, const char *bytes, size_t len) {
     struct job_io *io = j->io;
 
     if (!io || input_fd(j) < 0 || io->input_ends)
@@ -256,7 +256,7 @@ void job_io_type(struct job *j, const char *bytes, size_t len) {
     write_input(j);
 }
 
-void job_io_resize(const struct job *j, int rows, int cols) {
+void job_io_resize(const struct keep_job *j, int rows, int cols) {
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
 
     if (j->io && (j->flags & EXEC_TTY) && j->io->out[0].fd >= 0)
@@ -265,7 +265,7 @@ void job_io_resize(const struct job *j, int rows, int cols) {
 
 /* In the loop ------------------------------------------------------------------------------------------------------ */
 
-size_t job_io_poll(const struct keeper *k, struct job *j, struct pollfd *out) {
+size_t job_io_poll(const struct keeper *k, struct keep_job *j, struct pollfd *out) {
     struct job_io *io = j->io;
     short reads, writes;
     uint64_t now;
@@ -287,7 +287,7 @@ size_t job_io_poll(const struct keeper *k, struct job *j, struct pollfd *out) {
     return 3;
 }
 
-const struct pollfd *job_io_came(struct job *j, const struct pollfd *fds) {
+const struct pollfd *job_io_came(struct keep_job *j, const struct pollfd *fds) {
     if (!j->io)
         return fds;
     j->io->out[0].revents = fds[0].revents;
@@ -296,7 +296,7 @@ const struct pollfd *job_io_came(struct job *j, const struct pollfd *fds) {
     return fds + 3;
 }
 
-void job_io_handle(struct keeper *k, struct job *j) {
+void job_io_handle(struct keeper *k, struct keep_job *j) {
     struct job_io *io = j->io;
 
     if (!io)
@@ -311,7 +311,7 @@ void job_io_handle(struct keeper *k, struct job *j) {
 
 struct telling {
     struct keeper *k;
-    struct client *c;
+    struct keep_client *c;
 };
 
 static void tell_piece(void *arg, int stream, const char *bytes, size_t len) {
@@ -320,7 +320,7 @@ static void tell_piece(void *arg, int stream, const char *bytes, size_t len) {
     client_send(t->k, t->c, (struct exec_msg){.type = EXEC_MSG_OUTPUT, .value = stream, .len = (uint32_t)len}, bytes, -1);
 }
 
-void job_io_history(struct keeper *k, const struct job *j, struct client *c, size_t most) {
+void job_io_history(struct keeper *k, const struct keep_job *j, struct keep_client *c, size_t most) {
     if (j->io)
         keep_ring_last(&j->io->history, most, tell_piece, &(struct telling){k, c});
 }

@@ -18,7 +18,7 @@ enum { MINUTE_MS = 60 * 1000, TICK_MS = 100 };
 const char *const asker_answer_names[GATE_ANSWERS] = {
     [GATE_DENY] = "deny", [GATE_ALLOW_ONCE] = "once", [GATE_ALLOW_SESSION] = "session", [GATE_ALLOW_ALWAYS] = "always"};
 
-struct question {
+struct asker_question {
     struct gate_msg msg;
     uint32_t number; /* for people */
     uint64_t until_ms;
@@ -30,7 +30,7 @@ struct asker {
     struct asker_opts o;
     asker_fn *fn;
     void *arg;
-    struct question *v[ASKER_QUESTIONS_MAX]; /* the first is being asked */
+    struct asker_question *v[ASKER_QUESTIONS_MAX]; /* the first is being asked */
     size_t n;
     uint32_t last_number;
     uint64_t asked_ms[ASKER_PER_MINUTE]; /* when the last ones came: a ring */
@@ -66,8 +66,8 @@ static void stop_asking(struct asker *a) {
     a->shown = false;
 }
 
-static struct question *take(struct asker *a, size_t at) {
-    struct question *q = a->v[at];
+static struct asker_question *take(struct asker *a, size_t at) {
+    struct asker_question *q = a->v[at];
 
     if (at == 0)
         stop_asking(a);
@@ -90,7 +90,7 @@ void asker_free(struct asker *a) {
 }
 
 static void decide(struct asker *a, size_t at, enum gate_answer answer) {
-    CLEANUP(freep) struct question *q = take(a, at);
+    CLEANUP(freep) struct asker_question *q = take(a, at);
 
     if (a->fn)
         a->fn(a->arg, &q->msg, q->ids, q->n_ids, answer);
@@ -122,7 +122,7 @@ static bool too_many(struct asker *a) {
     return false;
 }
 
-static void merge(struct asker *a, struct question *q, const struct gate_msg *m) {
+static void merge(struct asker *a, struct asker_question *q, const struct gate_msg *m) {
     if (q->n_ids == ASKER_IDS_MAX)
         refuse(a, m);
     else
@@ -130,7 +130,7 @@ static void merge(struct asker *a, struct question *q, const struct gate_msg *m)
 }
 
 void asker_ask(struct asker *a, const struct gate_msg *m) {
-    struct question *q;
+    struct asker_question *q;
 
     for (size_t i = 0; i < a->n; i++)
         if (equal(&a->v[i]->msg, m)) {
@@ -157,7 +157,7 @@ void asker_ask(struct asker *a, const struct gate_msg *m) {
 
 void asker_cancel(struct asker *a, uint32_t id) {
     for (size_t i = 0; i < a->n; i++) {
-        struct question *q = a->v[i];
+        struct asker_question *q = a->v[i];
 
         for (size_t k = 0; q->msg.type == GATE_MSG_ASK && k < q->n_ids; k++)
             if (q->ids[k] == id) {
@@ -176,7 +176,7 @@ void asker_pending_json(const struct asker *a, struct buf *out) {
 
     buf_addc(out, '[');
     for (size_t i = 0; i < a->n; i++) {
-        const struct question *q = a->v[i];
+        const struct asker_question *q = a->v[i];
 
         buf_adds(out, i ? "," : "");
         ask_text_json(&q->msg, q->number, q->n_ids, q->until_ms > now ? (q->until_ms - now) / 1000 : 0, out);
@@ -197,7 +197,7 @@ int asker_answer(struct asker *a, uint32_t number, enum gate_answer answer) {
 
 static void show(struct asker *a) {
     CLEANUP(buf_done) struct buf screen = BUF_INIT(ASK_TEXT_MAX), line = BUF_INIT(ASK_TEXT_MAX);
-    const struct question *q = a->v[0];
+    const struct asker_question *q = a->v[0];
 
     ask_text_screen(&q->msg, a->o.timeout_ms, &screen);
     ask_text_line(&q->msg, &line);
@@ -236,7 +236,7 @@ static void start_hook(struct asker *a) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(ASK_QUESTION_MAX);
     struct ask_hook_opts o = {.program = a->o.hook, .environ_ = a->o.environ_, .mask = a->o.mask};
     struct err err = {0};
-    const struct question *q = a->v[0];
+    const struct asker_question *q = a->v[0];
 
     ask_text_json(&q->msg, q->number, q->n_ids, a->o.timeout_ms / 1000, &b);
     buf_addc(&b, '\n');

@@ -19,7 +19,7 @@ struct wish {
     uint16_t inside, outside;
 };
 
-union any_addr {
+union published_any_addr {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
@@ -62,8 +62,8 @@ static int read_word(const char *word, struct wish *ret, struct err *err) {
     return 0;
 }
 
-static socklen_t fill(const struct wish *w, union any_addr *a) {
-    *a = (union any_addr){0};
+static socklen_t fill(const struct wish *w, union published_any_addr *a) {
+    *a = (union published_any_addr){0};
     if (w->address.len == 4) {
         a->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(w->outside)};
         memcpy(&a->v4.sin_addr, w->address.b, 4);
@@ -76,7 +76,7 @@ static socklen_t fill(const struct wish *w, union any_addr *a) {
 
 /* SO_REUSEADDR: connections of the last run that linger do not hold the port; a listener still does. */
 static int listen_on(const struct wish *w, struct published_port *ret) {
-    union any_addr a;
+    union published_any_addr a;
     socklen_t len = fill(w, &a);
     CLEANUP(closep) int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 

@@ -19,14 +19,14 @@
 enum { N_FDS = 6, ABOVE = 16, MESSAGE_MAX = 900, FD_IN = 0, FD_OUT = 1, FD_ERR = 2, FD_FIRST = 3 };
 
 /* One process that runs or ran. */
-struct child {
+struct review_child {
     pid_t pid;
     int out, messages; /* our ends */
 };
 #define CHILD_INIT \
     { .pid = -1, .out = -1, .messages = -1 }
 
-static void child_done(struct child *c) {
+static void child_done(struct review_child *c) {
     closep(&c->out);
     closep(&c->messages);
     if (c->pid > 0) /* given up half-way: its pipe is gone, so it ends by itself */
@@ -79,7 +79,7 @@ static int lift_all(const int given[3], int pipes[2][2], int fds[N_FDS]) {
     return 0;
 }
 
-static int start(int exe, char *const argv[], const int given[3], struct child *ret, struct err *err) {
+static int start(int exe, char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
     int pipes[2][2] = {{-1, -1}, {-1, -1}}, fds[N_FDS] = {-1, -1, -1, -1, -1, -1};
     int r = lift_all(given, pipes, fds);
     pid_t pid = r < 0 ? -1 : fork();
@@ -96,11 +96,11 @@ static int start(int exe, char *const argv[], const int given[3], struct child *
         closep(&pipes[1][0]);
         return err_sys(err, r, "start bawn-review");
     }
-    *ret = (struct child){pid, pipes[0][0], pipes[1][0]};
+    *ret = (struct review_child){pid, pipes[0][0], pipes[1][0]};
     return 0;
 }
 
-static int launch(char *const argv[], const int given[3], struct child *ret, struct err *err) {
+static int launch(char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
     CLEANUP(closep) int found = -1;
     CLEANUP(closep) int exe = -1;
     char path[PATH_MAX];
@@ -122,7 +122,7 @@ static int drain(int fd, review_sink_fn *sink, void *arg) {
 }
 
 /* What it said on stderr, made harmless: it may have been taken over by what it read. */
-static void message_of(struct child *c, struct buf *b) {
+static void message_of(struct review_child *c, struct buf *b) {
     char text[MESSAGE_MAX];
     ssize_t n = fd_read_some(c->messages, text, sizeof text - 1);
     const char *line = text;
@@ -135,7 +135,7 @@ static void message_of(struct child *c, struct buf *b) {
 }
 
 /* Its exit status if that is 0 or 1. */
-static int finish(struct child *c, struct err *err) {
+static int finish(struct review_child *c, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4 * MESSAGE_MAX);
     pid_t pid = TAKE(c->pid, -1);
     int status = 0;
@@ -189,7 +189,7 @@ static int words_of(const struct review_job *job, struct strv *ret) {
 int review_spawn(const struct review_job *job, review_sink_fn *sink, void *arg, struct err *err) {
     CLEANUP(buf_done) struct buf rules = BUF_INIT(RULES_MAX);
     CLEANUP(strv_done) struct strv argv = {0};
-    CLEANUP(child_done) struct child c = CHILD_INIT;
+    CLEANUP(child_done) struct review_child c = CHILD_INIT;
     CLEANUP(closep) int rules_fd = -1;
     int r;
 
@@ -221,7 +221,7 @@ static void take_merged(const char *data, size_t len, void *arg) {
 
 int review_merge(int base, int ours, int theirs, int *ret_fd, void *arg UNUSED, struct err *err) {
     char *argv[] = {"bawn-review", "merge", NULL};
-    CLEANUP(child_done) struct child c = CHILD_INIT;
+    CLEANUP(child_done) struct review_child c = CHILD_INIT;
     CLEANUP(closep) int result = -1;
     struct merged m = {0};
     int r = memory_file(NULL, &result);

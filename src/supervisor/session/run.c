@@ -13,7 +13,7 @@
 #include "supervisor/terminal/stdio.h"
 #include "supervisor/terminal/tty.h"
 
-struct run {
+struct run_state {
     struct session session;
     struct stdio io;
     struct run_result *result;
@@ -38,7 +38,7 @@ static unsigned tty_flags(const struct stdio *io) {
     return flags;
 }
 
-static int watch_over(struct run *run, struct err *err) {
+static int watch_over(struct run_state *run, struct err *err) {
     const struct run_options *opt = run->session.opt;
     const struct run_network_opts network = {
         .io = &run->io, .name = opt->name, .audit = run->audit, .argv = opt->argv, .argc = opt->argc};
@@ -60,7 +60,7 @@ static int watch_over(struct run *run, struct err *err) {
 }
 
 /* Everything inside is dead before what is left in pipes and the pty is forwarded, so that the end comes for sure. */
-static void end(struct run *run) {
+static void end(struct run_state *run) {
     session_stop(&run->session);
     loop_drain(&(struct loop){.io = &run->io, .signals = run->signals});
     session_limits(&run->session, run->result);
@@ -68,7 +68,7 @@ static void end(struct run *run) {
         run->result->status = EXIT_TIMEOUT;
 }
 
-static int run_inside(struct run *run, struct err *err) {
+static int run_inside(struct run_state *run, struct err *err) {
     struct session *s = &run->session;
     const struct session_how how = {.stdio = {run->io.inside[0], run->io.inside[1], run->io.inside[2]},
                                     .tty = tty_flags(&run->io)};
@@ -84,7 +84,7 @@ static int run_inside(struct run *run, struct err *err) {
     return r;
 }
 
-static int run_with_stdio(struct run *run, struct err *err) {
+static int run_with_stdio(struct run_state *run, struct err *err) {
     const struct run_options *opt = run->session.opt;
     struct stdio_opts io = {.fd = {0, 1, 2}, .wish = {.force_tty = opt->force_tty, .no_tty = opt->no_tty}};
     int r;
@@ -104,7 +104,7 @@ static int run_with_stdio(struct run *run, struct err *err) {
 
 /* -- audit ---------------------------------------------------------------------------------------------------------------- */
 
-static int open_audit(struct run *run, struct err *err) {
+static int open_audit(struct run_state *run, struct err *err) {
     const struct session *s = &run->session;
     char pid[24];
     const struct audit_ids ids = {.log = "user",
@@ -117,14 +117,14 @@ static int open_audit(struct run *run, struct err *err) {
 }
 
 static int tell_start(void *arg, const struct session *s, struct err *err) {
-    struct run *run = arg;
+    struct run_state *run = arg;
     int r = audit_run_begin(run->audit, &s->plan, s->opt->settings, s->engine->name, err);
 
     run->told |= r == 0;
     return r;
 }
 
-static void tell_end(struct run *run, const struct err *err) {
+static void tell_end(struct run_state *run, const struct err *err) {
     const struct run_result *r = run->result;
     uint64_t ms = r->duration_us / 1000;
 
@@ -140,7 +140,7 @@ static void tell_end(struct run *run, const struct err *err) {
 }
 
 int run_command(const struct run_options *opt, struct run_result *ret, struct err *err) {
-    struct run run = {.session = SESSION_INIT, .result = ret, .signals = -1};
+    struct run_state run = {.session = SESSION_INIT, .result = ret, .signals = -1};
     int r;
 
     *ret = (struct run_result){0};

@@ -35,7 +35,7 @@ struct session {
     struct host_facts facts;
     struct stage_opts stage_opts;
     struct stage stage;
-    struct guard guard;
+    struct guard_link guard;
     struct run_network network;
     struct ignore *protect, *no_new; /* the guard's rules: what may not be written, and not be made */
     int guard_inside;                /* the guard's end of the socket, until it is handed over */
@@ -46,7 +46,7 @@ struct session {
     bool launched;     /* the sandbox was started, so something may have been changed */
     struct latecomers latecomers;
     struct landing landing;
-    struct watch watch;
+    struct limit_watch watch;
     int grows, caches, home;  /* what the disk limit looks at; -1: none */
     session_plan_fn *planned; /* may be NULL */
     void *arg;

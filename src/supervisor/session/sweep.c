@@ -26,7 +26,7 @@ enum { LOOKS_PER_S = 50, DUE_MAX_S = 60 };
 
 static const char socket_suffix[] = ".sock", groups_root[] = "/sys/fs/cgroup/", due_name[] = "swept";
 
-struct sweep {
+struct sweep_state {
     bool look;
     const char *boxes; /* path of the registry; NULL: none */
     int registry;      /* the same, open; -1: there is none */
@@ -34,9 +34,9 @@ struct sweep {
     unsigned looked; /* at so many sockets */
 };
 
-typedef void sweep_fn(struct sweep *s, int dir, const char *name);
+typedef void sweep_fn(struct sweep_state *s, int dir, const char *name);
 
-static void each_name(struct sweep *s, int dir, sweep_fn *fn) {
+static void each_name(struct sweep_state *s, int dir, sweep_fn *fn) {
     int copy = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *e;
@@ -70,7 +70,7 @@ static pid_t pid_of(const char *name) {
     return (pid_t)n;
 }
 
-static bool unlink_socket(const struct sweep *s, int dir, const char *name) {
+static bool unlink_socket(const struct sweep_state *s, int dir, const char *name) {
     struct stat st;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
@@ -79,7 +79,7 @@ static bool unlink_socket(const struct sweep *s, int dir, const char *name) {
 }
 
 /* The folder "in-PID-START" of a supervisor's sockets that are shown inside (inside_sockets.c). */
-static void sweep_folder(struct sweep *s, int dir, const char *name) {
+static void sweep_folder(struct sweep_state *s, int dir, const char *name) {
     unsigned long long start;
     int pid;
 
@@ -91,7 +91,7 @@ static void sweep_folder(struct sweep *s, int dir, const char *name) {
  * PID.sock of control.c. While the pid is there nobody is asked: with hundreds of keepers each start would wake them all. A supervisor
  * in another pid namespace has a pid that is not there, but answers. ".PID.sock" is one that was not ready yet.
  */
-static void sweep_control(struct sweep *s, int dir, const char *name) {
+static void sweep_control(struct sweep_state *s, int dir, const char *name) {
     bool unready = name[0] == '.' && control_is_name(name + 1);
 
     if (str_starts(name, "in-"))
@@ -116,7 +116,7 @@ int sweep_groups(const struct box *b) {
 }
 
 /* box/NAME.sock. Its lock is ours meanwhile, so that no keeper of that name makes a new one just now. */
-static void sweep_box(struct sweep *s, int dir, const char *file) {
+static void sweep_box(struct sweep_state *s, int dir, const char *file) {
     CLEANUP(box_done) struct box b = BOX_INIT;
     size_t len = strlen(file), end = len > strlen(socket_suffix) ? len - strlen(socket_suffix) : 0;
     char name[NAME_MAX + 1];
@@ -137,7 +137,7 @@ static void sweep_box(struct sweep *s, int dir, const char *file) {
 }
 
 /* Names of the sandboxes, hidden ones and ".." too, which are none. */
-static void sweep_checkpoints(struct sweep *s, int boxes, const char *name) {
+static void sweep_checkpoints(struct sweep_state *s, int boxes, const char *name) {
     if (name[0] != '.')
         s->n.checkpoints += checkpoints_sweep(boxes, name);
 }
@@ -168,7 +168,7 @@ static void set_due(int runtime, unsigned looked) {
 
 /* -- all ---------------------------------------------------------------------------------------------------------------- */
 
-static void sweep_runtime(struct sweep *s, char *const *environ_) {
+static void sweep_runtime(struct sweep_state *s, char *const *environ_) {
     CLEANUP(freep) char *path = NULL;
     CLEANUP(closep) int dir = -1, box = -1;
 
@@ -186,7 +186,7 @@ void sweep_stale(char *const *environ_, const char *home, bool look, struct swep
     CLEANUP(freep) char *boxes = NULL, *runs = NULL;
     CLEANUP(closep) int registry = -1;
     struct cgroup_host host;
-    struct sweep s = {.look = look};
+    struct sweep_state s = {.look = look};
 
     if (registry_folder(environ_, home, &boxes, NULL) == 0 && boxes)
         registry = open_own(AT_FDCWD, boxes);

@@ -24,10 +24,10 @@ struct incoming {
     int fd; /* -1: none */
 };
 
-int guard_init(struct guard *g, int sock, int workspace, guard_begin_fn *begin, void *arg, struct err *err) {
+int guard_init(struct guard_link *g, int sock, int workspace, guard_begin_fn *begin, void *arg, struct err *err) {
     int flags = fcntl(sock, F_GETFL);
 
-    *g = (struct guard){.sock = sock, .workspace = workspace, .begin = begin, .arg = arg};
+    *g = (struct guard_link){.sock = sock, .workspace = workspace, .begin = begin, .arg = arg};
     if (flags >= 0 && fcntl(sock, F_SETFL, flags | O_NONBLOCK) == 0)
         return 0;
     flags = -errno;
@@ -35,29 +35,29 @@ int guard_init(struct guard *g, int sock, int workspace, guard_begin_fn *begin, 
     return err_sys(err, flags, "the guard's socket");
 }
 
-void guard_done(struct guard *g) {
+void guard_done(struct guard_link *g) {
     closep(&g->sock);
     journal_close(TAKE_PTR(g->journal));
     strv_done(&g->refused);
     if (g->share)
         munmap(g->share, g->share_size);
-    *g = (struct guard)GUARD_INIT;
+    *g = (struct guard_link)GUARD_INIT;
 }
 
-int guard_poll_fd(const struct guard *g) {
+int guard_poll_fd(const struct guard_link *g) {
     return g->sock;
 }
 
 /* Without its supervisor the guard refuses every change: that is what must happen when nothing can be recorded, or when
  * bawn-init does not keep to the protocol and so is not itself any more. */
-static void hang_up(struct guard *g, const char *why) {
+static void hang_up(struct guard_link *g, const char *why) {
     if (!g->told)
         log_line("%s: nothing in the workspace can be changed any more", why);
     g->told = true;
     closep(&g->sock);
 }
 
-static int begin(struct guard *g, struct err *err) {
+static int begin(struct guard_link *g, struct err *err) {
     if (g->journal || g->failed)
         return g->failed;
     g->failed = g->begin(g->arg, &g->journal, err);
@@ -72,7 +72,7 @@ static bool is_same_file(int a, int b) {
 }
 
 /* Content is read from a descriptor of our own: the other end could move the position of the one it sent. */
-static int record(struct guard *g, const struct incoming *in, struct err *err) {
+static int record(struct guard_link *g, const struct incoming *in, struct err *err) {
     struct journal_entry e = {.kind = JOURNAL_ABSENT, .path = in->path};
     CLEANUP(closep) int content = -1;
     int r;
@@ -104,18 +104,18 @@ static int errno_for_caller(int r) {
     return -EIO;
 }
 
-static void send_go(struct guard *g, int value) {
+static void send_go(struct guard_link *g, int value) {
     struct guard_msg go = {.type = GUARD_MSG_GO, .value = value};
 
     if (sock_send(g->sock, &go, sizeof go, NULL, 0) == -EAGAIN)
         hang_up(g, "the guard asks without reading the answers");
 }
 
-static void answer(struct guard *g, int r) {
+static void answer(struct guard_link *g, int r) {
     send_go(g, r < 0 ? errno_for_caller(r) : 0);
 }
 
-static void on_touch(struct guard *g, const struct incoming *in) {
+static void on_touch(struct guard_link *g, const struct incoming *in) {
     struct err err = {0};
     int r = journal_is_path(in->path, in->head.path_len) ? record(g, in, &err) : -EINVAL;
 
@@ -132,7 +132,7 @@ static void on_touch(struct guard *g, const struct incoming *in) {
 }
 
 /* About hidden names (latecomers.h). If it fails the call fails; a file that cannot be covered ends the run soon after. */
-static void on_names(struct guard *g, const struct incoming *in) {
+static void on_names(struct guard_link *g, const struct incoming *in) {
     int r = journal_is_path(in->path, in->head.path_len) ? 0 : -EINVAL;
 
     if (in->head.type == GUARD_MSG_MADE) {
@@ -162,7 +162,7 @@ static const char *why_text(int32_t why) {
     return NULL;
 }
 
-static void on_refused(struct guard *g, const struct incoming *in) {
+static void on_refused(struct guard_link *g, const struct incoming *in) {
     const char *why = why_text(in->head.value);
     CLEANUP(freep) char *line = NULL;
 
@@ -176,7 +176,7 @@ static void on_refused(struct guard *g, const struct incoming *in) {
 }
 
 /* The memory is the sandbox's, so that its limits count it; sealed, so that it cannot be taken away under us. */
-static void on_share(struct guard *g, const struct incoming *in) {
+static void on_share(struct guard_link *g, const struct incoming *in) {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     struct stat st;
     void *at;
@@ -199,7 +199,7 @@ static void on_share(struct guard *g, const struct incoming *in) {
 }
 
 /* Does a program of the host have the file open for writing? If another file stands there by now it does not matter any more. */
-static void on_open(struct guard *g, const struct incoming *in) {
+static void on_open(struct guard_link *g, const struct incoming *in) {
     CLEANUP(closep) int fd = -1;
     int r = -EINVAL;
     struct stat st;
@@ -214,7 +214,7 @@ static void on_open(struct guard *g, const struct incoming *in) {
 }
 
 /* Returns 1 and a message whose lengths are right, 0 if none is waiting, or -errno. */
-static int receive(struct guard *g, struct incoming *in) {
+static int receive(struct guard_link *g, struct incoming *in) {
     char bytes[sizeof in->head + GUARD_PATH_MAX];
     size_t n_fds = 1;
     long n = sock_recv(g->sock, bytes, sizeof bytes, &in->fd, &n_fds);
@@ -239,7 +239,7 @@ static void incoming_done(struct incoming *in) {
     closep(&in->fd);
 }
 
-static bool handle_one(struct guard *g) {
+static bool handle_one(struct guard_link *g) {
     CLEANUP(incoming_done) struct incoming in = {.fd = -1};
     int r = receive(g, &in);
 
@@ -264,22 +264,22 @@ static bool handle_one(struct guard *g) {
     return g->sock >= 0;
 }
 
-void guard_handle(struct guard *g) {
+void guard_handle(struct guard_link *g) {
     for (int i = 0; g->sock >= 0 && i < BATCH && handle_one(g); i++)
         ;
 }
 
-void guard_finish(struct guard *g) {
+void guard_finish(struct guard_link *g) {
     while (g->sock >= 0 && handle_one(g))
         ;
     closep(&g->sock);
 }
 
-size_t guard_written_room(const struct guard *g) {
+size_t guard_written_room(const struct guard_link *g) {
     return g->share ? (g->share_size - offsetof(struct guard_share, written)) / sizeof g->share->written[0] : 0;
 }
 
-void guard_report(const struct guard *g) {
+void guard_report(const struct guard_link *g) {
     size_t lost = g->journal ? journal_not_kept(g->journal) : 0;
 
     if (lost)

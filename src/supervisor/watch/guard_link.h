@@ -19,7 +19,7 @@ enum { GUARD_REFUSED_MAX = 20 };
 /* Makes the run's folder and opens its journal. Called before the first change: most runs change nothing and need none. */
 typedef int guard_begin_fn(void *arg, struct journal **ret, struct err *err);
 
-struct guard {
+struct guard_link {
     int sock;      /* -1: over */
     int workspace; /* the host's folder; not owned */
     guard_begin_fn *begin;
@@ -41,16 +41,16 @@ struct guard {
     { .sock = -1, .workspace = -1 }
 
 /* Takes sock, also on failure; begin() is called with arg at the first change. NULL: nothing is recorded. */
-int guard_init(struct guard *g, int sock, int workspace, guard_begin_fn *begin, void *arg, struct err *err);
+int guard_init(struct guard_link *g, int sock, int workspace, guard_begin_fn *begin, void *arg, struct err *err);
 /* Closes the socket and the journal. */
-void guard_done(struct guard *g);
+void guard_done(struct guard_link *g);
 
 /* For poll(), POLLIN; -1 when it is over. */
-int guard_poll_fd(const struct guard *g);
+int guard_poll_fd(const struct guard_link *g);
 /* Handles what is waiting, never waits. Some of it may be left, so that the loop can look after others, too. */
-void guard_handle(struct guard *g);
+void guard_handle(struct guard_link *g);
 /* When nothing inside runs any more: handles the rest. */
-void guard_finish(struct guard *g);
-size_t guard_written_room(const struct guard *g); /* of share->written */
+void guard_finish(struct guard_link *g);
+size_t guard_written_room(const struct guard_link *g); /* of share->written */
 /* One log line for each refusal, or the first of them, and one for files whose old content was too large to keep. */
-void guard_report(const struct guard *g);
+void guard_report(const struct guard_link *g);

@@ -23,7 +23,7 @@
 
 enum { AGAIN_MS = 2, ORIGIN_MAX = 2 * GUARD_PATH_MAX };
 
-void landing_init(struct landing *l, const struct guard *g, const struct ignore *protect, int workspace, const char *path) {
+void landing_init(struct landing *l, const struct guard_link *g, const struct ignore *protect, int workspace, const char *path) {
     *l = (struct landing){.guard = g, .protect = protect, .workspace = workspace, .path = path};
 }
 

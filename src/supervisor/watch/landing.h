@@ -21,7 +21,7 @@
 #include "supervisor/watch/landing_keys.h"
 
 struct err;
-struct guard;
+struct guard_link;
 struct ignore;
 
 enum {
@@ -33,10 +33,10 @@ enum {
 };
 
 struct landing {
-    const struct guard *guard;    /* NULL: nothing is protected; borrowed */
-    const struct ignore *protect; /* borrowed */
-    int workspace;                /* borrowed */
-    const char *path;             /* of the workspace; borrowed */
+    const struct guard_link *guard; /* NULL: nothing is protected; borrowed */
+    const struct ignore *protect;   /* borrowed */
+    int workspace;                  /* borrowed */
+    const char *path;               /* of the workspace; borrowed */
     struct landing_keys keys;
     struct strv waiting;                 /* what landed while the guard was at work on a call, and what was touched inside */
     uint32_t turns[LANDING_WAITING_MAX]; /* on which call, for each of them */
@@ -55,7 +55,7 @@ struct landing {
 #define LANDING_INIT \
     { .workspace = -1 }
 
-void landing_init(struct landing *l, const struct guard *g, const struct ignore *protect, int workspace, const char *path);
+void landing_init(struct landing *l, const struct guard_link *g, const struct ignore *protect, int workspace, const char *path);
 void landing_done(struct landing *l);
 
 /* A name that is in the workspace, or appeared there just now. Negative: out of memory, or more than can be watched. */

@@ -36,7 +36,7 @@ static bool grow(struct landing_keys *k) {
 }
 
 /* What the guard wrote down since the last time; it says each file once, but may have been taken over. */
-static void read_new(struct landing_keys *k, const struct guard *g) {
+static void read_new(struct landing_keys *k, const struct guard_link *g) {
     uint64_t n = MIN_OF(g->share->n_written, (uint64_t)guard_written_room(g));
 
     for (; k->read < n && !k->lost; k->read++) {
@@ -52,7 +52,7 @@ static void read_new(struct landing_keys *k, const struct guard *g) {
     }
 }
 
-enum landing_touch landing_keys_find(struct landing_keys *k, const struct guard *g, int fd) {
+enum landing_touch landing_keys_find(struct landing_keys *k, const struct guard_link *g, int fd) {
     struct statx x;
     uint64_t birth_ns, found;
 

@@ -3,7 +3,7 @@
 
 #include "base/macros.h"
 
-struct guard;
+struct guard_link;
 
 struct landing_keys {
     uint64_t *slots; /* 0: free */
@@ -18,5 +18,5 @@ enum landing_touch {
     LANDING_TOUCHED_SAVE /* and the host had made it a moment before: it was just saving it */
 };
 /* fd: O_PATH will do. Whatever cannot be known counts as touched. */
-enum landing_touch landing_keys_find(struct landing_keys *k, const struct guard *g, int fd);
+enum landing_touch landing_keys_find(struct landing_keys *k, const struct guard_link *g, int fd);
 void landing_keys_done(struct landing_keys *k);

@@ -30,20 +30,20 @@ static uint64_t free_bytes(int root) {
     return fstatvfs(root, &v) < 0 ? UINT64_MAX : (uint64_t)v.f_bfree * v.f_frsize;
 }
 
-void watch_init(struct watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init) {
+void watch_init(struct limit_watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init) {
     uint64_t now = watch_now_ms();
 
-    *w = (struct watch){.deadline_ms = l->timeout_ms ? now + l->timeout_ms : 0,
-                        .limit = l->disk,
-                        .next_disk_ms = now + DISK_TICK_MS,
-                        .started_s = (uint64_t)time(NULL),
-                        .started_ns = clock_mark(),
-                        .init = init};
+    *w = (struct limit_watch){.deadline_ms = l->timeout_ms ? now + l->timeout_ms : 0,
+                              .limit = l->disk,
+                              .next_disk_ms = now + DISK_TICK_MS,
+                              .started_s = (uint64_t)time(NULL),
+                              .started_ns = clock_mark(),
+                              .init = init};
     if (workspace_writable)
         watch_also(w, root, false);
 }
 
-void watch_also(struct watch *w, int root, bool whole) {
+void watch_also(struct limit_watch *w, int root, bool whole) {
     uint64_t now = w->limit ? free_bytes(root) : 0;
 
     if (root == -1 || !w->limit || w->n_places == WATCH_PLACES)
@@ -52,7 +52,7 @@ void watch_also(struct watch *w, int root, bool whole) {
     w->disk = w->room = w->limit;
 }
 
-int watch_timeout(const struct watch *w) {
+int watch_timeout(const struct limit_watch *w) {
     uint64_t now = watch_now_ms(), next = UINT64_MAX;
 
     if (w->deadline_ms)
@@ -64,18 +64,18 @@ int watch_timeout(const struct watch *w) {
     return next <= now ? 0 : (int)MIN_OF(next - now, (uint64_t)INT_MAX);
 }
 
-struct tree {
+struct limit_tree {
     uint64_t since_ns; /* what changed earlier does not count */
     bool *blind;       /* set where something may be that could not be looked at */
 };
 
-static bool is_newer(const struct tree *t, const struct stat *st) {
+static bool is_newer(const struct limit_tree *t, const struct stat *st) {
     return (uint64_t)st->st_ctim.tv_sec * SECOND_NS + (uint64_t)st->st_ctim.tv_nsec >= t->since_ns;
 }
 
 /* Bytes in files that changed since the start. By descriptor, never following links: the sandbox shapes this tree. newer: the folder itself
  * changed; one that was closed to us before the run has nothing new, or it would have been opened to the inside first. */
-static uint64_t changed_below(const struct tree *t, int dirfd_, const char *name, bool newer, uint64_t enough, int depth) {
+static uint64_t changed_below(const struct limit_tree *t, int dirfd_, const char *name, bool newer, uint64_t enough, int depth) {
     int fd = depth > WALK_DEPTH_MAX ? -1 : openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     uint64_t sum = 0;
@@ -104,7 +104,7 @@ static uint64_t changed_below(const struct tree *t, int dirfd_, const char *name
 }
 
 static uint64_t changed_in(int root, uint64_t since_ns, uint64_t enough, bool *blind) {
-    const struct tree t = {since_ns, blind};
+    const struct limit_tree t = {since_ns, blind};
 
     return changed_below(&t, root, ".", true, enough, 0);
 }
@@ -161,7 +161,7 @@ static uint64_t lost_between(uint64_t before, uint64_t now) {
 }
 
 /* A file system that several places share is counted once. */
-static bool is_counted(const struct watch *w, size_t place) {
+static bool is_counted(const struct limit_watch *w, size_t place) {
     struct stat st, other;
 
     if (fstat(w->places[place].root, &st) < 0)
@@ -173,7 +173,7 @@ static bool is_counted(const struct watch *w, size_t place) {
 }
 
 /* What the file systems lost since the start. Counts what they lost since the last call. */
-static uint64_t count_lost(struct watch *w) {
+static uint64_t count_lost(struct limit_watch *w) {
     uint64_t lost = 0;
 
     for (size_t i = 0; i < w->n_places; i++) {
@@ -190,7 +190,7 @@ static uint64_t count_lost(struct watch *w) {
     return lost;
 }
 
-static uint64_t count_changed(const struct watch *w, uint64_t enough, bool *blind) {
+static uint64_t count_changed(const struct limit_watch *w, uint64_t enough, bool *blind) {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < w->n_places && sum <= enough; i++) {
@@ -203,7 +203,7 @@ static uint64_t count_changed(const struct watch *w, uint64_t enough, bool *blin
 
 /* A home that is over the limit can be started, so that it can be emptied; it may not grow. What was written since the start does not
  * count as having been there. */
-static void measure(struct watch *w) {
+static void measure(struct limit_watch *w) {
     uint64_t old = 0;
     bool blind;
 
@@ -216,14 +216,14 @@ static void measure(struct watch *w) {
     w->room = w->disk - old;
 }
 
-static bool keeps_home(const struct watch *w) {
+static bool keeps_home(const struct limit_watch *w) {
     for (size_t i = 0; i < w->n_places; i++)
         if (w->places[i].whole)
             return true;
     return false;
 }
 
-static void count_use(const struct watch *w, struct use *use) {
+static void count_use(const struct limit_watch *w, struct use *use) {
     struct stat st;
 
     for (size_t i = 0; i < w->n_places; i++) {
@@ -242,7 +242,7 @@ static void count_use(const struct watch *w, struct use *use) {
  * tick, so that what others free hides nothing. Where a home is kept writing alone is no growth, and only what was lost since the start
  * counts: in such a life the same file may be written a thousand times, by others as well.
  */
-static bool grown(struct watch *w) {
+static bool grown(struct limit_watch *w) {
     uint64_t lost, sum;
     struct use use = {0};
     bool blind = false;
@@ -266,7 +266,7 @@ static bool grown(struct watch *w) {
     return false;
 }
 
-enum watch_event watch_check(struct watch *w) {
+enum watch_event watch_check(struct limit_watch *w) {
     uint64_t now = watch_now_ms();
 
     if (w->deadline_ms && now >= w->deadline_ms) {

@@ -13,7 +13,7 @@ struct watch_place {
     uint64_t free_at_start, free_at_tick;
 };
 
-struct watch {
+struct limit_watch {
     uint64_t deadline_ms; /* CLOCK_MONOTONIC; 0: none */
     uint64_t disk;        /* bytes that all places together may grow by; 0: not watched */
     uint64_t limit;       /* what the user said of that; 0: nothing */
@@ -35,9 +35,9 @@ enum watch_event { WATCH_NOTHING, WATCH_TIME, WATCH_DISK };
 
 uint64_t watch_now_ms(void);
 /* root: the folder whose growth counts. init: pid of the sandbox's first process; everything inside descends from it. */
-void watch_init(struct watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init);
+void watch_init(struct limit_watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init);
 /* What grows there counts, too (the caches), or all that is there (the home of a kept sandbox). Borrowed; -1: nothing. */
-void watch_also(struct watch *w, int root, bool whole);
+void watch_also(struct limit_watch *w, int root, bool whole);
 /* For poll(): milliseconds until something has to be looked at, -1: never. */
-int watch_timeout(const struct watch *w);
-enum watch_event watch_check(struct watch *w);
+int watch_timeout(const struct limit_watch *w);
+enum watch_event watch_check(struct limit_watch *w);

@@ -13,13 +13,13 @@
 
 enum { PARKED_PATH_MAX = 2 * JOURNAL_PATH_MAX };
 
-struct names {
+struct park_names {
     const char **v; /* sorted; not owned */
     size_t n;
 };
 
 struct parker {
-    struct names go, stay;
+    struct park_names go, stay;
     bool whole; /* nothing in upper/ is unknown to the change set, so a folder may go at once */
     int to;
     char path[PARKED_PATH_MAX];
@@ -29,17 +29,17 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void add_name(struct names *n, const char *path) {
+static void add_name(struct park_names *n, const char *path) {
     if (path)
         n->v[n->n++] = path;
 }
 
-static void sort_names(struct names *n) {
+static void sort_names(struct park_names *n) {
     if (n->n)
         qsort(n->v, n->n, sizeof *n->v, by_name);
 }
 
-static int collect_go(struct names *go, const struct apply_leavers *l, struct err *err) {
+static int collect_go(struct park_names *go, const struct apply_leavers *l, struct err *err) {
     go->v = calloc(2 * l->set->n + 1, sizeof *go->v);
     if (!go->v)
         return err_oom(err);
@@ -52,7 +52,7 @@ static int collect_go(struct names *go, const struct apply_leavers *l, struct er
     return 0;
 }
 
-static bool has(const struct names *n, const char *path) {
+static bool has(const struct park_names *n, const char *path) {
     return n->n && bsearch(&path, n->v, n->n, sizeof *n->v, by_name);
 }
 
@@ -78,7 +78,7 @@ static void parker_done(struct parker *p) {
 }
 
 /* The path itself, or something below it: all that begins with "path/" stands together in the sorted list. */
-static bool has_at_or_below(const struct names *n, const char *path) {
+static bool has_at_or_below(const struct park_names *n, const char *path) {
     size_t low = 0, high = n->n, len = strlen(path);
     CLEANUP(freep) char *below = str_dupf("%s/", path);
 

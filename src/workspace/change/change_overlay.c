@@ -21,18 +21,18 @@
 #include "workspace/change/change_priv.h"
 
 /* The folder that is being walked. */
-struct level {
+struct overlay_level {
     int host; /* the workspace's folder of the same path; -1: it has none */
     bool opaque;
 };
 
 /* What both layers have at a path. */
-struct pair {
+struct overlay_pair {
     struct change_view up, host;
     bool hidden;
 };
 
-static void pair_done(struct pair *p) {
+static void pair_done(struct overlay_pair *p) {
     view_done(&p->up);
     view_done(&p->host);
 }
@@ -94,7 +94,7 @@ static int look_at_base(struct change_maker *m, const struct change_view *host, 
     return host->link && !ret->link ? err_oom(m->err) : 0;
 }
 
-struct removal {
+struct overlay_removal {
     bool kept; /* something hidden is in there: the folder stays on the host */
 };
 
@@ -117,8 +117,8 @@ static int add_deleted(struct change_maker *m, const struct change_view *host) {
 
 /* Everything below, then the folder itself. */
 static int add_deleted_tree(struct change_maker *m, int dir, const char *name, const struct change_view *host,
-                            struct removal *above) {
-    struct removal in = {0};
+                            struct overlay_removal *above) {
+    struct overlay_removal in = {0};
     int r = S_ISDIR(host->st.st_mode) ? maker_each(m, dir, name, remove_below, &in) : 0;
 
     above->kept |= in.kept;
@@ -129,7 +129,7 @@ static int add_deleted_tree(struct change_maker *m, int dir, const char *name, c
 
 static int remove_below(struct change_maker *m, int folder, const char *name, void *arg) {
     CLEANUP(view_done) struct change_view host = CHANGE_VIEW_INIT;
-    struct removal *above = arg;
+    struct overlay_removal *above = arg;
     int r = view_look(folder, name, &host);
 
     if (r < 0)
@@ -143,7 +143,7 @@ static int remove_below(struct change_maker *m, int folder, const char *name, vo
 }
 
 /* In upper/ only, but the journal knows it: the host deleted it since. */
-static int add_deleted_by_host(struct change_maker *m, const struct pair *p) {
+static int add_deleted_by_host(struct change_maker *m, const struct overlay_pair *p) {
     CLEANUP(view_done) struct change_view old = CHANGE_VIEW_INIT;
     struct change_found f = {.kind = CHANGE_MODIFIED, .old = &old, .now = &p->up, .host_changed = true};
     int r = look_at_base(m, &p->host, &old);
@@ -153,7 +153,7 @@ static int add_deleted_by_host(struct change_maker *m, const struct pair *p) {
     return r < 0 || f.what == 0 ? r : maker_add(m, &f);
 }
 
-static int add_without_host(struct change_maker *m, const struct pair *p) {
+static int add_without_host(struct change_maker *m, const struct overlay_pair *p) {
     struct change_found f = {.kind = CHANGE_ADDED, .now = &p->up, .hidden = p->hidden};
     bool known = !p->hidden && base_of(m);
 
@@ -163,7 +163,7 @@ static int add_without_host(struct change_maker *m, const struct pair *p) {
     return known ? add_deleted_by_host(m, p) : maker_add(m, &f);
 }
 
-static int add_with_host(struct change_maker *m, const struct pair *p) {
+static int add_with_host(struct change_maker *m, const struct overlay_pair *p) {
     CLEANUP(view_done) struct change_view base = CHANGE_VIEW_INIT;
     struct change_found f = {.kind = CHANGE_MODIFIED, .now = &p->up, .host_changed = host_touched(m, &p->host)};
     int r = f.host_changed ? look_at_base(m, &p->host, &base) : 0;
@@ -187,7 +187,7 @@ static int remove_if_gone(struct change_maker *m, int folder, const char *name, 
 
     if (fstatat(*up, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
-    return remove_below(m, folder, name, &(struct removal){0});
+    return remove_below(m, folder, name, &(struct overlay_removal){0});
 }
 
 static int remove_hidden_by_opaque(struct change_maker *m, int dir, const char *name, int host) {
@@ -196,9 +196,10 @@ static int remove_hidden_by_opaque(struct change_maker *m, int dir, const char *
     return up < 0 ? 0 : maker_each(m, host, ".", remove_if_gone, &up);
 }
 
-static int enter_folder(struct change_maker *m, int dir, const char *name, const struct pair *p, const struct level *above) {
+static int enter_folder(struct change_maker *m, int dir, const char *name, const struct overlay_pair *p,
+                        const struct overlay_level *above) {
     CLEANUP(closep) int host = -1;
-    struct level in = {.opaque = above->opaque || has_mark(&p->up, "user.overlay.opaque", 'y')};
+    struct overlay_level in = {.opaque = above->opaque || has_mark(&p->up, "user.overlay.opaque", 'y')};
     int r;
 
     if (S_ISDIR(p->host.st.st_mode)) {
@@ -213,7 +214,7 @@ static int enter_folder(struct change_maker *m, int dir, const char *name, const
     return r;
 }
 
-static int look_at_both(struct change_maker *m, int folder, const char *name, int host, struct pair *p) {
+static int look_at_both(struct change_maker *m, int folder, const char *name, int host, struct overlay_pair *p) {
     int r = view_look(folder, name, &p->up);
 
     if (r < 0 || !p->up.st.st_mode)
@@ -227,15 +228,15 @@ static int look_at_both(struct change_maker *m, int folder, const char *name, in
     return r;
 }
 
-static int visit_whiteout(struct change_maker *m, const struct pair *p, int host, const char *name) {
+static int visit_whiteout(struct change_maker *m, const struct overlay_pair *p, int host, const char *name) {
     if (p->hidden || !p->host.st.st_mode)
         return 0;
-    return add_deleted_tree(m, host, name, &p->host, &(struct removal){0});
+    return add_deleted_tree(m, host, name, &p->host, &(struct overlay_removal){0});
 }
 
 static int visit(struct change_maker *m, int folder, const char *name, void *arg) {
-    CLEANUP(pair_done) struct pair p = {.up = CHANGE_VIEW_INIT, .host = CHANGE_VIEW_INIT};
-    const struct level *level = arg;
+    CLEANUP(pair_done) struct overlay_pair p = {.up = CHANGE_VIEW_INIT, .host = CHANGE_VIEW_INIT};
+    const struct overlay_level *level = arg;
     int r = look_at_both(m, folder, name, level->host, &p);
 
     if (r < 0)
@@ -250,7 +251,7 @@ static int visit(struct change_maker *m, int folder, const char *name, void *arg
     if (S_ISDIR(p.up.st.st_mode))
         return enter_folder(m, folder, name, &p, level);
     if (S_ISDIR(p.host.st.st_mode))
-        return maker_each(m, level->host, name, remove_below, &(struct removal){0});
+        return maker_each(m, level->host, name, remove_below, &(struct overlay_removal){0});
     return 0;
 }
 
@@ -278,7 +279,7 @@ static void settle_copied_up(struct change_maker *m) {
 }
 
 int change_make_overlay(struct change_maker *m) {
-    struct level top = {.host = m->set->host_root};
+    struct overlay_level top = {.host = m->set->host_root};
     int r = maker_each(m, m->set->new_root, ".", visit, &top);
 
     if (r == 0)

@@ -21,7 +21,7 @@ enum {
 };
 
 /* Deleted or added; `key` is what the two of a pair have in common. */
-struct half {
+struct rename_half {
     unsigned char key[SHA256_LEN];
     uint64_t size;
     size_t i; /* in the set */
@@ -38,11 +38,11 @@ static uint64_t size_of(const struct change *c) {
 }
 
 static int by_key(const void *a, const void *b) {
-    return memcmp(((const struct half *)a)->key, ((const struct half *)b)->key, SHA256_LEN);
+    return memcmp(((const struct rename_half *)a)->key, ((const struct rename_half *)b)->key, SHA256_LEN);
 }
 
 static int by_size(const void *a, const void *b) {
-    const struct half *x = a, *y = b;
+    const struct rename_half *x = a, *y = b;
 
     return (x->size > y->size) - (x->size < y->size);
 }
@@ -97,7 +97,7 @@ static int join(struct change_maker *m, struct change *deleted, struct change *a
 }
 
 /* Halves with equal keys: a pair if they are exactly two, one of each kind. */
-static int join_group(struct change_maker *m, const struct half *h, size_t n, bool inode) {
+static int join_group(struct change_maker *m, const struct rename_half *h, size_t n, bool inode) {
     struct change *a = &m->set->v[h[0].i], *b = n == 2 ? &m->set->v[h[1].i] : NULL;
     const struct change *deleted;
 
@@ -109,7 +109,7 @@ static int join_group(struct change_maker *m, const struct half *h, size_t n, bo
     return deleted == a ? join(m, a, b) : join(m, b, a);
 }
 
-static int join_equal_keys(struct change_maker *m, struct half *h, size_t n, bool inode) {
+static int join_equal_keys(struct change_maker *m, struct rename_half *h, size_t n, bool inode) {
     int r = 0;
 
     if (n > 0)
@@ -122,13 +122,13 @@ static int join_equal_keys(struct change_maker *m, struct half *h, size_t n, boo
     return r;
 }
 
-static int join_by_inode(struct change_maker *m, struct half *h) {
+static int join_by_inode(struct change_maker *m, struct rename_half *h) {
     size_t n = 0;
 
     for (size_t i = 0; i < m->set->n; i++) {
         if (!is_half(&m->set->v[i]) || !m->ids[i].ino)
             continue;
-        h[n] = (struct half){.i = i};
+        h[n] = (struct rename_half){.i = i};
         memcpy(h[n].key, &m->ids[i].ino, sizeof m->ids[i].ino);
         memcpy(h[n].key + sizeof m->ids[i].ino, &m->ids[i].dev, sizeof m->ids[i].dev);
         n++;
@@ -137,7 +137,7 @@ static int join_by_inode(struct change_maker *m, struct half *h) {
 }
 
 /* The file may grow meanwhile: no more than its ceiling is read. 1: done, 0: it cannot be read, or is larger now. */
-static int hash_half(const struct change_set *s, struct half *h) {
+static int hash_half(const struct change_set *s, struct rename_half *h) {
     const struct change *c = &s->v[h->i];
     CLEANUP(closep) int fd = c->kind == CHANGE_ADDED ? change_open_new(s, c) : change_open_old(s, c);
     CLEANUP(freep) char *buf = malloc(HASH_AT_ONCE);
@@ -161,7 +161,7 @@ static int hash_half(const struct change_set *s, struct half *h) {
     return 0;
 }
 
-static bool has_both_kinds(const struct change_set *s, const struct half *h, size_t n) {
+static bool has_both_kinds(const struct change_set *s, const struct rename_half *h, size_t n) {
     unsigned kinds = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -170,7 +170,7 @@ static bool has_both_kinds(const struct change_set *s, const struct half *h, siz
 }
 
 /* Keeps the halves that have a partner of their size, the smallest first, as far as the ceilings allow whole sizes. */
-static size_t keep_candidates(const struct change_set *s, struct half *h, size_t n) {
+static size_t keep_candidates(const struct change_set *s, struct rename_half *h, size_t n) {
     uint64_t bytes = 0;
     size_t kept = 0;
 
@@ -188,14 +188,14 @@ static size_t keep_candidates(const struct change_set *s, struct half *h, size_t
     return kept;
 }
 
-static int join_by_content(struct change_maker *m, struct half *h) {
+static int join_by_content(struct change_maker *m, struct rename_half *h) {
     size_t n = 0, kept, hashed = 0;
 
     for (size_t i = 0; i < m->set->n; i++) {
         const struct change *c = &m->set->v[i];
 
         if (c->path && is_half(c) && !c->old_unknown && size_of(c) > 0 && size_of(c) <= HASHED_FILE_MAX)
-            h[n++] = (struct half){.i = i, .size = size_of(c)};
+            h[n++] = (struct rename_half){.i = i, .size = size_of(c)};
     }
     if (n > 0)
         qsort(h, n, sizeof *h, by_size);
@@ -221,7 +221,7 @@ static void drop_paired(struct change_set *s) {
 }
 
 int change_find_renames(struct change_maker *m) {
-    CLEANUP(freep) struct half *h = calloc(m->set->n + 1, sizeof *h);
+    CLEANUP(freep) struct rename_half *h = calloc(m->set->n + 1, sizeof *h);
     int r;
 
     if (!h)

@@ -9,7 +9,7 @@
 #include "workspace/change/change_priv.h"
 #include "workspace/copy/manifest.h"
 
-struct tree {
+struct change_tree {
     const struct manifest *manifest;
     bool *seen;    /* one per entry of the manifest */
     bool skip_git; /* worktree: tree/.git is ours, not a file of the branch */
@@ -17,7 +17,7 @@ struct tree {
 };
 
 /* Marks it as seen. An entry of which the copy had nothing is none. */
-static const struct manifest_entry *find_entry(struct tree *t, const char *path) {
+static const struct manifest_entry *find_entry(struct change_tree *t, const char *path) {
     size_t low = 0, high = manifest_count(t->manifest);
 
     while (low < high) {
@@ -124,7 +124,7 @@ static int add_new(struct change_maker *m, const struct change_view *now, uint64
 
 static int visit(struct change_maker *m, int folder, const char *name, void *arg) {
     CLEANUP(view_done) struct change_view now = CHANGE_VIEW_INIT;
-    struct tree *t = arg;
+    struct change_tree *t = arg;
     const struct manifest_entry *e;
     struct manifest_stamp stamp;
     int r;
@@ -148,7 +148,7 @@ static int visit(struct change_maker *m, int folder, const char *name, void *arg
 }
 
 /* Not seen may also mean not looked at, so it is looked for once more. */
-static int add_deleted(struct change_maker *m, const struct tree *t, const struct manifest_entry *e) {
+static int add_deleted(struct change_maker *m, const struct change_tree *t, const struct manifest_entry *e) {
     CLEANUP(view_done) struct change_view old = CHANGE_VIEW_INIT, now = CHANGE_VIEW_INIT;
     struct change_found f = {.kind = CHANGE_DELETED, .old = &old};
     int r = maker_set_path(m, e->path) ? view_look(m->set->new_root, e->path, &now) : -ENAMETOOLONG;
@@ -162,7 +162,7 @@ static int add_deleted(struct change_maker *m, const struct tree *t, const struc
     return r < 0 ? r : maker_add(m, &f);
 }
 
-static int add_all_deleted(struct change_maker *m, const struct tree *t) {
+static int add_all_deleted(struct change_maker *m, const struct change_tree *t) {
     int r = 0;
 
     for (size_t i = 0; i < manifest_count(t->manifest) && r == 0; i++) {
@@ -177,7 +177,7 @@ static int add_all_deleted(struct change_maker *m, const struct tree *t) {
 int change_make_tree(struct change_maker *m) {
     CLEANUP(manifest_freep) struct manifest *manifest = NULL;
     CLEANUP(freep) bool *seen = NULL;
-    struct tree t = {.skip_git = m->rd->info.mode == WORKSPACE_WORKTREE};
+    struct change_tree t = {.skip_git = m->rd->info.mode == WORKSPACE_WORKTREE};
     struct stat st;
     int r = manifest_load(m->rd->fd, "manifest", &manifest, m->err);
 

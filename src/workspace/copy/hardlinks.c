@@ -16,7 +16,7 @@ struct linked {
     nlink_t left; /* names that were not met yet */
 };
 
-struct search {
+struct hardlinks_search {
     struct linked *v;
     size_t n, cap;
     size_t left; /* files with names that were not met yet */
@@ -25,24 +25,24 @@ struct search {
     struct strv *ret;
 };
 
-static void search_done(struct search *s) {
+static void search_done(struct hardlinks_search *s) {
     free(s->v);
 }
 
-static struct linked *find(const struct search *s, const struct stat *st) {
+static struct linked *find(const struct hardlinks_search *s, const struct stat *st) {
     for (size_t i = 0; i < s->n; i++)
         if (s->v[i].ino == st->st_ino && s->v[i].dev == st->st_dev)
             return &s->v[i];
     return NULL;
 }
 
-static void meet(struct search *s, struct linked *l) {
+static void meet(struct hardlinks_search *s, struct linked *l) {
     if (l->left > 0 && --l->left == 0)
         s->left--;
 }
 
 /* A name of a hidden file. */
-static int add(struct search *s, const struct stat *st, struct err *err) {
+static int add(struct hardlinks_search *s, const struct stat *st, struct err *err) {
     struct linked *l = find(s, st);
 
     if (!S_ISREG(st->st_mode) || st->st_nlink < 2 || st->st_size == 0)
@@ -70,7 +70,7 @@ static int add(struct search *s, const struct stat *st, struct err *err) {
 }
 
 static int in_hidden_folder(const struct walk_entry *e, void *arg, struct err *err) {
-    struct search *s = arg;
+    struct hardlinks_search *s = arg;
 
     if (s->entries++ == HARDLINKS_ENTRIES_MAX) {
         s->cut = true;
@@ -83,7 +83,7 @@ static int skip(const struct walk_entry *e UNUSED, void *arg UNUSED, struct err 
     return WALK_SKIP;
 }
 
-static int look_at(struct search *s, int workspace, const char *path, struct err *err) {
+static int look_at(struct hardlinks_search *s, int workspace, const char *path, struct err *err) {
     const struct walk_ops ops = {.found = in_hidden_folder, .closed = skip, .arg = s};
     CLEANUP(closep) int fd = -1;
     struct err ignored = {0};
@@ -103,7 +103,7 @@ static int look_at(struct search *s, int workspace, const char *path, struct err
 }
 
 static int in_workspace(const struct walk_entry *e, void *arg, struct err *err) {
-    struct search *s = arg;
+    struct hardlinks_search *s = arg;
     struct linked *l = S_ISREG(e->st.st_mode) && e->st.st_nlink > 1 ? find(s, &e->st) : NULL;
 
     if (!l)
@@ -115,7 +115,7 @@ static int in_workspace(const struct walk_entry *e, void *arg, struct err *err) 
 }
 
 int hardlinks_of_hidden(int workspace, const struct strv *linked, const struct ignore *rules, struct strv *ret, struct err *err) {
-    CLEANUP(search_done) struct search s = {.ret = ret};
+    CLEANUP(search_done) struct hardlinks_search s = {.ret = ret};
     const struct walk_ops ops = {.found = in_workspace, .closed = skip, .arg = &s};
     int r = 0;
 

@@ -35,12 +35,12 @@ void manifest_format(struct manifest *m, struct buf *ret) {
     }
 }
 
-struct reader {
+struct manifest_reader {
     const char *at, *end;
 };
 
 /* NULL: there are not so many bytes. */
-static const char *take(struct reader *r, size_t len) {
+static const char *take(struct manifest_reader *r, size_t len) {
     const char *s = r->at;
 
     if ((size_t)(r->end - r->at) < len)
@@ -82,7 +82,7 @@ static int bad(struct err *err) {
     return err_set(err, -EBADMSG, "the list of the copy's files is damaged");
 }
 
-static int parse_entry(struct reader *rd, struct manifest *m, struct err *err) {
+static int parse_entry(struct manifest_reader *rd, struct manifest *m, struct err *err) {
     CLEANUP(freep) char *path = NULL;
     struct manifest_stamp host, copy;
     const char *s = take(rd, sizeof(uint32_t));
@@ -106,7 +106,7 @@ static int parse_entry(struct reader *rd, struct manifest *m, struct err *err) {
 }
 
 int manifest_parse(const char *data, size_t len, struct manifest **ret, struct err *err) {
-    struct reader rd = {data, data + len};
+    struct manifest_reader rd = {data, data + len};
     CLEANUP(manifest_freep) struct manifest *m = manifest_new();
     const char *s = take(&rd, sizeof magic - 1);
     uint64_t n;

@@ -20,7 +20,7 @@ struct header {
 };
 static_assert(sizeof(struct header) == BLOCK, "a header is one block");
 
-struct entry {
+struct tarball_entry {
     const char *name, *link;
     char type; /* '0' file, '2' link, '5' folder, 'x' pax */
     mode_t mode;
@@ -51,7 +51,7 @@ static void put_octal(char *field, size_t room, uint64_t n) {
     memcpy(field, text, MIN_OF(room, strlen(text) + 1));
 }
 
-static int write_header(struct tarball *t, const struct entry *e) {
+static int write_header(struct tarball *t, const struct tarball_entry *e) {
     struct header h = {.type = e->type};
     unsigned sum = 0;
 
@@ -91,10 +91,10 @@ static void add_record(struct buf *b, const char *key, const char *value) {
     buf_addc(b, '\n');
 }
 
-static int write_pax(struct tarball *t, const struct entry *e) {
+static int write_pax(struct tarball *t, const struct tarball_entry *e) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(PAX_MAX);
-    const struct entry pax = {.name = "pax", .link = "", .type = 'x', .mode = 0644};
-    struct entry head = pax;
+    const struct tarball_entry pax = {.name = "pax", .link = "", .type = 'x', .mode = 0644};
+    struct tarball_entry head = pax;
     char size[32];
     int r;
 
@@ -115,7 +115,7 @@ static int write_pax(struct tarball *t, const struct entry *e) {
     return r < 0 ? r : fill_block(t, b.len);
 }
 
-static int begin(struct tarball *t, const struct entry *e) {
+static int begin(struct tarball *t, const struct tarball_entry *e) {
     bool fits = strlen(e->name) <= NAME_ROOM && strlen(e->link) <= NAME_ROOM && e->size <= octal_size_max;
     int r = tarball_is_name(e->name) ? 0 : -EINVAL;
 
@@ -129,7 +129,8 @@ static uint64_t time_of(const struct stat *st) {
 }
 
 int tarball_bytes(struct tarball *t, const char *name, const void *data, size_t len) {
-    int r = begin(t, &(struct entry){.name = name, .link = "", .type = '0', .mode = 0644, .size = len, .mtime = t->mtime});
+    int r =
+        begin(t, &(struct tarball_entry){.name = name, .link = "", .type = '0', .mode = 0644, .size = len, .mtime = t->mtime});
 
     r = r < 0 ? r : fd_write_all(t->fd, data, len);
     return r < 0 ? r : fill_block(t, len);
@@ -138,7 +139,8 @@ int tarball_bytes(struct tarball *t, const char *name, const void *data, size_t 
 int tarball_file(struct tarball *t, const char *name, int fd, const struct stat *st) {
     static const char zeros[16 * BLOCK];
     uint64_t size = (uint64_t)st->st_size, done = 0;
-    const struct entry e = {.name = name, .link = "", .type = '0', .mode = st->st_mode, .size = size, .mtime = time_of(st)};
+    const struct tarball_entry e = {
+        .name = name, .link = "", .type = '0', .mode = st->st_mode, .size = size, .mtime = time_of(st)};
     int r = begin(t, &e);
 
     r = r < 0 ? r : transfer_pour(fd, t->fd, size, &done);
@@ -148,11 +150,11 @@ int tarball_file(struct tarball *t, const char *name, int fd, const struct stat 
 }
 
 int tarball_link(struct tarball *t, const char *name, const char *target, const struct stat *st) {
-    return begin(t, &(struct entry){.name = name, .link = target, .type = '2', .mode = 0777, .mtime = time_of(st)});
+    return begin(t, &(struct tarball_entry){.name = name, .link = target, .type = '2', .mode = 0777, .mtime = time_of(st)});
 }
 
 int tarball_folder(struct tarball *t, const char *name, const struct stat *st) {
-    return begin(t, &(struct entry){.name = name, .link = "", .type = '5', .mode = st->st_mode, .mtime = time_of(st)});
+    return begin(t, &(struct tarball_entry){.name = name, .link = "", .type = '5', .mode = st->st_mode, .mtime = time_of(st)});
 }
 
 int tarball_end(struct tarball *t) {

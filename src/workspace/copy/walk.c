@@ -11,7 +11,7 @@
 #include "workspace/copy/place.h"
 #include "workspace/hide/ignore.h"
 
-struct walk {
+struct walk_state {
     const struct ignore *hidden;
     const struct walk_ops *ops;
     struct buf path;
@@ -19,7 +19,7 @@ struct walk {
     struct err *err;
 };
 
-static void walk_done(struct walk *w) {
+static void walk_done(struct walk_state *w) {
     buf_done(&w->path);
 }
 
@@ -45,15 +45,15 @@ static int pry_open(const struct walk_entry *e, struct stat *ret) {
     return 0;
 }
 
-static int look(struct walk *w, struct walk_entry *e) {
+static int look(struct walk_state *w, struct walk_entry *e) {
     if (fstatat(e->dir, e->name, &e->st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     return w->ops->pry && !S_ISLNK(e->st.st_mode) ? pry_open(e, &e->st) : 0;
 }
 
-static int walk_folder(struct walk *w, DIR *d, const struct ignore_list *rules);
+static int walk_folder(struct walk_state *w, DIR *d, const struct ignore_list *rules);
 
-static int enter(struct walk *w, struct walk_entry *e) {
+static int enter(struct walk_state *w, struct walk_entry *e) {
     int fd = openat(e->dir, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     CLEANUP(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
     size_t len = w->path.len;
@@ -78,7 +78,7 @@ static int enter(struct walk *w, struct walk_entry *e) {
 }
 
 /* w->path is the entry's. */
-static int visit(struct walk *w, int dir, const char *name, const struct ignore_list *rules) {
+static int visit(struct walk_state *w, int dir, const char *name, const struct ignore_list *rules) {
     struct walk_entry e = {.dir = dir, .name = name, .path = buf_str(&w->path), .depth = w->depth};
     struct ignore_why why;
     int r = look(w, &e);
@@ -95,7 +95,7 @@ static int visit(struct walk *w, int dir, const char *name, const struct ignore_
     return enter(w, &e);
 }
 
-static int visit_name(struct walk *w, int dir, const char *name, const struct ignore_list *rules) {
+static int visit_name(struct walk_state *w, int dir, const char *name, const struct ignore_list *rules) {
     size_t before = w->path.len;
     int r;
 
@@ -110,7 +110,7 @@ static int visit_name(struct walk *w, int dir, const char *name, const struct ig
     return r;
 }
 
-static int walk_folder(struct walk *w, DIR *d, const struct ignore_list *rules) {
+static int walk_folder(struct walk_state *w, DIR *d, const struct ignore_list *rules) {
     for (;;) {
         const struct dirent *e;
         int r;
@@ -128,7 +128,7 @@ static int walk_folder(struct walk *w, DIR *d, const struct ignore_list *rules) 
 }
 
 int walk_tree(int root, const struct ignore *hidden, const struct walk_ops *ops, struct err *err) {
-    CLEANUP(walk_done) struct walk w = {.hidden = hidden, .ops = ops, .path = BUF_INIT(WALK_PATH_MAX), .err = err};
+    CLEANUP(walk_done) struct walk_state w = {.hidden = hidden, .ops = ops, .path = BUF_INIT(WALK_PATH_MAX), .err = err};
     int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
 

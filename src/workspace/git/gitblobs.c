@@ -20,7 +20,7 @@ struct blob {
     bool tracked;
 };
 
-struct search {
+struct gitblobs_search {
     struct gitblobs_store store;
     struct strv folders;
     struct blob *found;
@@ -30,7 +30,7 @@ struct search {
     bool full; /* a ceiling was met */
 };
 
-static void search_done(struct search *s) {
+static void search_done(struct gitblobs_search *s) {
     for (size_t i = 0; i < s->n; i++)
         freep(&s->found[i].path);
     freep(&s->found);
@@ -39,7 +39,7 @@ static void search_done(struct search *s) {
     gitblobs_store_done(&s->store);
 }
 
-static int reach_ceiling(struct search *s) {
+static int reach_ceiling(struct gitblobs_search *s) {
     s->full = true;
     return -ECANCELED;
 }
@@ -63,7 +63,7 @@ static void name_blob(bool sha256, const void *data, size_t len, unsigned char r
     sha1_end(&narrow, ret);
 }
 
-static int add_blob(struct search *s, const struct blob *b) {
+static int add_blob(struct gitblobs_search *s, const struct blob *b) {
     size_t cap = s->cap ? 2 * s->cap : 16;
     struct blob *grown = s->n < s->cap ? s->found : reallocarray(s->found, cap, sizeof *grown);
 
@@ -75,7 +75,7 @@ static int add_blob(struct search *s, const struct blob *b) {
     return 0;
 }
 
-static int look_for(struct search *s, size_t len, struct err *err) {
+static int look_for(struct gitblobs_search *s, size_t len, struct err *err) {
     struct blob b = {0};
     int r;
 
@@ -113,7 +113,7 @@ static int read_whole(int fd, unsigned char *data, size_t size) {
     return 0;
 }
 
-static int read_file(struct search *s, int fd, struct err *err) {
+static int read_file(struct gitblobs_search *s, int fd, struct err *err) {
     struct stat st;
     size_t size, lean;
     int r;
@@ -134,7 +134,7 @@ static int read_file(struct search *s, int fd, struct err *err) {
 
 /* Only for a name that was a regular file a moment ago: to open a pipe or a device, even without waiting, already does
  * something (a pipe as .env is how 1Password asks for a fingerprint). */
-static int look_into(struct search *s, int dir, const char *path, struct err *err) {
+static int look_into(struct gitblobs_search *s, int dir, const char *path, struct err *err) {
     CLEANUP(closep) int fd = place_open(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0)
@@ -143,7 +143,7 @@ static int look_into(struct search *s, int dir, const char *path, struct err *er
 }
 
 static int visit(const struct walk_entry *e, void *arg, struct err *err) {
-    struct search *s = arg;
+    struct gitblobs_search *s = arg;
 
     if (s->entries++ == GITBLOBS_ENTRIES_MAX)
         return reach_ceiling(s);
@@ -154,7 +154,7 @@ static int skip_closed(const struct walk_entry *e, void *arg, struct err *err) {
     return WALK_ON;
 }
 
-static int search_folder(struct search *s, const char *path, struct err *err) {
+static int search_folder(struct gitblobs_search *s, const char *path, struct err *err) {
     const struct walk_ops ops = {.found = visit, .closed = skip_closed, .arg = s};
     CLEANUP(closep) int fd = place_open(s->store.workspace, path, O_RDONLY | O_DIRECTORY);
 
@@ -164,7 +164,7 @@ static int search_folder(struct search *s, const char *path, struct err *err) {
 }
 
 /* Folders are kept for later. */
-static int search_path(struct search *s, const char *path, struct err *err) {
+static int search_path(struct gitblobs_search *s, const char *path, struct err *err) {
     struct stat st;
     int r = place_stat(s->store.workspace, path, &st);
 
@@ -175,7 +175,7 @@ static int search_path(struct search *s, const char *path, struct err *err) {
     return S_ISREG(st.st_mode) ? look_into(s, s->store.workspace, path, err) : 0;
 }
 
-static int search_all(struct search *s, const struct strv *hidden, struct err *err) {
+static int search_all(struct gitblobs_search *s, const struct strv *hidden, struct err *err) {
     int r = 0;
 
     s->data = malloc(GITBLOBS_FILE_MAX);
@@ -195,7 +195,7 @@ static int by_id(const void *a, const void *b) {
 }
 
 static int note_tracked(const struct gitindex_entry *e, void *arg, struct err *err) {
-    struct search *s = arg;
+    struct gitblobs_search *s = arg;
     struct blob key = {0}, *b;
 
     if (e->id_len != gitblobs_id_len(&s->store))
@@ -207,7 +207,7 @@ static int note_tracked(const struct gitindex_entry *e, void *arg, struct err *e
     return 0;
 }
 
-static void drop_doubles(struct search *s) {
+static void drop_doubles(struct gitblobs_search *s) {
     size_t n = 0;
 
     qsort(s->found, s->n, sizeof *s->found, by_id);
@@ -219,7 +219,7 @@ static void drop_doubles(struct search *s) {
     s->n = n;
 }
 
-static int tell(struct search *s, struct strv *ret, struct err *err) {
+static int tell(struct gitblobs_search *s, struct strv *ret, struct err *err) {
     if (s->n == 0)
         return 0;
     drop_doubles(s);
@@ -232,7 +232,7 @@ static int tell(struct search *s, struct strv *ret, struct err *err) {
 }
 
 int gitblobs_of_hidden(int workspace, const struct strv *hidden, struct strv *ret, struct err *err) {
-    CLEANUP(search_done) struct search s = {.store = GITBLOBS_STORE_INIT(workspace)};
+    CLEANUP(search_done) struct gitblobs_search s = {.store = GITBLOBS_STORE_INIT(workspace)};
     int r;
 
     if (!hidden || hidden->len == 0)

@@ -6,7 +6,7 @@
 
 /* Follows git_parse_source() of git's config.c step by step, its corner cases included: what is read otherwise here would be a
  * key that git obeys and that nobody was told about. */
-struct parser {
+struct gitconfig_parser {
     const char *p, *end;
     unsigned line;
     bool eof;
@@ -32,7 +32,7 @@ static char lower(int c) {
 }
 
 /* The end of the file reads as one line end after the other. */
-static int next_char(struct parser *s) {
+static int next_char(struct gitconfig_parser *s) {
     int c;
 
     if (s->p == s->end) {
@@ -48,12 +48,12 @@ static int next_char(struct parser *s) {
     return c;
 }
 
-static void add_key(struct parser *s, int c) {
+static void add_key(struct gitconfig_parser *s, int c) {
     s->key[s->key_len++] = (char)c;
 }
 
 /* ` "subsection"]`, after the white space c. */
-static bool read_subsection(struct parser *s, int c) {
+static bool read_subsection(struct gitconfig_parser *s, int c) {
     do {
         if (c == '\n')
             return false;
@@ -73,7 +73,7 @@ static bool read_subsection(struct parser *s, int c) {
 }
 
 /* After the '['. */
-static bool read_section(struct parser *s) {
+static bool read_section(struct gitconfig_parser *s) {
     s->key_len = 0;
     for (;;) {
         int c = next_char(s);
@@ -107,7 +107,7 @@ static int unescape(int c) {
 }
 
 /* After the '='; up to the end of the line. White space inside becomes as many blanks, around it is dropped. */
-static bool read_value(struct parser *s) {
+static bool read_value(struct gitconfig_parser *s) {
     bool quote = false, comment = false;
     size_t space = 0;
     int c;
@@ -144,7 +144,7 @@ static bool read_value(struct parser *s) {
 }
 
 /* A name that begins with c. Returns 1, 0 if the file is broken here, or what the caller's function said. */
-static int read_entry(struct parser *s, int c, gitconfig_fn *each, void *arg, struct err *err) {
+static int read_entry(struct gitconfig_parser *s, int c, gitconfig_fn *each, void *arg, struct err *err) {
     unsigned line = s->line;
     const char *value = NULL;
     int r;
@@ -166,7 +166,7 @@ static int read_entry(struct parser *s, int c, gitconfig_fn *each, void *arg, st
 }
 
 /* Up to the next section or name; returns its first byte, 0 at the end of the file. */
-static int skip(struct parser *s) {
+static int skip(struct gitconfig_parser *s) {
     bool comment = false;
 
     for (;;) {
@@ -183,7 +183,7 @@ static int skip(struct parser *s) {
     }
 }
 
-static bool skip_bom(struct parser *s) {
+static bool skip_bom(struct gitconfig_parser *s) {
     static const char bom[] = "\xef\xbb\xbf";
     size_t len = (size_t)(s->end - s->p), n = 0;
 
@@ -193,7 +193,7 @@ static bool skip_bom(struct parser *s) {
     return n == 0 || n == strlen(bom);
 }
 
-static int parse(struct parser *s, gitconfig_fn *each, void *arg, struct err *err) {
+static int parse(struct gitconfig_parser *s, gitconfig_fn *each, void *arg, struct err *err) {
     int c, r = skip_bom(s);
 
     while (r > 0 && (c = skip(s)) != 0) {
@@ -212,7 +212,7 @@ int gitconfig_parse(const char *data, size_t len, gitconfig_fn *each, void *arg,
     size_t size = len + 4;
     CLEANUP(freep) char *key = NULL;
     CLEANUP(freep) char *value = NULL;
-    struct parser s = {.p = data, .end = data + len, .line = 1};
+    struct gitconfig_parser s = {.p = data, .end = data + len, .line = 1};
 
     if (len > GITCONFIG_SIZE_MAX)
         return err_set(err, -EFBIG, "git's configuration is longer than %d bytes", GITCONFIG_SIZE_MAX);

@@ -25,7 +25,7 @@ struct places {
     unsigned files;
 };
 
-struct file {
+struct gitconfig_file {
     struct places *p;
     const char *path;
     unsigned depth;
@@ -87,7 +87,7 @@ static int add_place(struct places *p, const char *path, struct err *err) {
 static int read_file(struct places *p, const char *path, unsigned depth, struct err *err);
 
 static int each(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
-    struct file *f = arg;
+    struct gitconfig_file *f = arg;
     struct places *p = f->p;
     CLEANUP(freep) char *path = NULL;
     int r;
@@ -112,7 +112,7 @@ static int each(const char *key, const char *value, unsigned line, void *arg, st
 static int read_file(struct places *p, const char *path, unsigned depth, struct err *err) {
     CLEANUP(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     CLEANUP(freep) char *data = NULL;
-    struct file f = {p, path, depth};
+    struct gitconfig_file f = {p, path, depth};
     struct stat st;
     ssize_t n;
     size_t len = 0;

@@ -27,7 +27,7 @@ enum {
     TYPE_LINK = 0120000,
 };
 
-struct reader {
+struct gitindex_reader {
     const unsigned char *p, *end; /* end: where the checksum starts */
     uint32_t version, count;
     size_t hash;
@@ -40,12 +40,12 @@ static uint32_t be32(const unsigned char *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static size_t left(const struct reader *s) {
+static size_t left(const struct gitindex_reader *s) {
     return (size_t)(s->end - s->p);
 }
 
 /* Version 4: how many bytes of the path before are not part of this one, as git's "offset encoding". */
-static bool read_cut(struct reader *s, size_t *ret) {
+static bool read_cut(struct gitindex_reader *s, size_t *ret) {
     size_t n;
 
     if (left(s) == 0)
@@ -63,7 +63,7 @@ static bool read_cut(struct reader *s, size_t *ret) {
 }
 
 /* The path goes to s->path; leaves p behind the entry, which began at `entry`. */
-static bool read_path(struct reader *s, const unsigned char *entry) {
+static bool read_path(struct gitindex_reader *s, const unsigned char *entry) {
     const unsigned char *stop;
     size_t cut = s->path_len, len, padded;
 
@@ -86,7 +86,7 @@ static bool read_path(struct reader *s, const unsigned char *entry) {
     return true;
 }
 
-static bool read_entry(struct reader *s, uint32_t *ret_mode) {
+static bool read_entry(struct gitindex_reader *s, uint32_t *ret_mode) {
     const unsigned char *entry = s->p, *flags = entry + STAT_LEN + s->hash;
     size_t fixed = STAT_LEN + s->hash + FLAGS_LEN;
     unsigned flag;
@@ -103,7 +103,7 @@ static bool read_entry(struct reader *s, uint32_t *ret_mode) {
 }
 
 /* Behind the entries only extensions follow, up to the checksum. A small letter marks one that must be understood. */
-static bool skip_extensions(struct reader *s) {
+static bool skip_extensions(struct gitindex_reader *s) {
     while (left(s) >= EXTENSION_HEADER) {
         uint32_t size = be32(s->p + 4);
         bool required = s->p[0] < 'A' || s->p[0] > 'Z';
@@ -115,17 +115,17 @@ static bool skip_extensions(struct reader *s) {
     return left(s) == 0;
 }
 
-static bool begin(struct reader *s, const unsigned char *data, size_t len, size_t hash) {
+static bool begin(struct gitindex_reader *s, const unsigned char *data, size_t len, size_t hash) {
     if (len < HEADER_LEN + hash || memcmp(data, "DIRC", 4) != 0)
         return false;
-    *s = (struct reader){
+    *s = (struct gitindex_reader){
         .p = data + HEADER_LEN, .end = data + len - hash, .version = be32(data + 4), .count = be32(data + 8), .hash = hash};
     return s->version >= 2 && s->version <= 4;
 }
 
 /* True if the whole file makes sense with object names of this length. */
 static bool is_sound(const unsigned char *data, size_t len, size_t hash) {
-    struct reader s;
+    struct gitindex_reader s;
     uint32_t mode;
 
     if (!begin(&s, data, len, hash))
@@ -138,7 +138,7 @@ static bool is_sound(const unsigned char *data, size_t len, size_t hash) {
 
 static int parse(const unsigned char *data, size_t len, bool all, gitindex_fn *each, void *arg, struct err *err) {
     size_t hash = is_sound(data, len, NAME_SHA1) ? NAME_SHA1 : NAME_SHA256;
-    struct reader s;
+    struct gitindex_reader s;
     uint32_t mode;
 
     if (hash != NAME_SHA1 && !is_sound(data, len, hash))

@@ -133,7 +133,7 @@ void gitref_list_done(struct gitref_list *l) {
     *l = (struct gitref_list){0};
 }
 
-struct listing {
+struct refs_listing {
     struct gitref_list list;
     int dir;
     bool sha256;
@@ -141,7 +141,7 @@ struct listing {
     struct err *err;
 };
 
-static int add_ref(struct listing *l, const char *hex, const char *name, size_t name_len) {
+static int add_ref(struct refs_listing *l, const char *hex, const char *name, size_t name_len) {
     struct gitref *ref;
 
     if (l->list.n == GITREPO_REFS_MAX)
@@ -176,9 +176,9 @@ static int add_packed(const char *hex, const char *name, size_t name_len, void *
     return 0;
 }
 
-static int add_loose(struct listing *l, const char *path, unsigned depth);
+static int add_loose(struct refs_listing *l, const char *path, unsigned depth);
 
-static int add_entry(struct listing *l, const char *path, const char *name, unsigned depth) {
+static int add_entry(struct refs_listing *l, const char *path, const char *name, unsigned depth) {
     CLEANUP(freep) char *ref = str_dupf("%s/%s", path, name);
     char hex[GIT_HEX_SIZE] = {0};
     struct err ignored;
@@ -196,7 +196,7 @@ static int add_entry(struct listing *l, const char *path, const char *name, unsi
     return r < 0 ? 0 : add_ref(l, hex, ref, strlen(ref));
 }
 
-static int add_loose(struct listing *l, const char *path, unsigned depth) {
+static int add_loose(struct refs_listing *l, const char *path, unsigned depth) {
     int r, fd = safepath_open(l->dir, path, O_RDONLY | O_DIRECTORY);
     struct dirent *e;
     DIR *d;
@@ -221,7 +221,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 /* Stable would be better than qsort(): of two with one name the loose one counts, and it is asked for again. */
-static void unite(struct listing *l) {
+static void unite(struct refs_listing *l) {
     struct gitref_list *list = &l->list;
     size_t n = 0;
 
@@ -242,7 +242,7 @@ static void unite(struct listing *l) {
 
 int gitrefs_list(int dir, bool sha256, struct gitref_list *ret, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX);
-    struct listing l = {.dir = dir, .sha256 = sha256, .hex_len = hex_len(sha256), .err = err};
+    struct refs_listing l = {.dir = dir, .sha256 = sha256, .hex_len = hex_len(sha256), .err = err};
     int r = read_packed(dir, &text, err);
 
     r = r < 0 ? r : each_packed(&text, sha256, add_packed, &l);

@@ -11,12 +11,12 @@
 
 #include <errno.h>
 
-struct parser {
+struct glob_parser {
     const unsigned char *p, *end;
     struct ignore_glob *g;
 };
 
-static int at(const struct parser *s, size_t ahead) {
+static int at(const struct glob_parser *s, size_t ahead) {
     return s->end - s->p > (ptrdiff_t)ahead ? s->p[ahead] : -1;
 }
 
@@ -63,7 +63,7 @@ static bool add_named_set(struct glob_set *set, const unsigned char *name, size_
 enum { SET_BAD = -1, SET_PLAIN, SET_DONE };
 
 /* At "[:". SET_PLAIN: no ":]" follows, so the '[' stands for itself. Leaves p on the last byte it took. */
-static int parse_named_set(struct parser *s, struct glob_set *set) {
+static int parse_named_set(struct glob_parser *s, struct glob_set *set) {
     const unsigned char *name = s->p + 2, *close;
 
     close = name < s->end ? memchr(name, ']', (size_t)(s->end - name)) : NULL;
@@ -78,7 +78,7 @@ static int parse_named_set(struct parser *s, struct glob_set *set) {
 }
 
 /* One member of a set: a byte, an escaped byte, the rest of a range, a named set. *prev is the byte a '-' would start from. */
-static bool parse_member(struct parser *s, struct glob_set *set, int *prev) {
+static bool parse_member(struct glob_parser *s, struct glob_set *set, int *prev) {
     int c = at(s, 0), named;
 
     if (c == '-' && *prev > 0 && at(s, 1) > 0 && at(s, 1) != ']') {
@@ -111,7 +111,7 @@ static bool parse_member(struct parser *s, struct glob_set *set, int *prev) {
 }
 
 /* Behind the '['; leaves p behind the ']'. */
-static bool parse_set(struct parser *s, struct glob_set *set) {
+static bool parse_set(struct glob_parser *s, struct glob_set *set) {
     bool negated = at(s, 0) == '!' || at(s, 0) == '^';
     int prev = 0;
 
@@ -132,7 +132,7 @@ static void push(struct ignore_glob *g, enum glob_kind kind, int byte) {
     g->tokens[g->n++] = (struct glob_token){.kind = (uint8_t)kind, .byte = (uint8_t)byte};
 }
 
-static int push_set(struct parser *s, const struct glob_set *set) {
+static int push_set(struct glob_parser *s, const struct glob_set *set) {
     struct glob_set *sets = reallocarray(s->g->sets, s->g->n_sets + 1, sizeof *sets);
 
     if (!sets)
@@ -147,7 +147,7 @@ static int push_set(struct parser *s, const struct glob_set *set) {
 }
 
 /* A run of stars. Two or more cross '/' only where they are a whole name: behind '/' or at the first wildcard, before '/' or the end. */
-static void parse_stars(struct parser *s, bool open) {
+static void parse_stars(struct glob_parser *s, bool open) {
     size_t n = 0;
 
     while (at(s, n) == '*')
@@ -164,7 +164,7 @@ static void parse_stars(struct parser *s, bool open) {
 }
 
 /* The first wildcard counts as a beginning ("a**" + "/b" matches "ab"): git compares the bytes before it by themselves. */
-static int parse(struct parser *s, const unsigned char *begin, const unsigned char *first_wildcard) {
+static int parse(struct glob_parser *s, const unsigned char *begin, const unsigned char *first_wildcard) {
     int r = 1;
 
     while (s->p < s->end && r > 0) {
@@ -197,7 +197,7 @@ static int parse(struct parser *s, const unsigned char *begin, const unsigned ch
 int glob_compile(const char *pattern, size_t len, bool path, struct ignore_glob *ret) {
     const unsigned char *begin = (const unsigned char *)pattern, *first = begin;
     struct ignore_glob g = {.tokens = calloc(len + 1, sizeof *g.tokens), .path = path};
-    struct parser s = {.p = begin, .end = begin + len, .g = &g};
+    struct glob_parser s = {.p = begin, .end = begin + len, .g = &g};
     int r;
 
     if (!g.tokens)

@@ -52,7 +52,7 @@ static enum rule_kind classify(const struct ignore_glob *g, bool path) {
 }
 
 /* Takes the plain bytes out of the tokens: all there are, or those that a glob starts with. */
-static int take_bytes(struct rule *r) {
+static int take_bytes(struct ignore_rule *r) {
     const struct ignore_glob *g = &r->glob;
     size_t first = r->kind == RULE_SUFFIX ? 1 : 0, n = first;
 
@@ -72,7 +72,7 @@ static int take_bytes(struct rule *r) {
 }
 
 /* Returns 1 for a rule, 0 for a line that can never match. */
-static int compile(struct rule *r) {
+static int compile(struct ignore_rule *r) {
     const char *p = r->text;
     size_t len;
     bool path;
@@ -98,13 +98,13 @@ static int compile(struct rule *r) {
     return take_bytes(r);
 }
 
-static void rule_done(struct rule *r) {
+static void rule_done(struct ignore_rule *r) {
     free(r->bytes);
     glob_done(&r->glob);
 }
 
 static int add_line(struct ignore_list *l, char *text, unsigned line, struct err *err) {
-    struct rule r = {.text = text, .line = line, .next = -1};
+    struct ignore_rule r = {.text = text, .line = line, .next = -1};
     int made;
 
     if (strlen(text) > IGNORE_LINE_MAX)
@@ -114,7 +114,7 @@ static int add_line(struct ignore_list *l, char *text, unsigned line, struct err
     if (made == 0)
         return 0;
     if (made > 0 && l->n == l->cap) {
-        struct rule *more = reallocarray(l->rules, l->cap ? 2 * l->cap : 32, sizeof *more);
+        struct ignore_rule *more = reallocarray(l->rules, l->cap ? 2 * l->cap : 32, sizeof *more);
 
         made = more ? 1 : -ENOMEM;
         l->rules = more ? more : l->rules;
@@ -162,7 +162,7 @@ static bool has_bit(const uint64_t bits[static 4], size_t i) {
 }
 
 /* Where the newest rule of those that are found together with r is kept. */
-static int *row_of(struct ignore_list *l, const struct rule *r) {
+static int *row_of(struct ignore_list *l, const struct ignore_rule *r) {
     if (r->kind < RULE_NAME_GLOB)
         return &l->buckets[ignore_hash(r->kind, r->bytes, r->len) & l->mask];
     return &l->globs[r->kind - RULE_NAME_GLOB][r->len ? (unsigned char)r->bytes[0] : ANY_BYTE];
@@ -178,7 +178,7 @@ static int build_index(struct ignore_list *l, struct err *err) {
     memset(l->buckets, 0xff, (l->mask + 1) * sizeof *l->buckets);
     memset(l->globs, 0xff, sizeof l->globs);
     for (size_t i = 0; i < l->n; i++) {
-        struct rule *r = &l->rules[i];
+        struct ignore_rule *r = &l->rules[i];
         int *row = row_of(l, r);
 
         r->next = *row;
@@ -238,7 +238,7 @@ void ignore_list_free(struct ignore_list *l) {
 /* The newest rule of a kind with exactly these bytes that is newer than `best`, else `best`. */
 static int look_up(const struct ignore_list *l, enum rule_kind kind, const char *s, size_t len, bool is_dir, int best) {
     for (int i = l->buckets[ignore_hash(kind, s, len) & l->mask]; i > best; i = l->rules[i].next) {
-        const struct rule *r = &l->rules[i];
+        const struct ignore_rule *r = &l->rules[i];
 
         if (r->kind == kind && r->len == len && (is_dir || !r->dir_only) && memcmp(r->bytes, s, len) == 0)
             return i;
@@ -259,7 +259,7 @@ static int look_up_affixes(const struct ignore_list *l, enum rule_kind kind, con
     return best;
 }
 
-static bool glob_rule_matches(const struct rule *r, const char *s, size_t len) {
+static bool glob_rule_matches(const struct ignore_rule *r, const char *s, size_t len) {
     size_t skip = r->len;
 
     return len >= skip + r->tail && memcmp(r->bytes, s, skip) == 0 &&
@@ -269,7 +269,7 @@ static bool glob_rule_matches(const struct rule *r, const char *s, size_t len) {
 
 static int match_globs(const struct ignore_list *l, int newest, const char *s, size_t len, bool is_dir, int best) {
     for (int i = newest; i > best; i = l->rules[i].next) {
-        const struct rule *r = &l->rules[i];
+        const struct ignore_rule *r = &l->rules[i];
 
         if ((is_dir || !r->dir_only) && glob_rule_matches(r, s, len))
             return i;

@@ -19,7 +19,7 @@ enum {
     ANY_BYTE = 256,
 };
 
-struct rule {
+struct ignore_rule {
     const char *text; /* the line, NUL-terminated */
     unsigned line;
     uint8_t kind;
@@ -34,7 +34,7 @@ struct rule {
 struct ignore_list {
     char *dir, *origin, *data; /* data: the file, cut into strings */
     size_t dir_len;
-    struct rule *rules; /* in the order of the file: the last one that matches decides */
+    struct ignore_rule *rules; /* in the order of the file: the last one that matches decides */
     size_t n, cap;
     int *buckets;
     size_t mask;

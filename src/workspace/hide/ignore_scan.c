@@ -14,7 +14,7 @@
 
 enum { READ_AT_ONCE = 32 * 1024 };
 
-struct walk {
+struct ignore_walk {
     struct ignore *ig;
     ignore_found_fn *found;
     void *arg;
@@ -27,7 +27,7 @@ struct walk {
     bool fixed; /* the rules are those that ig came with */
 };
 
-static void walk_done(struct walk *w) {
+static void walk_done(struct ignore_walk *w) {
     free(w->entries);
 }
 
@@ -100,7 +100,7 @@ int ignore_load(struct ignore *ig, int fd, const char *dir, struct err *err) {
     return r < 0 ? r : 1;
 }
 
-static int make_room(struct walk *w) {
+static int make_room(struct ignore_walk *w) {
     size_t cap = w->cap ? 2 * w->cap : 4 * READ_AT_ONCE;
     char *more;
 
@@ -117,7 +117,7 @@ static int make_room(struct walk *w) {
 }
 
 /* All of a folder at once: its .sandboxignore must be known before its first name is judged. */
-static int read_entries(struct walk *w, int fd) {
+static int read_entries(struct ignore_walk *w, int fd) {
     for (;;) {
         ssize_t n;
         int r = make_room(w);
@@ -133,11 +133,11 @@ static int read_entries(struct walk *w, int fd) {
     }
 }
 
-static const struct dirent64 *entry_at(const struct walk *w, size_t at) {
+static const struct dirent64 *entry_at(const struct ignore_walk *w, size_t at) {
     return (const struct dirent64 *)(const void *)(w->entries + at);
 }
 
-static bool has_ignore_file(const struct walk *w, size_t from) {
+static bool has_ignore_file(const struct ignore_walk *w, size_t from) {
     for (; from < w->len; from += entry_at(w, from)->d_reclen)
         if (str_eq(entry_at(w, from)->d_name, IGNORE_FILE))
             return true;
@@ -145,7 +145,7 @@ static bool has_ignore_file(const struct walk *w, size_t from) {
 }
 
 /* Returns 1 for a folder, 0 for anything else, -ENOENT if it is gone. */
-static int is_folder(struct walk *w, int fd, unsigned char type, const char *name) {
+static int is_folder(struct ignore_walk *w, int fd, unsigned char type, const char *name) {
     struct stat st;
 
     if (type != DT_UNKNOWN)
@@ -161,15 +161,15 @@ static bool is_linked(int fd, const char *name) {
     return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1;
 }
 
-static int tell(struct walk *w, bool is_dir, bool linked, bool unreadable, const struct ignore_why *why) {
+static int tell(struct ignore_walk *w, bool is_dir, bool linked, bool unreadable, const struct ignore_why *why) {
     struct ignore_found f = {.path = w->path, .is_dir = is_dir, .linked = linked, .unreadable = unreadable, .why = *why};
 
     return w->found ? w->found(&f, w->arg, w->err) : 0;
 }
 
-static int walk_folder(struct walk *w, int fd, const struct ignore_list *rules);
+static int walk_folder(struct ignore_walk *w, int fd, const struct ignore_list *rules);
 
-static int descend(struct walk *w, int fd, const char *name, const struct ignore_list *rules) {
+static int descend(struct ignore_walk *w, int fd, const char *name, const struct ignore_list *rules) {
     CLEANUP(closep) int folder = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int r;
 
@@ -188,7 +188,7 @@ static int descend(struct walk *w, int fd, const char *name, const struct ignore
 }
 
 /* w->path is the entry's path, w->path + name its name. */
-static int visit(struct walk *w, int fd, unsigned char type, size_t name, const struct ignore_list *rules) {
+static int visit(struct ignore_walk *w, int fd, unsigned char type, size_t name, const struct ignore_list *rules) {
     int folder = is_folder(w, fd, type, w->path + name);
     struct ignore_why why;
 
@@ -199,7 +199,7 @@ static int visit(struct walk *w, int fd, unsigned char type, size_t name, const 
     return folder ? descend(w, fd, w->path + name, rules) : 0;
 }
 
-static int visit_entry(struct walk *w, int fd, size_t at, const struct ignore_list *rules) {
+static int visit_entry(struct ignore_walk *w, int fd, size_t at, const struct ignore_list *rules) {
     const char *name = entry_at(w, at)->d_name;
     size_t len = strlen(name), before = w->path_len, start = before ? before + 1 : 0;
     int r;
@@ -218,7 +218,7 @@ static int visit_entry(struct walk *w, int fd, size_t at, const struct ignore_li
     return r;
 }
 
-static int walk_folder(struct walk *w, int fd, const struct ignore_list *rules) {
+static int walk_folder(struct ignore_walk *w, int fd, const struct ignore_list *rules) {
     size_t start = w->len, end;
     int r = read_entries(w, fd);
 
@@ -242,14 +242,14 @@ static int open_top(int root, struct err *err) {
 }
 
 int ignore_scan_by(struct ignore *ig, int root, ignore_found_fn *found, void *arg, struct err *err) {
-    CLEANUP(walk_done) struct walk w = {.ig = ig, .found = found, .arg = arg, .err = err, .fixed = true};
+    CLEANUP(walk_done) struct ignore_walk w = {.ig = ig, .found = found, .arg = arg, .err = err, .fixed = true};
     CLEANUP(closep) int fd = open_top(root, err);
 
     return fd < 0 ? fd : walk_folder(&w, fd, NULL);
 }
 
 int ignore_scan(struct ignore *ig, int root, ignore_found_fn *found, void *arg, struct err *err) {
-    CLEANUP(walk_done) struct walk w = {.ig = ig, .found = found, .arg = arg, .err = err};
+    CLEANUP(walk_done) struct ignore_walk w = {.ig = ig, .found = found, .arg = arg, .err = err};
     CLEANUP(closep) int fd = open_top(root, err);
     int r;
 

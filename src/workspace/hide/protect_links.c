@@ -10,7 +10,7 @@
 
 enum { LINKS_MAX = 40 /* as the kernel's MAXSYMLINKS */ };
 
-struct route {
+struct protect_route {
     int root;
     const char *root_path;
     char at[PATH_MAX];       /* absolute, without links; "" for "/" */
@@ -21,7 +21,7 @@ struct route {
 };
 
 /* path from the workspace on, "" for itself; NULL: outside. */
-static const char *below(const struct route *w, const char *path) {
+static const char *below(const struct protect_route *w, const char *path) {
     size_t len = strlen(w->root_path);
 
     if (strncmp(path, w->root_path, len) != 0 || (path[len] && path[len] != '/'))
@@ -30,7 +30,7 @@ static const char *below(const struct route *w, const char *path) {
 }
 
 /* Outside the path is walked as it is: the workspace's own part never leads there but by a link of the host. */
-static ssize_t read_link(const struct route *w, const char *path, char target[static PATH_MAX]) {
+static ssize_t read_link(const struct protect_route *w, const char *path, char target[static PATH_MAX]) {
     const char *rel = below(w, path);
     ssize_t n = rel && *rel ? readlinkat(w->root, rel, target, PATH_MAX - 1) : readlink(path, target, PATH_MAX - 1);
 
@@ -40,7 +40,7 @@ static ssize_t read_link(const struct route *w, const char *path, char target[st
     return n;
 }
 
-static int enter(struct route *w, const char *name, size_t len, const char *rest) {
+static int enter(struct protect_route *w, const char *name, size_t len, const char *rest) {
     char next[PATH_MAX], target[PATH_MAX], joined[sizeof w->rest];
     int n = snprintf(next, sizeof next, "%s/%.*s", w->at, (int)len, name);
     ssize_t r = n >= (int)sizeof next ? -ENAMETOOLONG : w->ends ? -ENOENT : read_link(w, next, target);
@@ -65,7 +65,7 @@ static int enter(struct route *w, const char *name, size_t len, const char *rest
     return 1;
 }
 
-static void leave(struct route *w) {
+static void leave(struct protect_route *w) {
     char *slash = strrchr(w->at, '/');
 
     if (slash)
@@ -74,7 +74,7 @@ static void leave(struct route *w) {
 }
 
 int protect_follow(int root, const char *root_path, const char *path, protect_place_fn *each, void *arg) {
-    struct route w = {.root = root, .root_path = root_path, .each = each, .arg = arg};
+    struct protect_route w = {.root = root, .root_path = root_path, .each = each, .arg = arg};
     int links = 0, r;
 
     if (snprintf(w.at, sizeof w.at, "%s", root_path) >= (int)sizeof w.at ||

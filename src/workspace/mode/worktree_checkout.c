@@ -124,7 +124,7 @@ static bool is_clean(const struct worktree *w, const struct walk_entry *e, const
     return a >= 0 && b >= 0 && (S_ISLNK(host->st_mode) ? same_link(a, b) : same_bytes(a, b));
 }
 
-struct listing {
+struct checkout_listing {
     struct worktree *w;
     struct manifest *m;
 };
@@ -132,7 +132,7 @@ struct listing {
 /* A file of the workspace that differs from the commit is not what the copy was made from: its stamp is one that no file has,
  * so that apply sees a change on the host's side. */
 static int note(const struct walk_entry *e, void *arg, struct err *err) {
-    struct listing *l = arg;
+    struct checkout_listing *l = arg;
     struct manifest_stamp host = {0}, copy = manifest_stamp_of(&e->st);
     struct stat st;
     int r;
@@ -150,7 +150,7 @@ static int note(const struct walk_entry *e, void *arg, struct err *err) {
 
 int worktree_write_manifest(struct worktree *w, struct err *err) {
     CLEANUP(manifest_freep) struct manifest *m = manifest_new();
-    struct listing l = {.w = w, .m = m};
+    struct checkout_listing l = {.w = w, .m = m};
     struct walk_ops ops = {.found = note, .arg = &l};
     int r = m ? walk_tree(w->tree, NULL, &ops, err) : err_oom(err);
 

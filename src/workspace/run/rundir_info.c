@@ -88,7 +88,7 @@ int run_info_write(const struct run_info *i, struct buf *out, struct err *err) {
 }
 
 /* Each reader fills one member of the struct; false: the value is not what the member wants. */
-struct member {
+struct rundir_member {
     const char *key;
     bool (*read)(const json_t *v, void *field);
     size_t offset;
@@ -151,7 +151,7 @@ static bool read_command(const json_t *v, void *field) {
     return true;
 }
 
-static const struct member members[] = {
+static const struct rundir_member members[] = {
     {"version", read_version, 0},
     {"mode", read_mode, offsetof(struct run_info, mode)},
     {"workspace", read_path, offsetof(struct run_info, workspace)},

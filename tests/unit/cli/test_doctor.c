@@ -57,7 +57,7 @@ static const struct check *check_named(const char *id) {
 }
 
 static void assert_check(const struct doctor_facts *f, const char *id, enum verdict verdict, const char *part) {
-    struct finding r = check_run(check_named(id), f);
+    struct doctor_finding r = check_run(check_named(id), f);
 
     if (r.verdict != verdict || !strstr(r.value, part))
         fail_msg("%s: %s, '%s'", id, verdict_names[r.verdict], r.value);

@@ -13,7 +13,7 @@
 static void test_table(void **state) {
     static const struct {
         const char *text;
-        struct step path[4];
+        struct locate_step path[4];
         size_t n;
         enum locate_what what;
         unsigned line, column;
@@ -46,7 +46,7 @@ static void test_table(void **state) {
 static void test_broken_text(void **state) {
     static const char *const texts[] = {
         "", "{", "{\"a", "{\"a\\", "{\"a\":", "{\"b\":[", "{\"b\":1", "{\"\\u00", "{\"\\u0000\":1}", "[", "nonsense"};
-    const struct step path[] = {K("a"), I(3)};
+    const struct locate_step path[] = {K("a"), I(3)};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct position at = {7, 7};

@@ -26,7 +26,7 @@ struct scene {
     int begun;       /* how often the journal was asked for */
     int begin_fails; /* with this */
     struct journal_opts opts;
-    struct guard guard;
+    struct guard_link guard;
 };
 
 static struct buf lines = BUF_INIT(1 << 20); /* what was logged */
