@@ -29,7 +29,7 @@ struct tls;
 struct brokerlink;
 struct placeholders;
 struct flow;
-struct control;
+struct gate_control;
 struct hub;
 struct pipes;
 struct why;
@@ -62,7 +62,7 @@ struct gate {
     struct tls *tls;
     struct brokerlink *broker;
     struct placeholders *placeholders; /* of config.grants; NULL: there are none */
-    struct control *control;           /* NULL: nobody listens (unit tests of single parts) */
+    struct gate_control *control;      /* NULL: nobody listens (unit tests of single parts) */
     struct flow *flows;                /* list */
     size_t n_flows;
     uint64_t next_flow;

@@ -19,7 +19,7 @@
 
 enum { SEND_BATCH = 64 };
 
-struct control {
+struct gate_control {
     struct gate *gate;
     int fd;
     bool started;
@@ -32,8 +32,8 @@ struct control {
     size_t first, len;
 };
 
-int control_new(struct gate *g, int fd, struct control **ret, struct err *err) {
-    struct control *c = calloc(1, sizeof *c);
+int control_new(struct gate *g, int fd, struct gate_control **ret, struct err *err) {
+    struct gate_control *c = calloc(1, sizeof *c);
 
     if (!c || !(c->queue = calloc(CONTROL_QUEUE_MAX, sizeof *c->queue))) {
         free(c);
@@ -47,7 +47,7 @@ int control_new(struct gate *g, int fd, struct control **ret, struct err *err) {
 }
 
 static void control_poll_closed(uv_handle_t *handle) {
-    struct control *c = handle->data;
+    struct gate_control *c = handle->data;
 
     closep(&c->fd);
     free(c->queue);
@@ -55,12 +55,12 @@ static void control_poll_closed(uv_handle_t *handle) {
 }
 
 static void control_prepare_closed(uv_handle_t *handle) {
-    struct control *c = handle->data;
+    struct gate_control *c = handle->data;
 
     uv_close((uv_handle_t *)&c->poll, control_poll_closed);
 }
 
-void control_free(struct control *c) {
+void control_free(struct gate_control *c) {
     if (!c)
         return;
     deadline_done(&c->soon);
@@ -73,7 +73,7 @@ void control_free(struct control *c) {
     free(c);
 }
 
-int control_wait_config(struct control *c, struct gate_config *ret, uint32_t *ret_gate, struct err *err) {
+int control_wait_config(struct gate_control *c, struct gate_config *ret, uint32_t *ret_gate, struct err *err) {
     CLEANUP(closep) int fd = -1;
     struct gate_msg m;
     size_t n_fds = 1;
@@ -87,7 +87,7 @@ int control_wait_config(struct control *c, struct gate_config *ret, uint32_t *re
     return confload_read(fd, ret, err);
 }
 
-static void take_config(struct control *c, const struct gate_msg *m UNUSED, int fd) {
+static void take_config(struct gate_control *c, const struct gate_msg *m UNUSED, int fd) {
     struct gate_msg answer = {.type = GATE_MSG_READY};
     struct gate_config config = {0};
     struct err err = {0};
@@ -102,30 +102,30 @@ static void take_config(struct control *c, const struct gate_msg *m UNUSED, int 
     gate_send(c->gate, &answer);
 }
 
-static void take_answer(struct control *c, const struct gate_msg *m, int fd) {
+static void take_answer(struct gate_control *c, const struct gate_msg *m, int fd) {
     closep(&fd);
     ask_answer(c->gate, m->id, m->value > GATE_DENY && m->value < GATE_ANSWERS ? (enum gate_answer)m->value : GATE_DENY);
 }
 
-static void take_broker(struct control *c, const struct gate_msg *m UNUSED, int fd) {
+static void take_broker(struct gate_control *c, const struct gate_msg *m UNUSED, int fd) {
     brokerlink_socket(c->gate->broker, fd);
 }
 
-static void take_inside(struct control *c, const struct gate_msg *m, int fd) {
+static void take_inside(struct gate_control *c, const struct gate_msg *m, int fd) {
     flow_inside(c->gate, m->id, m->value, fd);
 }
 
-static void take_stop(struct control *c, const struct gate_msg *m UNUSED, int fd) {
+static void take_stop(struct gate_control *c, const struct gate_msg *m UNUSED, int fd) {
     closep(&fd);
     gate_stop(c->gate, 0);
 }
 
-static void (*const takers[GATE_MSG_TYPES])(struct control *c, const struct gate_msg *m, int fd) = {
+static void (*const takers[GATE_MSG_TYPES])(struct gate_control *c, const struct gate_msg *m, int fd) = {
     [GATE_MSG_CONFIG] = take_config, [GATE_MSG_ANSWER] = take_answer, [GATE_MSG_BROKER] = take_broker,
     [GATE_MSG_INSIDE] = take_inside, [GATE_MSG_STOP] = take_stop,
 };
 
-static void control_read(struct control *c) {
+static void control_read(struct gate_control *c) {
     struct gate_msg m;
     int fd = -1;
     size_t n_fds = 1;
@@ -141,7 +141,7 @@ static void control_read(struct control *c) {
     takers[m.type](c, &m, fd);
 }
 
-static size_t send_batch(struct control *c) {
+static size_t send_batch(struct gate_control *c) {
     struct mmsghdr out[SEND_BATCH];
     struct iovec iov[SEND_BATCH];
     size_t n = MIN_OF(MIN_OF(c->len, CONTROL_QUEUE_MAX - c->first), (size_t)SEND_BATCH);
@@ -164,7 +164,7 @@ static size_t send_batch(struct control *c) {
 }
 
 static void control_ready(uv_poll_t *poll, int status, int events) {
-    struct control *c = poll->data;
+    struct gate_control *c = poll->data;
 
     if (status < 0 || (events & UV_READABLE))
         control_read(c);
@@ -172,7 +172,7 @@ static void control_ready(uv_poll_t *poll, int status, int events) {
         control_flush(c);
 }
 
-void control_flush(struct control *c) {
+void control_flush(struct gate_control *c) {
     bool was_full = control_is_full(c);
 
     while (send_batch(c) > 0)
@@ -188,7 +188,7 @@ void control_flush(struct control *c) {
         listeners_resume(c->gate);
 }
 
-void control_drain(struct control *c) {
+void control_drain(struct gate_control *c) {
     struct pollfd p = {.fd = c->fd, .events = POLLOUT};
 
     while (c->len && !(p.revents & (POLLERR | POLLHUP)))
@@ -197,7 +197,7 @@ void control_drain(struct control *c) {
 }
 
 static void control_before_sleep(uv_prepare_t *prepare) {
-    struct control *c = prepare->data;
+    struct gate_control *c = prepare->data;
 
     if (c->urgent && !c->writing)
         control_flush(c);
@@ -207,7 +207,7 @@ static void control_soon(void *arg) {
     control_flush(arg);
 }
 
-int control_start(struct control *c) {
+int control_start(struct gate_control *c) {
     int flags = fcntl(c->fd, F_GETFL), r;
 
     if (flags < 0 || fcntl(c->fd, F_SETFL, flags | O_NONBLOCK) < 0)
@@ -222,12 +222,12 @@ int control_start(struct control *c) {
     return uv_poll_start(&c->poll, UV_READABLE, control_ready);
 }
 
-bool control_is_full(const struct control *c) {
+bool control_is_full(const struct gate_control *c) {
     return c && c->len >= CONTROL_QUEUE_FULL;
 }
 
 /* Every verdict has to be in the log: whoever makes them faster than they are written waits. */
-static void wait_for_space(struct control *c) {
+static void wait_for_space(struct gate_control *c) {
     struct pollfd p = {.fd = c->fd, .events = POLLOUT};
 
     while (c->len == CONTROL_QUEUE_MAX) {
@@ -246,7 +246,7 @@ static bool is_urgent(const struct gate_msg *m) {
 }
 
 void gate_send(struct gate *g, const struct gate_msg *m) {
-    struct control *c = g->control;
+    struct gate_control *c = g->control;
 
     if (!c)
         return;

@@ -12,13 +12,13 @@ enum {
 };
 
 /* Takes fd. */
-int control_new(struct gate *g, int fd, struct control **ret, struct err *err);
-void control_free(struct control *c);
+int control_new(struct gate *g, int fd, struct gate_control **ret, struct err *err);
+void control_free(struct gate_control *c);
 /* Waits for the first message, which is the configuration. */
-int control_wait_config(struct control *c, struct gate_config *ret, uint32_t *ret_gate, struct err *err); /* names_start() */
+int control_wait_config(struct gate_control *c, struct gate_config *ret, uint32_t *ret_gate, struct err *err); /* names_start() */
 /* From now on messages are handled by the loop. */
-int control_start(struct control *c);
-void control_flush(struct control *c);
+int control_start(struct gate_control *c);
+void control_flush(struct gate_control *c);
 /* At the end: waits until the supervisor has heard all, or is gone. */
-void control_drain(struct control *c);
-bool control_is_full(const struct control *c);
+void control_drain(struct gate_control *c);
+bool control_is_full(const struct gate_control *c);

@@ -11,7 +11,7 @@
 #include "cli/verb.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
-#include "workspace/hide/check.h"
+#include "workspace/git/check.h"
 #include "workspace/hide/defaults.h"
 #include "workspace/hide/ignore.h"
 #include "workspace/hide/ignore_scan.h"

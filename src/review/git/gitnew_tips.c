@@ -112,10 +112,10 @@ static int each_in_line(enum tips_kind kind, const char *s, const char *end, siz
 
 static int each_token(enum tips_kind kind, const struct risk_text *t, size_t id_len, token_fn *each, void *arg) {
     size_t pos = 0;
-    struct risk_line l = {0};
+    struct text_line l = {0};
     int r = 0;
 
-    while (r == 0 && t->data && risk_next_line(t->data, t->len, &pos, &l))
+    while (r == 0 && t->data && text_line_next(t->data, t->len, &pos, &l))
         r = each_in_line(kind, l.s, l.s + l.len, id_len, each, arg);
     return r;
 }
@@ -236,11 +236,11 @@ static int gather_changed(struct repo *g) {
 static int find_packed(struct repo *g, const char *ref, struct id *ret) {
     CLEANUP(freep) char *path = str_dupf("%s/packed-refs", g->dir);
     CLEANUP(risk_text_done) struct risk_text text = {0};
-    struct risk_line l = {0};
+    struct text_line l = {0};
     size_t pos = 0, hex = 2 * g->id_len;
     int r = path ? read_old(g, path, &text) : -ENOMEM;
 
-    while (r == 0 && risk_next_line(text.data, text.len, &pos, &l))
+    while (r == 0 && text_line_next(text.data, text.len, &pos, &l))
         if (l.len == hex + 1 + strlen(ref) && memcmp(l.s + hex + 1, ref, strlen(ref)) == 0 && id_read(l.s, g->id_len, ret))
             return 1;
     return r;

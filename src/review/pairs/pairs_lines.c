@@ -1,10 +1,10 @@
 /* The formats that are lists of lines: ini and its kin, git's configuration, go.mod. */
 #include "base/err.h"
 #include "review/pairs/pairs.h"
-#include "review/risk/risk_rule.h"
+#include "review/text_line.h"
 #include "workspace/git/gitconfig.h"
 
-static struct risk_line trimmed(struct risk_line l) {
+static struct text_line trimmed(struct text_line l) {
     while (l.len && strchr(" \t\r", l.s[l.len - 1]))
         l.len--;
     while (l.len && (*l.s == ' ' || *l.s == '\t')) {
@@ -14,7 +14,7 @@ static struct risk_line trimmed(struct risk_line l) {
     return l;
 }
 
-static void set_key(struct buf *key, size_t section, const struct risk_line *l, size_t len) {
+static void set_key(struct buf *key, size_t section, const struct text_line *l, size_t len) {
     if (key->data)
         key->data[key->len = section] = 0;
     if (section)
@@ -25,7 +25,7 @@ static void set_key(struct buf *key, size_t section, const struct risk_line *l, 
 }
 
 /* In .npmrc a name may have a ':' itself: "@scope:registry=x", "//host/:_authToken=x". */
-static size_t assign_at(const struct risk_line *l) {
+static size_t assign_at(const struct text_line *l) {
     bool npm = *l->s == '@' || *l->s == '/';
     size_t i = 0;
 
@@ -35,12 +35,12 @@ static size_t assign_at(const struct risk_line *l) {
 }
 
 void pairs_read_ini(struct pairs *p, const char *data, size_t len) {
-    CLEANUP(buf_done) struct buf key = BUF_INIT(2 * RISK_FILE_MAX);
+    CLEANUP(buf_done) struct buf key = BUF_INIT(PAIRS_BYTES_MAX);
     size_t pos = 0, section = 0;
-    struct risk_line raw = {0};
+    struct text_line raw = {0};
 
-    while (risk_next_line(data, len, &pos, &raw)) {
-        struct risk_line l = trimmed(raw), v = l;
+    while (text_line_next(data, len, &pos, &raw)) {
+        struct text_line l = trimmed(raw), v = l;
         size_t at;
 
         if (l.len == 0 || *l.s == '#' || *l.s == ';')
@@ -64,7 +64,7 @@ void pairs_read_ini(struct pairs *p, const char *data, size_t len) {
         pairs_odd(p, 1);
 }
 
-static size_t word_len(const struct risk_line *l) {
+static size_t word_len(const struct text_line *l) {
     size_t n = 0;
 
     while (n < l->len && l->s[n] != ' ' && l->s[n] != '\t')
@@ -76,10 +76,10 @@ static size_t word_len(const struct risk_line *l) {
 void pairs_read_go(struct pairs *p, const char *data, size_t len) {
     char block[32] = "";
     size_t pos = 0;
-    struct risk_line raw = {0};
+    struct text_line raw = {0};
 
-    while (risk_next_line(data, len, &pos, &raw)) {
-        struct risk_line l = trimmed(raw);
+    while (text_line_next(data, len, &pos, &raw)) {
+        struct text_line l = trimmed(raw);
         const char *comment = memmem(l.s, l.len, "//", 2);
         size_t n;
 
@@ -98,7 +98,7 @@ void pairs_read_go(struct pairs *p, const char *data, size_t len) {
             memcpy(block, l.s, n);
             block[n] = 0;
         } else {
-            struct risk_line v = {l.s + n, l.len - n, l.number};
+            struct text_line v = {l.s + n, l.len - n, l.number};
 
             v = trimmed(v);
             pairs_add(p, l.s, n, v.s, v.len, l.number);

@@ -97,7 +97,7 @@ static int load(const struct risk_context *ctx, const struct change *ch, struct 
 /* For rows without inspector: what it is, and where it differs first. */
 static void report_name(struct risk_case *c) {
     char shown[RISK_SHOWN_MAX + 4];
-    struct risk_line l = {0};
+    struct text_line l = {0};
     unsigned line = c->old_.there && c->old_.whole ? risk_first_change(&c->old_, &c->new_, &l) : 0;
     CLEANUP(freep) char *text = line ? strndup(l.s, l.len) : NULL;
 

@@ -42,7 +42,7 @@ static const struct {
     {"ident|export-subst|working-tree-encoding=*", RISK_LOW, "makes git change the content at checkout or export"},
 };
 
-static void attribute_line(struct risk_case *c, const struct risk_line *l) {
+static void attribute_line(struct risk_case *c, const struct text_line *l) {
     const char *s = l->s, *word;
     char shown[RISK_SHOWN_MAX + 4];
     size_t len;
@@ -68,7 +68,7 @@ static void attribute_line(struct risk_case *c, const struct risk_line *l) {
 }
 
 void risk_inspect_attributes(struct risk_case *c) {
-    CLEANUP(freep) struct risk_line *lines = NULL;
+    CLEANUP(freep) struct text_line *lines = NULL;
     int n = risk_new_lines(&c->old_, &c->new_, &lines);
 
     if (n < 0)
@@ -79,11 +79,11 @@ void risk_inspect_attributes(struct risk_case *c) {
 
 void risk_inspect_git_file(struct risk_case *c) {
     char shown[RISK_SHOWN_MAX + 4];
-    struct risk_line l = {0};
+    struct text_line l = {0};
     size_t pos = 0;
     CLEANUP(freep) char *text = NULL;
 
-    if (risk_next_line(c->new_.data, c->new_.len, &pos, &l))
+    if (text_line_next(c->new_.data, c->new_.len, &pos, &l))
         text = strndup(l.s, l.len);
     risk_add(c, c->rule->class, c->rule->level, 1, "%s: '%s'", c->rule->reason, risk_shown(text ? text : "", shown));
 }

@@ -4,34 +4,19 @@
 
 enum { LINES_MAX = 1000000 }; /* that are compared; of the old version, lines behind it count as new */
 
-bool risk_next_line(const char *data, size_t len, size_t *pos, struct risk_line *line) {
-    const char *end;
-
-    if (*pos >= len)
-        return false;
-    line->s = data + *pos;
-    end = memchr(line->s, '\n', len - *pos);
-    line->len = end ? (size_t)(end - line->s) : len - *pos;
-    *pos += line->len + (end != NULL);
-    if (line->len && line->s[line->len - 1] == '\r')
-        line->len--;
-    line->number++;
-    return true;
-}
-
 static int compare(const void *a, const void *b) {
-    const struct risk_line *x = a, *y = b;
+    const struct text_line *x = a, *y = b;
     int r = memcmp(x->s, y->s, MIN_OF(x->len, y->len));
 
     return r ? r : (x->len > y->len) - (x->len < y->len);
 }
 
-unsigned risk_first_change(const struct risk_text *old_, const struct risk_text *new_, struct risk_line *ret) {
+unsigned risk_first_change(const struct risk_text *old_, const struct risk_text *new_, struct text_line *ret) {
     size_t old_pos = 0, new_pos = 0;
-    struct risk_line was = {0}, is = {0};
+    struct text_line was = {0}, is = {0};
 
-    while (risk_next_line(new_->data, new_->len, &new_pos, &is)) {
-        if (risk_next_line(old_->data, old_->len, &old_pos, &was) && compare(&was, &is) == 0)
+    while (text_line_next(new_->data, new_->len, &new_pos, &is)) {
+        if (text_line_next(old_->data, old_->len, &old_pos, &was) && compare(&was, &is) == 0)
             continue;
         *ret = is;
         return is.number;
@@ -47,9 +32,9 @@ static size_t count_lines(const struct risk_text *t) {
     return MIN_OF(n, (size_t)LINES_MAX);
 }
 
-int risk_new_lines(const struct risk_text *old_, const struct risk_text *new_, struct risk_line **ret) {
-    struct risk_line *before = calloc(count_lines(old_), sizeof *before), *fresh = calloc(count_lines(new_), sizeof *fresh);
-    struct risk_line l = {0};
+int risk_new_lines(const struct risk_text *old_, const struct risk_text *new_, struct text_line **ret) {
+    struct text_line *before = calloc(count_lines(old_), sizeof *before), *fresh = calloc(count_lines(new_), sizeof *fresh);
+    struct text_line l = {0};
     size_t n_before = 0, n = 0, pos = 0, max = count_lines(old_), max_new = count_lines(new_);
 
     if (!before || !fresh) {
@@ -57,11 +42,11 @@ int risk_new_lines(const struct risk_text *old_, const struct risk_text *new_, s
         free(fresh);
         return -ENOMEM;
     }
-    while (n_before < max && risk_next_line(old_->data, old_->len, &pos, &l))
+    while (n_before < max && text_line_next(old_->data, old_->len, &pos, &l))
         before[n_before++] = l;
     qsort(before, n_before, sizeof *before, compare);
-    l = (struct risk_line){0};
-    for (pos = 0; n < max_new && risk_next_line(new_->data, new_->len, &pos, &l);)
+    l = (struct text_line){0};
+    for (pos = 0; n < max_new && text_line_next(new_->data, new_->len, &pos, &l);)
         if (l.len && !bsearch(&l, before, n_before, sizeof *before, compare))
             fresh[n++] = l;
     free(before);

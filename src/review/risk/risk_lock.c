@@ -49,7 +49,7 @@ void risk_inspect_lock(struct risk_case *c) {
 
 void risk_inspect_requirements(struct risk_case *c) {
     static const char options[] = "-i*|--index-url*|--extra-index-url*|--find-links*|-f *|--trusted-host*|--no-index*";
-    CLEANUP(freep) struct risk_line *lines = NULL;
+    CLEANUP(freep) struct text_line *lines = NULL;
     char shown[RISK_SHOWN_MAX + 4];
     int n = risk_new_lines(&c->old_, &c->new_, &lines);
 

@@ -3,7 +3,7 @@
 #include "review/risk/risk_deps.h"
 #include "review/risk/risk_rule.h"
 
-static size_t indent(const struct risk_line *l) {
+static size_t indent(const struct text_line *l) {
     size_t n = 0;
 
     while (n < l->len && l->s[n] == ' ')
@@ -12,7 +12,7 @@ static size_t indent(const struct risk_line *l) {
 }
 
 /* The n-th word of a line, without quotes; NULL: there are fewer. */
-static const char *word(const struct risk_line *l, size_t n, size_t *ret_len) {
+static const char *word(const struct text_line *l, size_t n, size_t *ret_len) {
     size_t i = 0;
 
     for (;; n--) {
@@ -37,7 +37,7 @@ static const char *word(const struct risk_line *l, size_t n, size_t *ret_len) {
 }
 
 /* "a@^1.0.0", a@^1.1: -> a; the part behind the '@' is a wish, the version follows. */
-static void yarn_header(struct deps *d, const struct risk_line *l) {
+static void yarn_header(struct deps *d, const struct text_line *l) {
     size_t start = *l->s == '"', len = strcspn(l->s + start, "\",:\n");
     const char *name = l->s + start, *at;
 
@@ -52,10 +52,10 @@ void deps_read_yarn1(struct deps *d, const char *data, size_t len) {
         const char *name;
         enum dep_field field;
     } fields[] = {{"version", DEP_VERSION}, {"resolved", DEP_SOURCE}, {"integrity", DEP_HASH}};
-    struct risk_line l = {0};
+    struct text_line l = {0};
     size_t pos = 0, n, m;
 
-    while (risk_next_line(data, len, &pos, &l)) {
+    while (text_line_next(data, len, &pos, &l)) {
         const char *key = word(&l, 0, &n), *value = word(&l, 1, &m);
 
         if (!key || *l.s == '#')
@@ -72,10 +72,10 @@ void deps_read_yarn1(struct deps *d, const char *data, size_t len) {
 
 /* module version hash; the hash of the go.mod alone is another entry. */
 void deps_read_go_sum(struct deps *d, const char *data, size_t len) {
-    struct risk_line l = {0};
+    struct text_line l = {0};
     size_t pos = 0, n, m, k;
 
-    while (risk_next_line(data, len, &pos, &l)) {
+    while (text_line_next(data, len, &pos, &l)) {
         const char *name = word(&l, 0, &n), *version = word(&l, 1, &m), *hash = word(&l, 2, &k);
 
         if (!name)
@@ -93,12 +93,12 @@ void deps_read_go_sum(struct deps *d, const char *data, size_t len) {
 
 /* "    name (1.0)" below "  remote: https://rubygems.org/"; in CHECKSUMS "  name (1.0) sha256=...". */
 void deps_read_gemfile(struct deps *d, const char *data, size_t len) {
-    struct risk_line l = {0};
+    struct text_line l = {0};
     const char *remote = "";
     size_t remote_len = 0, pos = 0, n, m, k;
     bool sums = false;
 
-    while (risk_next_line(data, len, &pos, &l)) {
+    while (text_line_next(data, len, &pos, &l)) {
         const char *name = word(&l, 0, &n), *version = word(&l, 1, &m), *hash = word(&l, 2, &k);
         size_t column = indent(&l);
 
@@ -123,10 +123,10 @@ void deps_read_gemfile(struct deps *d, const char *data, size_t len) {
 
 /* group:name:version=configurations */
 void deps_read_gradle(struct deps *d, const char *data, size_t len) {
-    struct risk_line l = {0};
+    struct text_line l = {0};
     size_t pos = 0;
 
-    while (risk_next_line(data, len, &pos, &l)) {
+    while (text_line_next(data, len, &pos, &l)) {
         size_t end = 0;
         const char *colon;
 
@@ -145,7 +145,7 @@ void deps_read_gradle(struct deps *d, const char *data, size_t len) {
     }
 }
 
-static void add_requirement_hashes(struct deps *d, const struct risk_line *l) {
+static void add_requirement_hashes(struct deps *d, const struct text_line *l) {
     size_t n;
     const char *w;
 
@@ -156,11 +156,11 @@ static void add_requirement_hashes(struct deps *d, const struct risk_line *l) {
 
 /* name==1.0 ; marker --hash=...; a line that ends with '\' goes on. Addresses and options are names by themselves. */
 void deps_read_requirements(struct deps *d, const char *data, size_t len) {
-    struct risk_line l = {0};
+    struct text_line l = {0};
     size_t pos = 0, n;
     bool goes_on = false;
 
-    while (risk_next_line(data, len, &pos, &l)) {
+    while (text_line_next(data, len, &pos, &l)) {
         const char *name = word(&l, 0, &n), *url = memmem(l.s, l.len, "://", 3);
         bool again = goes_on;
 

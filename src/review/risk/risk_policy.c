@@ -2,11 +2,11 @@
 #include "base/str.h"
 #include "review/risk/risk_rule.h"
 
-static bool is_rule(const struct risk_line *l) {
+static bool is_rule(const struct text_line *l) {
     return *l->s != '#' && l->len > 0;
 }
 
-static int report(struct risk_case *c, const struct risk_line *lines, int n, bool gone) {
+static int report(struct risk_case *c, const struct text_line *lines, int n, bool gone) {
     char shown[RISK_SHOWN_MAX + 4];
     int rules = 0;
 
@@ -31,10 +31,10 @@ static int report(struct risk_case *c, const struct risk_line *lines, int n, boo
 }
 
 void risk_inspect_policy(struct risk_case *c) {
-    CLEANUP(freep) struct risk_line *fresh = NULL;
-    CLEANUP(freep) struct risk_line *gone = NULL;
+    CLEANUP(freep) struct text_line *fresh = NULL;
+    CLEANUP(freep) struct text_line *gone = NULL;
     int n_fresh = risk_new_lines(&c->old_, &c->new_, &fresh), n_gone = risk_new_lines(&c->new_, &c->old_, &gone);
-    struct risk_line l = {0};
+    struct text_line l = {0};
     int rules = 0;
 
     if (n_fresh < 0 || n_gone < 0) {

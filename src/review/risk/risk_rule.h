@@ -8,6 +8,7 @@
 #include "base/strv.h"
 #include "review/pairs/pairs.h"
 #include "review/risk/risk.h"
+#include "review/text_line.h"
 
 enum {
     RISK_FILE_MAX = 8 * 1024 * 1024, /* of a larger file the beginning is read, and its rule says that the rest was not */
@@ -88,17 +89,10 @@ void risk_sort(struct risk_list *l);
 /* The value for a reason, cut at RISK_SHOWN_MAX. */
 const char *risk_shown(const char *value, char out[static RISK_SHOWN_MAX + 4]);
 
-/* Lines of a text that somebody else wrote: *pos moves on; the line is without its end ("\n", "\r\n"). False: no more. */
-struct risk_line {
-    const char *s;
-    size_t len;
-    unsigned number;
-};
-bool risk_next_line(const char *data, size_t len, size_t *pos, struct risk_line *line);
 /* The first line of the new version that the old one does not have at that place; 0: none. */
-unsigned risk_first_change(const struct risk_text *old_, const struct risk_text *new_, struct risk_line *ret);
+unsigned risk_first_change(const struct risk_text *old_, const struct risk_text *new_, struct text_line *ret);
 /* The lines of the new version that the old one has nowhere, without empty ones, in order. How many, or -ENOMEM, -E2BIG. */
-int risk_new_lines(const struct risk_text *old_, const struct risk_text *new_, struct risk_line **ret);
+int risk_new_lines(const struct risk_text *old_, const struct risk_text *new_, struct text_line **ret);
 
 /* What the rule says about this change, whether its pattern matches or not. */
 void risk_judge_by(struct risk_case *c, const struct risk_rule *rule);

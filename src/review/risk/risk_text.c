@@ -137,7 +137,7 @@ static bool is_instructions(const struct risk_path *path) {
 }
 
 void risk_judge_text(struct risk_case *c, const struct risk_text *before) {
-    CLEANUP(freep) struct risk_line *lines = NULL;
+    CLEANUP(freep) struct text_line *lines = NULL;
     struct risk_path path;
     bool instructions;
     int n;

@@ -1,4 +1,4 @@
-#include "workspace/hide/check.h"
+#include "workspace/git/check.h"
 
 #include <errno.h>
 #include <fcntl.h>
