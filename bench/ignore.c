@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How fast `.sandboxignore` is: the matcher in paths per second, and the search of a tree.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Puts JSON files into the program: tools/embed.py OUT.c NAME FILE.json...  makes builtin_NAME (see src/config/load/builtin.h)"""
 
 import json

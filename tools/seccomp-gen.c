@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles src/jail/fence/seccomp_policy.h into BPF tables: `seccomp-gen > seccomp_tables.h`. Runs on the build machine; the
  * output holds the tables of every architecture and is the same wherever it is made.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The index against the files: none may be missing that it knows, none there that it does not, and each ends as it says. */
 #include <errno.h>
 #include <fcntl.h>

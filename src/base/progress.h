@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How long work reports where it is. Every function that takes a `const struct progress *` accepts NULL. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-broker --make DIR      makes a certificate authority and the trust stores that hold it (broker/ca/folder.h)
  * bawn-broker --serve         3: socket to a gate, 4: the folder of a CA, 5: socket to the supervisor (proto/brokermsg.h)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sandbox has of Bawn inside: one program under several names (/run/bawn/bin), static, which speaks with the socket that
  * BAWN_CREDENTIAL_SOCKET names (spec/credential-socket.md).

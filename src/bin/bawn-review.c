@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-review review|diff OPTIONS     3: folder of the run, 4: the workspace, 5: ignore rules (rules.h); report on stdout
  * bawn-review merge                   3: base, 4: the workspace's version, 5: the run's; the merged file on stdout

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-scope UNIT PID: asks systemd (the user's manager; for root the system's) for a transient scope with Delegate=yes
  * around process PID, and ends when it exists. On failure one line on standard output says why.

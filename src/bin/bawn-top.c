@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `bawn top`: started by bawn with "--json" for one sample, or the time between two refreshes in milliseconds. */
 #include <errno.h>
 #include <ncurses.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What bawn-broker has while it serves, and what its parts share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/broker_jail.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The jail of bawn-broker while it serves, entered after it has read the key and before it reads a request. Afterwards the process has
  * two sockets, those that its supervisor hands to it, and its memory: no file, no way to make a socket or a process, no privilege, no core

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every verb there is, in the order in which help shows them. A new one needs its file and one line here. */
 #include "base/err.h"
 #include "base/str.h"

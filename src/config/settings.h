@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run is allowed to do, and who said so. `struct settings` is the result of merging, weakest first:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-gate: one per sandbox, started at its first connection, jailed (gate_jail.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate's end of the socket to its supervisor (gatemsg.h). What is sent through it is in gate.h. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The jail of bawn-gate, which reads whatever the sandbox and the internet send.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-init: PID 1 of every sandbox of every engine. Static, tiny, not dumpable.
  *

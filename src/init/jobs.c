@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of a kept sandbox. */
 #include <errno.h>
 #include <fcntl.h>

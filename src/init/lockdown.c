@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The last steps before the command, in an order that matters: limits while they can still be set, then
  * no_new_privs (without which Landlock and seccomp are refused), Landlock, capabilities, and seccomp last, because

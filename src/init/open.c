@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files for `bawn cp` and the like: opened here, because only in here a path means what it means to the commands. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections into the sandbox, for published ports: the socket is made here, in the sandbox's network, and used outside. */
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Puts the built-in host groups into the program: embed_groups.py OUT.c GROUP.txt...  (see src/policy/host/pattern.h)"""
 
 import json

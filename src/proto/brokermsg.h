@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The languages of bawn-broker. Whatever is not in its tables, or is not exactly as long as it says, closes the socket.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DNS messages, as the sandbox's name server reads and writes them: one strict question in, one short answer out
  * (RFC 1035, EDNS0 of RFC 6891, extended errors of RFC 8914). No input or output, no allocation, no state.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The language between a supervisor and its bawn-gate. SOCK_SEQPACKET; one struct per message, descriptors by SCM_RIGHTS.
  *

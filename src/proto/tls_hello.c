@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/tls_hello.h"
 
 enum { RECORD_HEAD = 5, RECORD_MAX = 16384, RECORD_HANDSHAKE = 22, RECORD_ALERT = 21, MESSAGE_HEAD = 4, MESSAGE_HELLO = 1 };

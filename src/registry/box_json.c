@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.json and state.json: a table each, which both the reader and the writer follow. */
 #include <errno.h>
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kept sandboxes of a user, as plain files (spec/sandbox-folder.md). One folder each:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One walk over /proc for any number of sandboxes. What belongs to one is what descends from its PID 1: that adopts its orphans, in a pid
  * namespace and as a subreaper. The links of namespaces would say the same, but not of processes that cannot be looked into. */
 #include <ctype.h>

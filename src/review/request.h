@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What bawn asks of bawn-review: the words of its command line, written by src/cli/review_spawn.c. */
 #pragma once
 

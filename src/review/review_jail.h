@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The jail of bawn-review, entered before it reads a byte that an agent wrote. Afterwards the process can read below the given
  * folders, write to the pipes it has, and nothing else: no other file, no new process, no socket, no privilege.

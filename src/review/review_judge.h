@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The change set of a run with the risks of every change: what all reports are made from. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a text that need not end with NUL: without their end, which may be \n or \r\n. */
 #pragma once
 

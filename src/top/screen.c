@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Drawing only: every line is cut to the screen, so any size down to 40x8 works. */
 #include <locale.h>
 #include <ncurses.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-top: kept sandboxes on one screen. What is shown comes from files (registry, control groups, network log), so looking disturbs nobody;
  * only questions that wait are asked of the supervisors that have a control socket, and answered there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A value that a command prints: `op read ...`, `vault kv get ...`, `pass show ...`. No shell. It has a session of its own: a
  * command that wants to ask at the terminal fails at once instead of being stopped, and it can be ended with everything

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-vault: gets values out of stores and puts them there. A short-lived program with the user's rights and environment; the
  * only one that opens a store. Values come in by stdin or a terminal without echo, and go out by one socket only, to the broker.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Puts the list of protected paths into the program: embed_protect.py OUT.c protect.txt  (see src/workspace/hide/protect.h)"""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 34 to 42: every kind of change that the host would later run, obey or be fooled by is named by `bawn review`, with its
 class and level, in the modes in which it can happen; and none of our own verbs runs what a repository names (38, 39).
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a task printed, as one line of the table: UTF-8 without control characters and not wider than its place. And files of tasks: what is
  * accepted has tasks with names that can name a sandbox, each once, and a command or an agent.

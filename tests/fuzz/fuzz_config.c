@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loader over hostile bytes: as a project's file (untrusted and trusted), as a profile and as a policy. */
 #include "base/err.h"
 #include "config/load/file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line on the socket of credentials. The answer is always one line with one object, whose "ok" says whether it worked; a URL
  * is opened only if it may be. */
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two versions, separated by the first NUL: the diff must be printable and its counts must be those of its lines. */
 #include "base/err.h"
 #include "base/str.h"

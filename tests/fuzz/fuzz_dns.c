@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions as a sandbox may send them: what is read is in bounds, and no name that is not allowed gets an address. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of an agent's, shown: no control character, nothing deceptive and nothing but UTF-8 may come out; JSON must be JSON. */
 #include <jansson.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strings in bytes that pass: the same as a search that looks everywhere, however the bytes are cut. */
 #include "base/err.h"
 #include "gateway/secret/finder.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 through the gate: frames in any order from both peers, verdicts in between; hooks that collect, refuse, keep back
  * and put in. */
 #include "base/buf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The matcher over hostile rules and names. Input: a file of rules, a NUL, then paths, each ended by a NUL.
  * Must hold: a file means the same as its lines added one after the other as files of their own (the index against plain

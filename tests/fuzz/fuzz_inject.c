@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests of a sandbox with credentials: lines "path", "query", "name: value" ..., an empty line, the body. A plan that is made must leave
  * no placeholder in what goes on, and a body with one must be noticed, however it is cut. What is signed must be whole lines.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The journal's reader, with the input as records and as the body of one whose length and checksum are right. Must hold: no
  * path that comes out can leave the workspace, and a record that is read is written back as the same bytes.

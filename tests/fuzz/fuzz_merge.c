@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Three versions, separated by NULs. A side that changed nothing must give way to the other. */
 #include "base/err.h"
 #include "review/report/diff.h"

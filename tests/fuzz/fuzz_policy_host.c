@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host names as a sandbox may send them: what is accepted has one spelling, and is its own spelling. */
 #include "base/err.h"
 #include "policy/host/host.h"

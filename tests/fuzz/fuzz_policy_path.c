@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths as a client may send them, and, behind the first line end, a pattern for them. */
 #include "base/err.h"
 #include "policy/host/http_path.h"

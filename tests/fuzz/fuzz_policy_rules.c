@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of rules by whoever: written back they read the same; as an untrusted project's they never allow more than there was; and
  * what is said before all is known is never stricter than what is said then. */
 #include "base/buf.h"

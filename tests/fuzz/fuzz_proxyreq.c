@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first request on the proxy port. What is accepted has a head that ends with an empty line, and an authority with a port. */
 #include "base/err.h"
 #include "policy/host/host.h"

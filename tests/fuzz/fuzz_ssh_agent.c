@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ssh-agent's bytes: what clients send, what the agent answers, what is signed, and known_hosts. What is accepted is the
  * same when it is written again, whatever follows or precedes it. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a pool is told to make a template of. Must hold: whatever is accepted is steps that a template may have, and all of its strings are
  * within the bytes. */
 #include "base/err.h"

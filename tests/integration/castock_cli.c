@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A supervisor that does nothing but have a CA: castock_cli STATE. Takes one, prints its path, then obeys lines on stdin:
  *     broker    starts bawn-broker and prints its pid

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays the supervisor of a bawn-gate: makes a sandbox's network namespace and its listeners, starts the program, talks with it.
 
     with outer_network():                            # whoever runs this is in a namespace with nothing but lo

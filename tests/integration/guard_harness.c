@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A supervisor for the guard alone (test_guard.py): starts bawn-init without namespaces, answers what the guard says, and ends
  * with the command's status.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The matcher of .sandboxignore behind a pipe, for test_ignore_git.py. Reads records until the end of input:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy engine behind a pipe, for test_policy_oracle.py. Reads records until the end of input: a letter, a length in decimal,
  * NUL, and that many bytes; answers each with one string and NUL, "!..." for a refusal.

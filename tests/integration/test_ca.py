@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sandbox's own certificate authority: bawn-broker, the folder it makes, the leaves it signs, and the stock of them.
 
 Second opinions are openssl, Java's keytool, NSS's certutil, and Python's ssl as a client. Only loopback is used.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guard alone: bawn-init without namespaces, with a small supervisor (guard_harness.c), on real programs."""
 
 import importlib.util

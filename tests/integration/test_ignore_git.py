@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`.sandboxignore` means what `.gitignore` means: git itself is asked, about very many generated (patterns, path) pairs.
 
 A round writes random .gitignore files into a fixed tree that holds every kind of name, asks `git check-ignore` about every

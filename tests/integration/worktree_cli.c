@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worktree mode and what it is made of, one call at a time, for test_worktree_git.py:
  *

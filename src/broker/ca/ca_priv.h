@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between ca.c (the authority) and ca_leaf.c (what it signs). */
 #pragma once
 

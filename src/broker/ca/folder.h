@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The folder of a CA, as supervisor/credential/castock.h describes it: key, certificate, and trust stores for the sandbox, which are the host's
  * with one certificate more. Made under another name beside it and renamed, so that it exists whole or not at all.

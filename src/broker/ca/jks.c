@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/ca/jks.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Java's own file of trusted certificates (JKS, version 2), because Java reads no PEM. All numbers big-endian:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The trust store of browsers (NSS): below the folder of a CA, nssdb/, made by NSS's own certutil where that is installed. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/ca/trust_source.h"
 
 #include <sys/stat.h>

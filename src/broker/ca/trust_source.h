@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which certificates this host trusts, and a line that changes when they do. libc only: the supervisor compares the line of a CA's
  * folder (supervisor/credential/castock.h) with that of now before every run, without opening a certificate.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the agent's keys a sandbox may see. Certificates are never among them: whom they let in is not known here. */
 #pragma once
 

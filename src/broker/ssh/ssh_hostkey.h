@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signatures of SSH host keys: ed25519, ECDSA over the NIST curves, RSA with SHA-2 (RFC 8709, 5656, 8332). RSA with SHA-1, DSA,
  * security keys and certificates are no proof here.

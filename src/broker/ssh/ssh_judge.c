@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/ssh/ssh_judge.h"
 
 #include <errno.h>

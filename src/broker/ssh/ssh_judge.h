@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * May this be signed? The bytes come from the sandbox. Signed is
  *

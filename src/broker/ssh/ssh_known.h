@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The user's known_hosts (sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT"): which host a key belongs to. The file is the user's, but it
  * has been written by a program that asks people questions, so nothing in it is taken on faith: lines that cannot be read are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The connection to the user's ssh-agent: one message out, one back, never waiting. The agent may hang, or want its human
  * first. */
 #pragma once

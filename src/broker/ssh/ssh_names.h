@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hosts whose names are known, to be tried on hashed lines of known_hosts (ssh_known.h): those that known_hosts, rules, groups
  * and grants write out. Ports: 22 and those that the rule names. */
 #pragma once

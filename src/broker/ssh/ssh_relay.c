@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ssh-agent inside, its outer half. Requests wait in line, and one after the other goes to the user's agent:
  *

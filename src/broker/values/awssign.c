@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/values/awssign.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * AWS Signature Version 4, from the canonical request that the gate made of the request it is about to send:
  *

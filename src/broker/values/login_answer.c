@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client inside that has logged in redeems the placeholder at the token endpoint, or renews it: what it is answered with by the gate. The
  * login itself was outside, and nothing of a token that is worth anything is here: of a JWT header and payload, which say who the user is.

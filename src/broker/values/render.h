@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a value goes into one request. Everything is written into `work`, which the caller zeroes. */
 #pragma once
 

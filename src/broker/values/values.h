@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The values of a sandbox's grants. Each has a place of its own, by the number of the grant:
  *

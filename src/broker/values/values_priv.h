@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between values.c (who gets a value, and who waits for it) and values_fetch.c (where it comes from and goes to). */
 #pragma once
 

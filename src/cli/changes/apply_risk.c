@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/changes/apply_risk.h"
 #include "cli/changes/run_pick.h"
 

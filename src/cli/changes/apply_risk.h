@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asks bawn-review which of the changes that would be applied are of high risk. */
 #pragma once
 

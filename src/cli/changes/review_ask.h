@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `bawn review --interactive`: one change after the other, then all that was decided at once, so that one undo takes it back. */
 #pragma once
 

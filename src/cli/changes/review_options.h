@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `bawn review` and `bawn diff` have in common: how a run is chosen, and how its report comes to the user. */
 #pragma once
 

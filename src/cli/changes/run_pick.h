@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which run a verb is about (`bawn review`, `diff`, `apply`, `discard`, `rollback`): the one that was named, or the latest of the
  * workspace that still has what the verb wants; and everything needed to look at it.

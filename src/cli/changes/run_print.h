@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How `bawn apply`, `discard` and `rollback` name changes. Paths are the agent's bytes: escaped, always. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox leaves for whoever gave it a task, in one piece (`bawn collect`): output of a job, changes, events, chosen files. */
 #pragma once
 

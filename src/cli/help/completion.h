@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion scripts for shells, made from the verb tables. A script knows verbs, options and fixed values by itself and asks
  * `bawn profile ls` for the names of profiles, `bawn secret ls` for those of secrets; names of sandboxes are those of their

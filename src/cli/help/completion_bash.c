@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The generated part is six functions of `case` tables; _bawn itself is the same for every table. It works without the
  * bash-completion package.

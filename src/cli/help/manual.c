@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Help texts and lookup of verbs. The man page is in manual_roff.c; both walk the same tables.
  */

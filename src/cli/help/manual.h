@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The manual, made from the verb tables: what `bawn help`, `bawn VERB --help` and the man page say cannot differ from
  * what the parser accepts. Everything is appended to a buffer; nothing here prints.

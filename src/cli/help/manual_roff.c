@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The man page. Everything that comes from a table goes through text(), which leaves nothing in it that roff
  * would take for a command.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Long output, through the user's pager when it goes to a terminal. What reaches a terminal is filtered (proto/termfilter.h):
  * it may come from a process that was taken over by what it read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Changes in a file with network rules, by `bawn policy allow`, `deny` and `rm`. Everything else in the file stays as it is,
  * comments and order included; only its line breaks become ours. The file is replaced as a whole, under a lock.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/policy/policy_live.h"
 
 #include <errno.h>

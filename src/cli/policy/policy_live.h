@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running sandboxes, as `bawn policy` speaks with them: through the control sockets of their supervisors (control_client.h). */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One question to the policy, asked stage by stage as bawn-gate does it: the name when it is looked up, the connection, the
  * address that was found, the request. The stage that says no, or else the last one, is the answer.

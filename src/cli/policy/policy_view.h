@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the `bawn policy` commands have in common: options in any order, and the policy of a run that would start here. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A coding agent as the command of a run (`bawn run --agent NAME`): its program is found on the host, or was installed in a folder of
  * Bawn's own; its settings, hosts and variables come from its preset (config/load/agent.h). What it keeps between runs is in folders

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many tasks at once, each in a sandbox of its own: `bawn run --each` and `bawn batch` (docs/parallel.md, spec/batch.schema.json).
  *

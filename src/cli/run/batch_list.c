@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks of `bawn run --each`: one command, and what stands for {} in it. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each task's sandbox is like: its settings are checked before anything starts, and its workspace is one that no other task meets. */
 #include <errno.h>
 #include <fcntl.h>

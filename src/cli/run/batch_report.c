@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What came out: from the JSON of each `bawn run` to one for all (spec/batch.schema.json), and a table for people. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loop of a batch: starts tasks as others end, and ends them when the user, or a failure, wants it. */
 #include <errno.h>
 #include <poll.h>

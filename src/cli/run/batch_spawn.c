@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the output of tasks goes, and one task as a process: ourselves again, as `bawn run`. */
 #include <errno.h>
 #include <fcntl.h>

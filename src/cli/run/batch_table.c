@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The screen of a batch. On a terminal: a block of lines that is drawn over itself (cursor up, erase), never longer than the window; what
  * stays is written above it. Elsewhere: only what stays. What tasks print is hostile: a line of it is shown without anything but text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks from a file: one JSON object a line (spec/batch.schema.json). All of them are read before the first is started. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bawn pool on, off, status. */
 #include <errno.h>
 #include <inttypes.h>

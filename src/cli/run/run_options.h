@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `run` and `explain` have in common: the options that shape a sandbox. */
 #pragma once
 

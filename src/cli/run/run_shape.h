@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of an option table: what shapes a sandbox, for `bawn run`, `explain`, `batch` and `start`. */
 #pragma once
 

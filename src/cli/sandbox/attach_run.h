@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `bawn shell` and `bawn attach` share: a job in the background on our terminal, and what is said afterwards. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of a kept sandbox, or of a run, that were not applied: nobody deletes them without being told to. */
 #pragma once
 

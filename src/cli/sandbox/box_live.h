@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What only the keeper of a sandbox knows: its commands and what runs inside (spec/control-socket.md). Text from inside is printed escaped. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How kept sandboxes are shown by `bawn ps`, `inspect`, `status` and `prune`: words, usage, JSON. No keeper is asked for any of it. */
 #pragma once
 

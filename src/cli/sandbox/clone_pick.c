@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sandbox/clone_pick.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `bawn checkpoint` and `bawn fork` need of the sandbox that is copied: frozen if it runs, locked if it does not. */
 #pragma once
 

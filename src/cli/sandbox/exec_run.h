@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command in a sandbox that is kept, for `bawn exec` and for `bawn run` with keep_alive. On the hot path: nothing is
  * loaded or listed. */
 #pragma once

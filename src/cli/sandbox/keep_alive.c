@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sandbox/keep_alive.h"
 
 #include <errno.h>

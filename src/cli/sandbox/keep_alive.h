@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `bawn run` with "keep_alive": the project's own sandbox is started if it is not there, stays, and the command is executed
  * in it. Any number of runs at once share one sandbox: whoever has its lock starts it, the others wait for that and connect.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `bawn prune` removes: kept sandboxes that were not used for long, runs in which nothing waits, old logs, what tasks of batches printed; the oldest first until a
  * budget is kept. Never one that runs, never changes that were not applied; both are named.

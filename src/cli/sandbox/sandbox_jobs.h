@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands in a sandbox, as its keeper lists them (spec/control-socket.md, "jobs"). */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which kept sandbox a verb is about: the one that was named (by name or id), or, without one, the project's own
  * (box_name_for() of the workspace). What every verb says about a sandbox that is not there, not running, running, dead or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a kept sandbox comes to run: for `bawn start`, `shell`, `exec --start`, and `bawn run` with keep_alive. */
 #pragma once
 

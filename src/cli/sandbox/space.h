@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What takes the space in $XDG_STATE_HOME/bawn, for `bawn prune` and `bawn inspect`. */
 #pragma once
 

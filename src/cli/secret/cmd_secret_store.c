@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `bawn secret rm`, `unlock`, `lock` and `login`: what bawn-vault does, which alone opens the stores. */
 #include <errno.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The user's secrets.json (policy/credential/credential.h), as `bawn secret` reads and changes it. Replaced as a whole, under a lock. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/secret/secret_options.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/secret/secret_view.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the `bawn secret` commands say about a credential. Values are never here. */
 #pragma once
 

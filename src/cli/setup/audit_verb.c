@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/setup/audit_verb.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the user does, for the audit log: written before it is done, and not done if it cannot be written. */
 #pragma once
 

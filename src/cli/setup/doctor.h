@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of `bawn doctor`: doctor_look() asks the host, everything else is pure and works on invented facts too.
  *

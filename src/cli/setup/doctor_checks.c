@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Facts about the host to findings, and to what `bawn run` would do. Pure. */
 #include <errno.h>
 #include <stdarg.h>
@@ -350,7 +351,7 @@ static void PRINTF_LIKE(2, 3) announce(struct doctor_run *ret, const char *fmt, 
 
 static void announce_all(const struct doctor_facts *f, unsigned keeps, struct doctor_run *ret) {
     const char *lacks = rung_lacks(ret->rung);
-    bool cpu = !(keeps & KEEPS_CPU), memory = !(keeps & KEEPS_MEMORY), pids = !(keeps & KEEPS_PIDS);
+    bool cpu = !(keeps & ENFORCES_CPU), memory = !(keeps & ENFORCES_MEMORY), pids = !(keeps & ENFORCES_PIDS);
 
     if (lacks)
         announce(ret, "weaker sandbox (%s rung): %s", rung_names[ret->rung], lacks);

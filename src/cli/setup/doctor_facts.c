@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the host. Only reads, opens and closes; what has to be tried for real is native_look()'s. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Remedies: text to read and to copy. Pure; nothing here runs anything. */
 #include <errno.h>
 

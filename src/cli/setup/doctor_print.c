@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The report for people and for programs. Everything is appended to a buffer. */
 #include <errno.h>
 

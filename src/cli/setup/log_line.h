@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line of the audit log for people. What it tells of is the agent's bytes: escaped, always. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A configuration file: its bytes, checked, and the JSON in them. Whoever wrote the file may be hostile (a project's
  * own file), so size, nesting, encoding and duplicate keys are checked before anything looks at the content.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of settings: one row says what a setting is called in files, where it may stand, and which type reads,
  * prints and compares it. Everything else (loader, merger, floor, `config show`) walks this table.

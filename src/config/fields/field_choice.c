@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the user's own things go with a run: "all", "none", or some by name. A project may always have less, never more. */
 #include <errno.h>
 

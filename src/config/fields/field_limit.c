@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits: uint64_t where 0 means no limit, except for swap, where it means none. */
 #include <inttypes.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lists that are text: variables, which add up over the levels, and tools, which are replaced. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Extra mounts. Those of several levels add up; the stronger level wins per place inside. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names: owned strings, NULL = none; among them the engines. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The network beyond its one word: hosts, published ports, and who is asked. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words: enums of C, all as wide as an int, whose smaller values grant less; and switches. */
 #include <errno.h>
 

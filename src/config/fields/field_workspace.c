@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the sandbox has the workspace: the mode, patterns, volumes, and files shown in place of others. */
 #include <errno.h>
 

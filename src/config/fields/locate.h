@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where in a JSON text a value stands. jansson knows positions only while it parses, so an error found later (unknown
  * key, wrong type) is looked up here by its path. The text must have passed the parser; other bytes only make the

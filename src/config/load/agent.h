@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What has to be known to run a coding agent in a sandbox: one file each, built in (profiles/agents/NAME.json) or the user's own
  * ($XDG_CONFIG_HOME/bawn/agents/NAME.json, which comes first). spec/agent.schema.json describes the file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiles/<name>.json and profiles/agents/<name>.json, put into the program by tools/embed.py at build time. */
 #pragma once
 

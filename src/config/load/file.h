@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The three kinds of files: configuration (user, project), profile, organisation policy. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was said for this one run: the environment and the flags. */
 #pragma once
 

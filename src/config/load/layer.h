@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One level of the precedence: the values that one source named, and how to say where each came from. Layers are read
  * one by one and then applied, weakest first; each setting ends with the value of the last layer that had the right to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading, with the project's file already in hand. For settings_load() and for `bawn trust`, which must judge exactly
  * the bytes whose hash it records. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The user's folders, and the two ways in which Bawn writes small files there. */
 #pragma once
 

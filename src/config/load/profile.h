@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Profiles: named sets of settings, one file each in the user's profiles folder. The built-in ones are written there at
  * the first use of one of them and are the user's from then on: never overwritten, and read from there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a section of a file, key by key, as the table of fields says. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which project files the user has read and trusted: one line for each workspace, "<sha256 of the file> <path>", in
  * $XDG_STATE_HOME/bawn/trust. A changed file has another hash and is untrusted again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The native engine: namespaces, mounts, seccomp, Landlock and cgroups of this Linux; nothing to install. */
 #pragma once
 

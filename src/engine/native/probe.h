@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the native engine can have on this host. native_look() really tries: a throw-away process goes the way of
  * jail_launch() through the same functions, up to the point where bawn-init would be executed. native_judge() turns

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the plan to the start message of bawn-init: rlimits, Landlock rules, filter, argv, environment. */
 #include <errno.h>
 #include <sys/mman.h>

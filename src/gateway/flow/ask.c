@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/flow/ask.h"
 
 #include "gateway/epoll_set.h"

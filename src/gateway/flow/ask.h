@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions that wait for the human outside (gate.h: gate_ask()). */
 #pragma once
 

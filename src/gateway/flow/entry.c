@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The explicit way in, for clients that insist on a proxy: HTTP CONNECT, HTTP with absolute URIs, and SOCKS5, all on the
  * loopback port that HTTP_PROXY and the like name. It only says where to; everything else is as for any other flow. Requests

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections of the sandbox, from accept to end: see gate.h for what happens to them. This is what the rest of the gate may
  * call; flow_priv.h is shared by the files of the flows.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values on their way in and out: into a request that waits, and covered in what comes back. */
 #include <errno.h>
 #include <strings.h>

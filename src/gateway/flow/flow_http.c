@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/flow/flow_http.h"
 #include "gateway/flow/why.h"
 #include "gateway/http/http_head.h"

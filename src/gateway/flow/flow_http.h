@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What flow_http.c and flow_secret.h share: the requests of an inspected connection. */
 #pragma once
 

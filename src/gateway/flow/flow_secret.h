@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What flow_secret.c, flow_cover.c and flow_token.c share: what a request has to do with credentials. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logins (OAuth) as a sandbox meets them. A login is done outside, by bawn-vault, with a code and a verifier of its own; the client inside gets the
  * credential's placeholder as its code. So on the hosts of a login

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pipes for splicing, used again: making one and giving it its size costs more than a small transfer. */
 #pragma once
 

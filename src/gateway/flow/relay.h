@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes from one socket to another and back, until both have said all. What comes in small pieces is copied through one
  * buffer that all relays share; a direction that fills it at once is bulk, and goes through a pipe in the kernel from then on

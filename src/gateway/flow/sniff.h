@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a client speaks, by its first bytes. Pure. */
 #pragma once
 

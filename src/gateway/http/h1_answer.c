@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of our own: refusals, and what a hook says in the server's place. */
 #include <errno.h>
 

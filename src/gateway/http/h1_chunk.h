@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The chunked coding (RFC 9112, 7.1), strictly: hexadecimal digits only, CRLF everywhere, extensions bounded and not passed on.
  * What comes out are pieces of the body, in place.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/http/h1_head.h"
 
 #include <errno.h>

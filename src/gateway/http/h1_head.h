@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The head of an HTTP/1 message, read so that there is one reading only (ATTACKS 54): lines end with CRLF, no folded line, no
  * space before a colon, no control byte, one Content-Length or "Transfer-Encoding: chunked", never both. llhttp then reads

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/http/h2_priv.h"
 
 static void pipe_done(struct h2_pipe *p) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The header fields of one message, HTTP/1 or HTTP/2: a list, and the few names that mean something to the gate itself, found
  * once per field. httpx.h has the part that hooks use.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP through the gate: one connection from a client, one to a server, both HTTP/1.1 or both HTTP/2. No input or output
  * here: bytes come in, bytes go out, so that tests and fuzzers drive it as the loop does (inspect.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What HTTP/1 (h1.h) and HTTP/2 (h2.h) share: queues of bytes that wait to be written, checks of requests, refusals. */
 #pragma once
 

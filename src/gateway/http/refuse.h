@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a refusal is said, in the protocol spoken (N7): at once, with a stable code, the reason and what would help. Bodies are short,
  * and hold nothing as hostile bytes came.

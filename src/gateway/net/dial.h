@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a judged name to a connected socket: lookup, verdict on each address, then the allowed ones in turn, each getting a
  * head start of DIAL_STAGGER_MS (RFC 8305, simplified). An address that was not judged is never dialled.

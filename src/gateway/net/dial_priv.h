@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Of dial*.c and the flows: addresses as the kernel has them. */
 #pragma once
 

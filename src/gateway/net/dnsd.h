@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sandbox's name server, UDP and TCP: strict reading, verdict on the name, then a synthetic address (names.h). Nothing is
  * ever forwarded: the real lookup happens when a connection to an allowed name is made (resolve.h), so not even an allowed name

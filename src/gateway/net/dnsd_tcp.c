@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DNS over TCP: questions one after the other, answered in order. Nothing is read while an answer waits to be sent. */
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Synthetic addresses: which name a sandbox means when it connects to an address that our DNS handed out. One table per
  * gate, so per sandbox. Bounded: when it is full, the name that was asked for longest ago and has no open connection loses

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/net/nat64.h"
 
 static const uint8_t lengths[] = {96, 64, 56, 48, 40, 32};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The NAT64 prefixes of the host's network (RFC 7050): the name ipv4only.arpa has IPv4 addresses only, so an IPv6 answer for it is a
  * translator's, and shows its prefix. An address behind such a prefix is judged as the IPv4 address that it leads to, too: else a name

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host's own proxy (N10). Its credentials stay in the gate. */
 #pragma once
 

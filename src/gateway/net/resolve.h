@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looking up the addresses of an allowed name, on the host, once per connection (with a small cache that respects the TTL).
  * c-ares with explicit servers; /etc/hosts is read from the text that the supervisor sent. No search domains, no files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Questions to name servers: c-ares on the loop. All settings are given to it, so that it reads no file. It would still like
  * /dev/urandom; without it (the gate is locked in by then) c-ares 1.18 takes the numbers of its questions from rand() without

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two files that say how a machine looks names up, from their texts: resolv.conf(5) and hosts(5). As libc reads them,
  * lines that make no sense are passed over; search domains do not exist here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Between the parts of the resolver. A lookup is in one list at a time:
  *

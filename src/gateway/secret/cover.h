@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Values of credentials in what a server says, covered with '*'. A value is looked for whole, however it is written:
  *

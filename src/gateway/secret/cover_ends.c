@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/secret/cover_ends.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a message ends in an answer that comes bit by bit, so that its reader need not wait for the tail (cover.h): the blank line of
  * Server-Sent Events, the line of what is JSON in lines (a string of JSON has no line end in it, so no value is cut there), the message

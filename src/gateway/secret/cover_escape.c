@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One character as encoders write it. Readers here are generous: what no encoder writes may be taken for an escape, too. */
 #include <ctype.h>
 #include <string.h>

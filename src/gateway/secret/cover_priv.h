@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of cover.h share: cover.c (values and texts), cover_escape.c (one character), cover_match.c (the search). */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  *     | kept: starts that were not all searched yet | data                          |
  *     0                                            old                 ready      total

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks for some strings in bytes that pass, also if they come in pieces. Used for placeholders in what the sandbox sends, which
  * are no secrets (for values in what it gets: cover.h). Few patterns (tens), so making one is cheap (Wu-Manber: a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The forms in which a string may travel. Written with plain pointers: this is done for each request that gets a credential. */
 #include <errno.h>
 

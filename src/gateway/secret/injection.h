@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Credentials in requests, as the gate sees them: which grants go into a request and into which slot of it, and placeholders
  * that are where they do not belong (ATTACKS 57, 59). Pure: no socket, no value. flow_secret.c asks the broker and puts the

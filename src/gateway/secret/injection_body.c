@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a client packs is unpacked here a second time, only to be looked at: what goes on is what came. */
 #include <errno.h>
 #include <strings.h>

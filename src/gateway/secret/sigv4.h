@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The canonical request of AWS's Signature Version 4, from a request that is about to be sent on: what the broker signs
  * (BROKER_SIGV4). Which fields are signed is what the client's own Authorization says. Pure.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection that is looked into: two streams (plain or TLS), and HTTP between them (httpx.h). For TLS the server's side is
  * opened first: its certificate is verified against the host's trust store for the name, then the client gets a leaf of the

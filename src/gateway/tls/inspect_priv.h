@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside of an inspected connection. One of the states below; inspect_run() makes all steps that are possible, then says to
  * the loop which events and how much time are wanted. Nothing else starts or stops a poll or a timer.

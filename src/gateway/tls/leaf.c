@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Leaf certificates: asked from the broker, kept for the next connection to the same host.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A non-blocking stream of bytes: a socket, or TLS over a socket. No loop here: whoever polls the socket says what it found
  * (stream_ready()) and asks which events are wanted (stream_events()).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TLS for inspected connections: the host's trust store, leaf certificates from the broker, and handshakes. One EC key is
  * made when it is first needed; the broker signs a certificate for it per host and never sees it, and the gate never sees the

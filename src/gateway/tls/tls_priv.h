@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tls.c, tls_session.c, tls_trust.c and leaf.c share. */
 #pragma once
 

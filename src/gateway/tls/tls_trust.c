@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's trusted certificates. OpenSSL 3.0 takes 40 ms to make objects of the usual 144, during which nothing else would
  * happen in the gate; one connection needs one of them. So the bundles are only cut into certificates, known by their

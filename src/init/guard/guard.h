@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guard of direct mode. Every system call of the sandboxed command that could change a file comes here by seccomp
  * notification. The guard resolves the path as the caller would, judges the place it leads to, and does the operation itself.

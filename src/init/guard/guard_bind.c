@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bind(2). Of all sockets, for what is bound is told by an address in the caller's memory, which could become another while the kernel
  * goes on with the call: the guard copies the address once, judges it, and binds a duplicate of the caller's socket itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads what only the caller knows: its memory, its working folder (guard_path.c), its file mode mask, its terminal. */
 #include <errno.h>
 #include <fcntl.h>

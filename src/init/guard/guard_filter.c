@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which calls come to the guard. A call that is always allowed costs nothing: the kernel (5.11) finds that out when the filter
  * is installed and does not run it. Opening for reading is decided by the flags, which are in a register.

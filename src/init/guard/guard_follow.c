@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walks a path name by name, as the kernel would for the caller; see guard_path.c. */
 #include <errno.h>
 #include <fcntl.h>

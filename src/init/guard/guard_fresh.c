@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's own saves. Programs save a file by writing another one and renaming it: git (config.lock), sed -i, most editors. A descriptor of that other file
  * is one of the protected file after the rename, and a file of our own in its place would become the protected file. So

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules, together with what the file system says about other names of a file and about the neighbours of a new one. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which files were made or opened for writing inside. The guard needs it to tell its own files from those that the host is just saving; the supervisor, for what
  * lands in a protected place (proto/guardmsg.h: struct guard_share). Both ask for the file, not for its name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Links that stood in a protected place before the run: if .git/hooks leads to tools/hooks, tools/hooks is what the host obeys,
  * and it is protected too, whether it exists or not, and so are links on the way. Looked for at the top of the workspace only, where it costs a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rename(2), in all its forms, of files and of whole trees. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the supervisor has to know to hide files of the host that appear while the command runs (supervisor/watch/latecomers.h). */
 #include <fcntl.h>
 

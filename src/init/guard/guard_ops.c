@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The operations on one path. Each: read the arguments, find the place, see that the caller still waits, judge, tell, do. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a path of the caller leads. First the folder is opened by the kernel in one go and asked for its path; if that is what
  * the caller wrote, no link was on the way. Otherwise the path is walked name by name (guard_follow.c), because "self" in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which paths of a workspace the guard lets nobody change: pure, paths in and verdicts out. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tells the supervisor what is about to change, each path once, and what was refused. */
 #include <errno.h>
 #include <fcntl.h>

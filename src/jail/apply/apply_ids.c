@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ids. An unprivileged process may map exactly its own effective id into a user namespace it made, without help
  * from outside. So root first takes the sandbox's unprivileged id as its effective one (keeping its capabilities,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The workspace of overlay mode: upper/ of the run's folder above a mask above the host's folder.
  *

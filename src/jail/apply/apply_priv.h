@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What apply_root.c and apply_step.c share. */
 #pragma once
 

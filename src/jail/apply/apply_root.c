@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The root of the sandbox. A tmpfs is stacked on top of "/" in the child's own mount namespace and made the
  * current directory, so host paths still resolve as before while it is being filled. Order matters:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the steps of a plan do to the root of the sandbox; in which order, and when, is apply_root.c's. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Blanks: the namespaces of a sandbox, made before anybody wants one. A network namespace with its routes, rules and
  * listeners is the dearest part of a start that depends on nothing but the ids, so a pool (supervisor/pool/pool.h) keeps a few

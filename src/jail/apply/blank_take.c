@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The taker's side of the pool's socket, and the message that both sides know. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Covering files of a sandbox that runs: a short-lived child enters its user and mount namespaces and mounts there. */
 #pragma once
 

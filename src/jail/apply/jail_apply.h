@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Carries a plan out. jail_launch() makes the process that becomes PID 1 of the sandbox; it runs the steps of
  * the plan in new namespaces and then executes bawn-init, which locks itself down (seccomp, Landlock,

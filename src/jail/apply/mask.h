@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mask of overlay mode: a layer in memory, between what the command writes and the host's folder, in which a whiteout stands for
  * everything that is hidden. It is filled before the overlay is mounted, and gets more while it is: it cannot be reached from inside.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Templates: the part of a sandbox's root that many sandboxes have in common, made once by the pool. A root has some thirty
  * mounts of the host's folders and files, each with a place made for it, which is a fifth of what a start costs; a copy of

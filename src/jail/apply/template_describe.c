@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Templates as bytes: the size of the root, then steps one after another, each with its strings. */
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The part that is the same for every hierarchy; how v1 and v2 are spoken to is in their struct cgroup_ops. */
 #include "jail/cgroup/cgroup.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Control groups: the numbers of struct limits, enforced by the kernel for everything inside one sandbox.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What this host and this user can have: where the caller's own groups are and whether children can be made there. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the back-ends of cgroup.h share. Included by cgroup*.c and their unit test only. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups whose supervisor was killed. The name tells the owner; a group is removed only if that owner provably no longer
  * exists. The owner of a group that is being created at this moment is alive, so there is no race with it.

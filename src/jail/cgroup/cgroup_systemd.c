@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups through systemd, for callers that may not make any themselves: the program bawn-scope asks the manager for a
  * transient scope with Delegate=yes around *this process*. Inside it the rules of cgroup_v2.c hold, the limits are set on

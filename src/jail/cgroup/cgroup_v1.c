@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup v1. A child enters through `tasks`, not `cgroup.procs`: a thread that moves only itself needs no lock over all
  * forks of the machine, which kernels without `favordynmods` pay with an RCU grace period (milliseconds). The child that

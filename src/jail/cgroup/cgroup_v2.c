@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup v2, spoken to directly. A group gives controllers to its children only if its `cgroup.subtree_control` names them,
  * and apart from the root it cannot do so while it holds processes. So there are three cases:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Capabilities: five sets, all to be emptied. Raw calls, no allocation: fit for a vforked child and for bawn-init. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The jails that our own helper programs enter by themselves (bawn-gate, bawn-broker, bawn-review): steps that they share. Each program
  * has its own list of calls and its own order of steps in its *_jail.c, which says why.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Landlock: the fence around files, abstract sockets and signals that needs no namespace and no privilege. In the full
  * engine it stands behind the mounts; where no user namespace can be had it is the wall itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system call filter of sandboxed processes. The policy is the table in seccomp_policy.h; it is compiled at build
  * time (tools/seccomp-gen), so that starting a sandbox costs one system call and needs no library. No allocation: fit for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which system calls a sandboxed process may make. Data only: tools/seccomp-gen compiles it at build time into BPF
  * tables, and tests/unit/jail/test_seccomp.c evaluates those tables against it.

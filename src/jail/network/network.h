@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The network of a sandbox: an empty network namespace in which every address is local. Whoever connects anywhere reaches one of
  * our listeners, which are made here, by the child that becomes bawn-init, and then handed out to the supervisor (INIT_MSG_NETWORK).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors travel a few at a time, with the set of their places: as many messages as it takes. */
 #include <errno.h>
 

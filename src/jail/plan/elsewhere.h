@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Other places inside where the workspace, or a part of it, can be seen: a mount of the user's (--mount) of a folder above it, of the
  * workspace itself, of a folder in it, by whatever path, also by one that leads through another bind mount of the host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Environment of the command. Nothing of the host's environment passes but the names below; everything else is
  * set by Bawn or named by the user. Variables that make programs load code (LD_PRELOAD, BASH_ENV, NODE_OPTIONS,

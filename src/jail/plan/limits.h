@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers a sandbox may not exceed. 0 means no limit, except swap, where 0 means none. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bawn's own folders and the workspace: sockets that start programs, rules, journals, the audit log. Whoever could write there would be
  * outside, so none of them is in a workspace, nor a workspace in them; also not by way of a link, as people have it whose configuration

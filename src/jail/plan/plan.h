@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plan of a sandbox: plain data, made from the settings and facts about the host, without touching anything.
  * `bawn run --dry-run` prints it, unit tests read it, apply.c carries it out step by step.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox has instead of the user's keys: sockets that lead to the gate, and files that say who is who. The variables: env.c. */
 #include "base/err.h"
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is in the sandbox's home from the beginning: caches, git identity. Everything else is its own business. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which parts of the host the root of a sandbox is made of: tables, and the few steps that depend on the user. */
 #include <errno.h>
 

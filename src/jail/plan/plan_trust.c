@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sandbox's own CA in the places where programs look for authorities. The variables for those that look elsewhere: env.c.
  * Java needs none: Debian's JDKs link to /etc/ssl/certs/java/cacerts, Fedora's to the file of ca-trust. */
 #include "base/err.h"

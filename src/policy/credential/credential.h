@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A credential without its value: for which hosts it is, how it goes into a request, and what stands in its place inside. The user's
  * definitions are in $XDG_CONFIG_HOME/bawn/secrets.json (spec/secrets.schema.json):

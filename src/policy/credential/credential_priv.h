@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Among the files of credential.h: which strings a credential has. One list, so that none is forgotten by a copy or a free. */
 #pragma once
 

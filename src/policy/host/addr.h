@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Internet addresses and what they are for. A connection that a sandbox asked for by name must not end at this machine, in its
  * networks or at a cloud's metadata service just because a name server said so (ATTACKS 49-51), however the address is wrapped.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/host/addr.h"
 
 const char *const addr_class_names[ADDR_CLASSES] = {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host of a request, from bytes that the sandbox chose: one spelling per host, or a refusal (ATTACKS 46, 47). Rules, lookups,
  * SNI and the Host header are compared only as `struct host`, never as the bytes that came.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The path of an HTTP request in the one form that rules are compared with (ATTACKS 47, 54). The gate sends on what stands here,
  * so that the server reads the request that was judged.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Paths as careless servers read them. Both sides, path and pattern, are brought to one loose form; of a path there are up to four,
  * because a parameter may be a part of the name, and an encoded slash a character.

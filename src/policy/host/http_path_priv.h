@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between http_path.c and http_path_loose.c. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names in other scripts, the careful way: not all of IDNA, only what every program reads alike.
  *

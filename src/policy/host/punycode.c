@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/host/punycode.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Punycode (RFC 3492): the ASCII form of one label of a name in other scripts, without its "xn--". */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A JSON file that still knows where its values stand. jansson tells a line and column only for broken syntax; for a value that is
  * well-formed but wrong the text is walked again, by the number of each member or element on the way (jansson keeps their order).

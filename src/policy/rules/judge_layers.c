@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/rules/judge_priv.h"
 
 /* A literal address may belong to a host that a rule is about by name. The address does not show it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between judge.c, which asks the rules of a layer, and judge_layers.c, which puts the layers together. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules about the network: an ordered list, read from a file, compiled once, asked without allocation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation. Every pattern of every rule, groups written out, becomes an entry; the entries are sorted by kind and key.
  * A name can match only the entries whose key is the name itself or one of its suffixes, an address only those whose key is the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between rule_read.c, which reads a file of rules, and rule_field.c, which reads one rule. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * (request, rules) -> verdict and reason. Pure: no file, no clock, no lookup. The gateway, the broker and `bawn policy explain` ask
  * here, so that what is explained is what is done.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between judge.c, which decides, and verdict.c, which finds the words. */
 #pragma once
 

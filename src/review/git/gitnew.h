@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run left in git's own state that a later checkout, reset, merge, switch or stash pop of the user's would bring out:
  * commits behind new or moved refs, reflogs and stashes, and the index. Each path in there that is new is judged by the same rules

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One path in a commit or in the index: judged like a file. */
 #include <errno.h>
 #include <fcntl.h>

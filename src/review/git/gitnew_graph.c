@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * objects/info/commit-graph: gitformat-commit-graph(5). `git gc` writes it, and git takes trees and parents of commits from it instead
  * of from the commits: one that lies gives HEAD another tree. So each commit in it is compared with the commit itself.

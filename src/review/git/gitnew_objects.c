@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * New files of an object store: git looks objects up by name and believes that they are what the name says. A file of its own for
  * the tree of HEAD would change what `git checkout .` writes, and neither a ref nor the index would differ.

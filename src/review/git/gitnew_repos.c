@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which git directories the changes of a run lie in. */
 #include <errno.h>
 

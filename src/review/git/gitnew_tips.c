@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which commits the files of a git directory name, and which of them were there before the run. */
 #include <ctype.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a tree has that others, those of the parents, have not. */
 #include <errno.h>
 

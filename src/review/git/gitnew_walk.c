@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* New commits, and what each of them brings that its parents do not have. */
 #include <errno.h>
 #include <sys/stat.h>

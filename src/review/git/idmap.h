@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A set of object names (or other digests) with a number for each. Seeded: an agent chooses what goes in. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Git's objects, read from stores that an agent may have written: loose files and packs below open folders. Not libgit2's reader,
  * which takes paths, follows links and alternates, waits for FIFOs and believes that an object is what its name says. Git

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packs: gitformat-pack(5). The index is mapped, the pack itself read piece by piece. */
 #include <errno.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configuration files as flat lists of keys and values, so that one table of keys serves every format:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "review/pairs/pairs_flow.h"
 
 #include "base/str.h"

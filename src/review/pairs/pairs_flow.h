@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nested values in brackets, as JSON, TOML and YAML have them in common. For the readers of pairs.h. */
 #pragma once
 

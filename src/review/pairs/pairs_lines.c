@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The formats that are lists of lines: ini and its kin, git's configuration, go.mod. */
 #include "base/err.h"
 #include "review/pairs/pairs.h"

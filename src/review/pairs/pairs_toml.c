@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TOML by lines: tables, dotted keys, values in brackets that go on over lines. */
 #include "review/pairs/pairs_flow.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The YAML that people write for tools: nested keys, lists, block texts, values in brackets. Aliases, tags, explicit keys and
  * whatever else the language has are odd here.

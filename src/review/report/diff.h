@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text diffs and three-way merges of hostile bytes, by libgit2's buffer functions: no repository, no configuration, no file is
  * opened by it. Everything has a ceiling, and what was left out because of one is said, never silently missing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes of an agent's, made fit to be shown (ATTACKS 42): nothing gets through that a terminal obeys, that turns the order of
  * what is read around, or that takes no room. What is replaced stays legible: \x1b for a byte, \u{202e} for a character.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The outputs of bawn-review. Each writer appends to a buffer that is flushed as it grows, so that a review of any size needs
  * little memory and a pager has something to show at once. Everything of the agent's goes through escape.h.

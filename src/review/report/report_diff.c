@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Patches that `git apply` and `patch -p1` take, as far as nothing in them had to be escaped. */
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spec/review.schema.json */
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SARIF 2.1.0 (OASIS): what code scanners of forges and editors read. One rule per class, one result per risk. */
 #include "base/err.h"
 #include "review/report/escape.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The review for people: the riskiest first, one block per file, at the end what to do now. */
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which changes of a run the host might later run, obey or be fooled by, and why. Runs in bawn-review, jailed: it parses what the
  * agent wrote. A rule is a row of a table: a pattern for the path, and where the name alone does not tell, a function that

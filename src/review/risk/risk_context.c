@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What surrounds the changes: git's ignore rules, and the places that its configuration names. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "review/risk/risk_deps.h"
 
 #include "base/sha256.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a lockfile locks: names with a version, where they come from and the hash of what must arrive. */
 #pragma once
 

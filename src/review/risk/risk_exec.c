@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What can be run: modes, interpreters, machine code (ATTACKS 41). */
 #include "base/str.h"
 #include "review/risk/risk_rule.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where git looks for code to run, as far as no fixed list of paths tells (ATTACKS 34 to 39). */
 #include "base/str.h"
 #include "review/risk/risk_rule.h"

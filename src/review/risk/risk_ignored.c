@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that git does not show: what is changed there, nobody sees again. */
 #include "review/risk/risk_rule.h"
 

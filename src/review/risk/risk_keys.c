@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration files by tables of keys: what is new in them, and what is gone. */
 #include "base/str.h"
 #include "review/risk/risk_rule.h"

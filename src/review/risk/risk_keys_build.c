@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of package managers and build tools. */
 #include "review/risk/risk_rule.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of git's configuration (git 2.50, git-config(1)), and of .gitmodules. */
 #include "review/risk/risk_rule.h"
 

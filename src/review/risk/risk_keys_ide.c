@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of editors, development containers and coding agents. */
 #include "review/risk/risk_rule.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Symbolic links: where they lead, by text. */
 #include "base/str.h"
 #include "review/risk/risk_rule.h"

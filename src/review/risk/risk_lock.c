@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lockfiles: which reader, and what is said. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lockfiles that are lists of lines. */
 #include "base/str.h"
 #include "review/risk/risk_deps.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lockfiles that are JSON or TOML with a list of dependencies. */
 #include "base/str.h"
 #include "review/pairs/pairs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lockfiles that are JSON, TOML or YAML with a table per dependency. */
 #include "base/str.h"
 #include "review/pairs/pairs.h"

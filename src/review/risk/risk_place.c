@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is where once the changes are applied, and where links lead. */
 #include <errno.h>
 #include <fcntl.h>

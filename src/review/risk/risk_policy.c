@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* .sandboxignore: which patterns are gone, and which show what was hidden. */
 #include "base/str.h"
 #include "review/risk/risk_rule.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the risk rules share. A rule is a row of risk_rules[]: a pattern for the path, and an inspector that reads
  * both versions where the name alone does not tell. Inspectors report with risk_add() and cannot fail: memory that runs out is

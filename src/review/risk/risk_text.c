@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Characters that deceive whoever reads a name or a diff: bidirectional controls (Trojan Source, CVE-2021-42574), invisible ones,
  * tags that smuggle text to language models, terminal escapes (ATTACKS 42). Only lines that the old version does not have count.

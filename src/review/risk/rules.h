@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ignore rules as bytes: bawn hands the rules that held in a run to bawn-review, which may open no file of the user's. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/clone/clone_box.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies of a kept sandbox: checkpoints, and forks made of them (spec/sandbox-folder.md). Copied is what it has on disk: its home, and what
  * the run of its name holds of the workspace (overlay: upper/; sync: the copy and its manifest). Not copied: processes, memory, /tmp, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The folder checkpoints/ of a sandbox: names, locks, leftovers, and the description of each. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the walker goes through the source, to[] holds the folders of the copy on the way to where it is. Nobody else writes in the copy. */
 #include "supervisor/clone/clone_tree.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A faithful copy of a tree that the inside of a sandbox filled (home/, upper/, tree/), within Bawn's own state: links as links, modes and
  * times, user.* attributes, as root the owners, whiteouts of overlayfs. Blocks are shared where the file system can. Devices, FIFOs and sockets

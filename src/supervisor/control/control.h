@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket at which a supervisor takes requests of its own user: `bawn policy pending`, `approve`, `allow --sandbox` (control_client.h has
  * the paths, spec/control-socket.md the requests). It exists while there is a gate; the folder is 0700, the socket 0600, and whoever connects must

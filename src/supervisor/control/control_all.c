@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One request to every supervisor, some of them at a time, so that one that is stopped or slow holds nobody up. */
 #include <dirent.h>
 #include <errno.h>

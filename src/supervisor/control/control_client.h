@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Talking to running supervisors: each has a socket NAME.sock in $XDG_RUNTIME_DIR/bawn, or, without that variable, in
  * $XDG_STATE_HOME/bawn/run, from the moment at which its gate starts. NAME is its pid. One JSON object on a line each way

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between broker_process.c (bawn-broker as a process) and broker_wants.c (what it asks for). */
 #pragma once
 

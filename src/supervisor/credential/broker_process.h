@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor's side of bawn-broker: one for each gate, started when the gate first asks for it, and again after it ended, a few
  * times and with growing pauses. It starts bawn-vault for the values that the broker lacks and hands one end of a socket to each, so that no

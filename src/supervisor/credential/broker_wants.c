@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a running bawn-broker asks for, and what it says was used. */
 #include <errno.h>
 #include <fcntl.h>

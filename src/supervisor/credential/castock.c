@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * No lock: whoever renames a folder has it. The name of a taken folder carries proof of who has it, pid and start time, so that those
  * of supervisors that were killed can be told and removed; that is done at the end of runs, not at their start.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stock of certificate authorities, one per sandbox that has a network. Making one takes an OpenSSL program some milliseconds, which
  * no start should pay: it is taken from the stock by one rename(), and comes back if no certificate was ever made with it. One that was

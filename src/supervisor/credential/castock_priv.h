@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between castock.c (the stock) and castock_spawn.c (bawn-broker as a process). */
 #pragma once
 

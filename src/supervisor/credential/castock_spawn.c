@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bawn-broker --make as a process. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/credential/inside_sockets.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unix listeners that are shown inside the sandbox and accepted by the gate: the ssh-agent, and the names of credentials. They are in
  * a folder of their own, which only the user enters; the sockets themselves are open to all, because a sandbox has other ids.

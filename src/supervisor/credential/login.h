@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A login that a sandbox asked for (opener.h), from the user's yes to its end:
  *

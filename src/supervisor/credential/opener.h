@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program inside wants a page opened in a browser: a login. Whatever a sandbox says here is hostile, so the address itself is never opened. If it is
  * the login page that a credential of this run names (authorize_url), with that credential's client, it is a wish to log in: the user is asked, and

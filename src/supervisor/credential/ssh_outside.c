@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/credential/ssh_outside.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the user has of ssh: the agent, and which host keys are known. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starts bawn-vault (vault/vault.h), the only program that opens stores of credentials. */
 #pragma once
 

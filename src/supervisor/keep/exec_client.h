@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other end of a keeper's exec socket: what `bawn exec`, `shell`, `attach`, `cp` and `bawn run` with keep_alive use. */
 #pragma once
 

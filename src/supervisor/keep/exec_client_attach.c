@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attached to a job in the background. Nothing here may block for long: keys that detach must work whatever the job, the
  * keeper and our own reader do. So the socket is non-blocking, what was typed waits in a buffer, and output is taken only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: supervisor of one kept sandbox, a process of its own without a terminal, a few hundred KiB. It holds what a run holds
  * (stage, guard, latecomers, gate, limits), and instead of one command serves the exec socket (proto/execmsg.h) and the control socket

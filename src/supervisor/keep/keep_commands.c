@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests over the control socket of a kept sandbox (spec/control-socket.md): its own, and those of its gate. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper's talk with the bawn-init that stays. Nothing here waits: what the socket has no room for is queued, and while something is
  * queued no client is read. bawn-init may have been taken over, so a message is believed only where it fits a job that is waiting for it.

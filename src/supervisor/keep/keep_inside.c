@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What runs inside, looked at from the host: by the control group, which holds everything that descends from bawn-init, or, where
  * there is none, by walking down from bawn-init. Names and command lines are the inside's own words.

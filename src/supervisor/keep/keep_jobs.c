@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs: what was asked for over the exec socket, from the request to the last word about it. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper's one loop: bawn-init, signals, clients of both sockets, streams of jobs in the background, what the session waits for, and
  * time. Clients and jobs that are over are only marked while a turn lasts and freed at its end.

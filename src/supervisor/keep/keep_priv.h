@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keeper's insides, for keep_*.c. One thread; everything here is called from its loop (keep_loop.c). */
 #pragma once
 

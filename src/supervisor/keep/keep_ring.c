@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/keep/keep_ring.h"
 
 enum { HEAD = 3, FIRST_CAP = 4096 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a keeper: prepares and starts the sandbox, tells whoever waits for that, serves, and takes everything down again. */
 #include <errno.h>
 #include <fcntl.h>

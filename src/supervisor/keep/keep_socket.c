@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exec socket of a kept sandbox: its name is the sandbox's, so it is renamed with it. */
 #include <errno.h>
 #include <fcntl.h>

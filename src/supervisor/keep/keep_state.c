@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a keeper writes down: its state, for those who look without asking, and the audit log. */
 #include <errno.h>
 #include <sys/wait.h>

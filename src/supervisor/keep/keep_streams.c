@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams of jobs in the background: output goes to log/job-N.out and .err, to the history, and to whoever is attached; what those type
  * goes in. A client that reads slowly makes the job wait, as a terminal does; one that does not read is dropped.

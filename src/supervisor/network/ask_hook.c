@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/network/ask_hook.h"
 
 #include <errno.h>

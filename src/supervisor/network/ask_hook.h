@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program of the user's that answers instead of a person: gets the question as one JSON object on its standard input, and prints one
  * word: deny, allow (or once), session, always. Whatever else it does means deny. It runs outside the sandbox, as the user, without a shell.

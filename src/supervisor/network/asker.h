@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Questions of a gate for the human outside (N6): may the sandbox reach this host? And of the supervisor: may it log in (login.h)? The type of
  * the message says which: GATE_MSG_ASK, GATE_MSG_OPEN. Answered by whoever comes first of

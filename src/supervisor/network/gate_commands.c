@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests over the control socket (spec/control-socket.md): whoever sends them is the user, but every field is looked at. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a running gate says, and what is done about it. Nothing of it is believed beyond its form (gatemsg_sane()). */
 #include <errno.h>
 #include <poll.h>

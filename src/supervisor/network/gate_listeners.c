@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The listeners that a gate is for: the sandbox's own, those of single ports, those that are shown inside, and those of the host. */
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logins that a sandbox wants: the user is asked, outside, and without a yes nothing opens. */
 #include <errno.h>
 

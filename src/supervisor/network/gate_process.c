@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/network/gate_process.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor's side of the gate: holds the listeners while there is no gate, starts bawn-gate when one becomes readable, feeds it with
  * rules, answers its questions, writes the log, counts for the summary, and starts another one if it dies. See proto/gatemsg.h.

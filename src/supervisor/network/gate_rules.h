@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules that a gate gets: the files (policy_files.h), which are read again when they change while a gate runs, and what the user
  * decided for this run alone. A file that cannot be read is told; the old rules stay.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules that the user adds while a sandbox runs: for this run, or to the user's file. */
 #include <errno.h>
 #include <fcntl.h>

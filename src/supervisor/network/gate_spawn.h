@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starting bawn-gate: born with the descriptors of proto/gatemsg.h and nothing else of ours. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the network was asked for, and the verdicts: one JSON object on each line of $XDG_STATE_HOME/bawn/log/network.jsonl
  * (0600), for `bawn policy log` (spec/network-log.md). All sandboxes of a user append to the same file; one write() holds whole

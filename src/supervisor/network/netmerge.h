@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events that are too many to be written one by one: those of one kind about one host become one, with a count and the time of the first
  * and of the last. Nothing is lost but detail. Bounded: past NETMERGE_MAX what comes anew is counted together, by class.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/network/policy_files.h"
 
 #include <errno.h>

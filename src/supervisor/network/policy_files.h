@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files with network rules (policy/rules/rule.h), and what counts in them:
  *

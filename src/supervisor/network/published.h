@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --publish: listeners on this machine that lead to a server inside. Made before the start, so that a port that is taken stops the run. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The network of one run, from before the start (rules are read, a CA is taken, ports are opened: what is wrong is told before anything
  * runs) to the summary. Without a network, and for engines that have none, all of it does nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pool: a process of the user's that keeps blanks (jail/apply/blank.h) ready and gives one to each `bawn run`, `bawn start`...
  * that asks for one at its socket (spec/pool-socket.md). It is started by `bawn pool on`, and ends by `bawn pool off`, when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pool's own process: answers first, and makes a blank only when nobody asks. */
 #include <errno.h>
 #include <fcntl.h>

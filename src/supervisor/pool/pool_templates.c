@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The templates of a pool, and the eye on what they show. */
 #include <errno.h>
 #include <fcntl.h>

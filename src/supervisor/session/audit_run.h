@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The events of a sandbox's life for the audit log (audit/audit.h, spec/audit-events.md), by `bawn run` and by the keeper.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The run of a kept sandbox (workspace/run/rundir.h): where overlay, sync and worktree mode keep its changes, under the name of the sandbox. A
  * run in direct mode of that name, or one of another workspace, is not the sandbox's.

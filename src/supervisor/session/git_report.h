@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the commits, refs and the index that an ended run left would bring out at the user's next checkout (review/git/gitnew.h), asked
  * of bawn-review: sync mode does not carry it, direct mode cannot hold it back and says it loudly.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line about long work, on a terminal, after a second; erased when it is done. */
 #pragma once
 

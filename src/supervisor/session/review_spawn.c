@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/session/review_spawn.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs bawn-review, the jailed program that reads what an agent wrote. It gets open folders, an empty environment and pipes;
  * nothing that it says is trusted more than the files it reads.

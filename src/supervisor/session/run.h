@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One run from beginning to end: engine and rung are chosen, the sandbox is started, watched, ended, and every trace
  * removed. The caller (cli, later the service) made the settings and prints what comes back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one loop of `bawn run`: signals, the control socket, standard streams, and what the session waits for. */
 #pragma once
 

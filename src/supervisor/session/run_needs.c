@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
 #include "base/buf.h"
@@ -5,14 +6,14 @@
 #include "supervisor/session/run.h"
 
 unsigned run_needs(const struct settings *s) {
-    unsigned needs = KEEPS_FILES | KEEPS_SYSCALLS | KEEPS_END;
+    unsigned needs = ENFORCES_FILES | ENFORCES_SYSCALLS | ENFORCES_END;
 
-    needs |= s->network != NETWORK_FULL ? KEEPS_NETWORK : 0;
-    needs |= s->cpus_milli ? KEEPS_CPU : 0;
-    needs |= s->memory ? KEEPS_MEMORY : 0;
-    needs |= s->pids ? KEEPS_PIDS : 0;
-    needs |= s->disk ? KEEPS_DISK : 0;
-    needs |= s->timeout_ms ? KEEPS_TIME : 0;
+    needs |= s->network != NETWORK_FULL ? ENFORCES_NETWORK : 0;
+    needs |= s->cpus_milli ? ENFORCES_CPU : 0;
+    needs |= s->memory ? ENFORCES_MEMORY : 0;
+    needs |= s->pids ? ENFORCES_PIDS : 0;
+    needs |= s->disk ? ENFORCES_DISK : 0;
+    needs |= s->timeout_ms ? ENFORCES_TIME : 0;
     return needs;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One sandbox from before its start to its last trace: what `bawn run` (run.c) and the keeper of a kept sandbox (keep.h) have in common.
  *

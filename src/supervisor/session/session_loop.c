@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session while its sandbox runs, and its end. */
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The workspace of one run, before and after it: what the mode needs is made ready (a folder for what is written, a copy, a
  * branch), and when the command has ended, what it changed is kept for `bawn review`, carried back, or, if there is

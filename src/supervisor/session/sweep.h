@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What processes of ours leave when they are killed, or the machine is: sockets, folders of sockets, control groups, private folders,
  * half-made and half-removed sandboxes and runs. Called when a kept sandbox starts, and by `bawn prune`.

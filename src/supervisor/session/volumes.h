@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folders that outlive a run and belong to a project's sandboxes alone: caches of package managers, and folders of the
  * workspace that the user wants to be the sandbox's own (workspace.volumes: node_modules, .venv). They lie in

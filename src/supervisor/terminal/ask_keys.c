@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/terminal/ask_keys.h"
 
 enum { MOUSE_BYTES = 3, PASTE_BEGIN = 200, PASTE_END = 201, PARAM_MAX = 100000, ESC = 27, BEL = 7, CTRL_C = 3 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which key answers a question on the terminal. What comes from a terminal is not only what a person types: it answers queries that the
  * command sent before the question was shown (their text may hold any letter), reports the mouse, and pastes. None of that may answer, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/terminal/ask_text.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a question of the gate is put: to people, and to programs. Every text of the gate is printable ASCII by then (gatemsg_sane()). */
 #pragma once
 

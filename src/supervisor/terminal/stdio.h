@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Standard input, output and error of a run, and the user's terminal.
  *

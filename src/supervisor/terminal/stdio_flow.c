@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/terminal/stdio_flow.h"
 
 #include <errno.h>

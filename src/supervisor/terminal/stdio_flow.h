@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One direction of a relay: reads from src, writes to dst, and never blocks, so that whoever drives it stays able to
  * hear signals and timeouts however stuck a reader is. A flow reads only while its buffer is empty: a reader that does

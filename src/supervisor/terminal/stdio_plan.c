@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/terminal/stdio_plan.h"
 
 #include <errno.h>

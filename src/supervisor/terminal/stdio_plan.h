@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the sandbox gets as descriptors 0, 1 and 2: pure decisions, no side effects but fstat(). */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A question of ours on the user's raw terminal, while the command inside uses it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The moving parts of stdio.h: flows between the user's descriptors and the sandbox's, and the terminal's mode. */
 #pragma once
 

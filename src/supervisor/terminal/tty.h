@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The user's real terminal. Rules that every function here keeps:
  *   - its file description is shared with the shell, so its flags are never changed;

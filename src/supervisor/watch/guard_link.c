@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/watch/guard_link.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor's end of the guard (proto/guardmsg.h): what is about to change in the workspace is put into the journal first,
  * and what was refused is told to the user when the run has ended.

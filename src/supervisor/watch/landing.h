@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What programs on the host put into protected places while a sandbox in direct mode runs. Most programs save a file by writing another one and renaming it. The
  * guard keeps the inside away from what the host is just saving (init/guard/guard_fresh.c), but anything may be renamed, linked or moved into such a place at any

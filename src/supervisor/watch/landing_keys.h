@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files that were opened for writing inside, as the guard wrote them down (proto/guardmsg.h), so that one of two million is found at once. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that appear on the host under a hidden name while a sandbox shows that folder (direct, overlay, ro): covered as soon as the
  * kernel tells (inotify), about a millisecond after they appear. Also what an editor does: it writes a new file and renames it

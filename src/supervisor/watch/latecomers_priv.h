@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* latecomers_walk.c, for latecomers.c: what is in the folders, and what the kernel says about them. 0, or -errno: -ENOSPC if the user's
  * watches do not suffice, -EMFILE and the like, -ENOMEM. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watches over what the kernel does not limit for us: time, and growth of the workspace. */
 #pragma once
 

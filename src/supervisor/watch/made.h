@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files under hidden names that the command made itself, in folders of dependencies: a certificate that comes with a package.
  * They are its own and are not covered. What counts is the file, not its name: one that the host puts in its place is another.

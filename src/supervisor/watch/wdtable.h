@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The paths of inotify's watch descriptors. Those grow for as long as the instance lives, so a watch that is gone must leave nothing. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Brings changes from a run into the workspace, and takes them back.
  *

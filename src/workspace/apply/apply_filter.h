@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which paths the user named with --only and --except. */
 #pragma once
 

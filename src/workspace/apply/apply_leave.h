@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How changes leave a run once they are applied or discarded, and how they come back when an apply is undone. Private to apply.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/apply/apply_plan.h"
 
 #include <errno.h>

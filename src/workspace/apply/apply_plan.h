@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an apply would do with each change, found out without touching anything. Private to apply. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Is it the same? Private to apply. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/apply/apply_txn.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many paths of a workspace changed together: all of them, or none. Private to apply and rollback.
  *

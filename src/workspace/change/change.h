@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The change set of a run: how what it left differs from what was there before. Needs no git; the same for every mode:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Direct mode: the journal has every path that the run touched; each is compared with what is there now. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Overlay mode: upper/, as overlayfs left it, against the workspace that was its lower layer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of change.c share; others use change.h. */
 #pragma once
 

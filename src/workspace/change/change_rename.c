@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A deleted and an added file are one renamed file if they are the same inode, or if they have the same content and no third
  * file has it. What is hidden, or was changed by the host meanwhile, is left as it is: there apply has to see both halves.

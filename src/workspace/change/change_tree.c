@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sync and worktree mode: the private copy against the manifest, which knows each file of it and of the workspace as they were
  * when the copy was made. The old content is the workspace's as long as the manifest knows it again, else the journal's.

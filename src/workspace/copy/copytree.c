@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: the walker goes through the source, to[] holds the folders of the copy on the way to where it is. A file
  * of the copy gets its time as the last thing, so that a later try can tell a whole one (same size and time) from one that

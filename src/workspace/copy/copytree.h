@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A private copy of a tree: folders, files, symbolic links as they are; hard links become files of their own. Modes without
  * setuid and setgid, times of files (make must not build everything again), user.* attributes; as root the owners too.

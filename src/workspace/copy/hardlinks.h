@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Other names of hidden files: hard links in the workspace that no rule hides. They were made
  * outside, before the run: inside, a hidden file cannot be linked.

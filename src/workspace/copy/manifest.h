@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list of every file of a private copy (sync, worktree) when it was made: enough to tell later what was changed on either
  * side. Identity is (inode, ctime, size): the inside can set any mtime it likes, but no ctime (ATTACKS 31).

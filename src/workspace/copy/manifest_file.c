@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest as a file. It lies in the run's folder, which no sandbox sees; it is read as if one did. */
 #include <errno.h>
 #include <fcntl.h>

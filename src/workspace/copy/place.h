@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Puts single things into a tree (the workspace, a private copy) that others write at the same time: each appears whole or not at
  * all, nothing outside the tree is reached, and nothing that the caller has not seen is lost.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths for place.c: how a folder below the root is reached, and names of files that are on their way. */
 #include "workspace/copy/place_path.h"
 

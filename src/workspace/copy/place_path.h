@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside place: folders on the way, and names of files that are not in place yet. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/copy/place_swap.h"
 
 #include <errno.h>

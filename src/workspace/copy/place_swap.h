@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside place: renames that lose nothing. `dir` holds all names; 0 or -errno, -ESTALE if not `expect` stands there (place.h). */
 #pragma once
 

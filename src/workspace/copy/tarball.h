@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a tar archive (ustar, with pax headers where a name, link or size does not fit): files, folders and symbolic links, owned by
  * nobody in particular, names relative. Names are bytes of an agent's: what is absolute, empty or has "." or ".." in it is refused (-EINVAL),

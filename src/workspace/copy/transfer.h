@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files between a sandbox and the host: `bawn cp`, `put`, `get`, `collect`. Both sides are open folders and files; nothing here
  * knows a path of the host's, and nothing is resolved twice.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of one file. A file that grows is copied as long as it was; one that is all holes costs nothing on either side. */
 #include <errno.h>
 #include <fcntl.h>

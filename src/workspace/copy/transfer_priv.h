@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside transfer: one thing each, -errno without a message. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the walker goes through the source; to[] holds the folders of the target on the way to where it is. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks a tree that somebody else fills and may change meanwhile: by folder descriptors, no symbolic link is followed, nothing is
  * opened but folders, nothing is waited for. What is gone when its turn comes is left out; a name that was moved meanwhile

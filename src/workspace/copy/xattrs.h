@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The user.* extended attributes of a file as one block of bytes: "name\0", u32 length in the host's order, value, and so on,
  * sorted by name, so that two blocks can be compared. No other attribute is ever read or written: security.* gives rights.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is wrong with the rules of a workspace, compared with the recommended set. Judged by effect, not by text: a rule that is
  * wider, or written in another way, is as good as the recommended one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the git program so that nothing of a repository's, the user's or the system's configuration holds (ATTACKS 38, 39): it
  * gets a git directory that we made, with a configuration that we wrote and neither hooks nor refs, and an object store handed

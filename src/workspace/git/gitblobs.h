@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The second place where a hidden file can be read: a loose object of git's, made when it was ever `git add`ed or stashed. Git
  * names an object by its content, so the content of the file tells which one it would be, and nothing has to be unpacked.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Git follows symbolic links to its folders, and so does whoever reads an object: a link that the inside leaves for
  * .git/objects/ab must not keep what is written through it later from being found. So names are looked up as git does, but with

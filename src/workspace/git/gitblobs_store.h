@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside gitblobs: where the repository of a workspace keeps its objects. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the bytes of a git configuration file as git does (git 2.39 is the judge, tests/integration/test_worktree_git.py asks
  * it), without running git: its own answer would already obey what the file says. Nothing is followed: include.path is a key

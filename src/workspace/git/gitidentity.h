@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The user's git configuration for the inside: who commits, and how git behaves, but nothing that is a credential, runs a program
  * of the host's, or leads to a file that is not there (DESIGN: Credentials). An allow-list; what git learns to do with a new

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/git/gitindex.h"
 
 #include <errno.h>

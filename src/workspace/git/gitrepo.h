@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The repository of a workspace: where its parts are, and its refs, read and written without git. Everything is opened by
  * descriptor and follows no link; the workspace may have been written by an agent in an earlier run.

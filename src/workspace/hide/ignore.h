@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which paths of a workspace are hidden: `.sandboxignore` files with the semantics of git's .gitignore (git 2.39 is the judge,
  * tests/integration/test_ignore_git.py asks it). Names and patterns are bytes, never characters.

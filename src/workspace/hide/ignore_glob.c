@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation. A pattern becomes a row of tokens. Matching keeps two places to come back to: the last '*' and the
  * last "**". That is enough, and linear in len * tokens:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One pattern of an ignore file, compiled. What the bytes mean is what git's wildmatch() makes of them, its corner cases
  * included.

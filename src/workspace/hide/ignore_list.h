@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of one ignore file, compiled and indexed. Private to the matcher: others use ignore.h. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds what is hidden in a workspace now, and reads every `.sandboxignore` on the way.
  *

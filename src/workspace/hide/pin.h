@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules of a workspace that the user has accepted. .sandboxignore lies in the workspace, so whatever runs in a sandbox can
  * write one; a rule that shows more must not count until the user has seen it (ATTACKS 6). The files as they were at the first

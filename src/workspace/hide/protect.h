@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Paths of a workspace that a command in direct mode may read but not write, because the host would run or obey what is written
  * there: git hooks and configuration, IDE tasks, agent configurations, .sandboxignore. The list is profiles/protect.txt, in the

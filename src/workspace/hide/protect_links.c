@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a path leads, name by name and by text: what is not there yet is protected, too, and so is every link on the way. */
 #include <errno.h>
 #include <limits.h>

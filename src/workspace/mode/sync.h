@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sync mode: the sandbox has a copy of the workspace, without what .sandboxignore hides, in its run's folder. It is made before the
  * run, and changes are carried in both directions: the host's before a run, the run's after it. A file that changed on both

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One path: how it gets to the other side. Every write is guarded by what the plan saw (place.h). */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What differs between the two sides. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: in the order of paths a folder comes before what is in it. New things are made first, from the top; then
  * deletions, from the bottom, so that folders are empty when their turn comes and something that was renamed exists twice

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside sync: one round of carrying changes, in steps: look and decide (sync_plan.c, sync_compare.c),
  * carry (sync_do.c, sync_carry.c). */
 #pragma once

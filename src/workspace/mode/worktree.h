@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worktree mode: a branch bawn/NAME of the repository, checked out in the run's folder as a linked worktree that the host's git
  * knows. The sandbox sees the files at the workspace's path, and a git directory of its own (git/ in the run's folder) that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * After a run: commits from the sandbox's git directory to the repository. That directory is the sandbox's: git never runs in
  * it. Only files that are named and shaped like objects are taken from it, into our own object store, without its alternates

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files and index of a worktree. The index is always made in our own git directory and copied to where it is wanted. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The git directory that the sandbox sees: a repository of its own that borrows the objects. It belongs to the sandbox from
  * then on; nothing on the host ever uses it as a git directory.

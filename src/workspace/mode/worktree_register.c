@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host's side of a linked worktree: gitrepository-layout(5), worktrees/ID. */
 #include <errno.h>
 #include <fcntl.h>

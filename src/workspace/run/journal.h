@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stood in the workspace before it was changed: one record per path, made before the first change, and the content of
  * files in base/ beside it. Direct mode writes it while the command runs (the guard in bawn-init sees every change before it happens);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of journal share. The format is in spec/run-folder.md. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run leaves behind until it is applied, discarded or forgotten (spec/run-folder.md). One folder per run:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the host's files and links reach the sandbox's /etc/ssl/certs. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A broker between a gate and an ssh-agent that this test plays: what is signed, and what is not (ATTACKS 60, 76). */
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks from files and lists, what a terminal is shown of their output, and how their results are read. */
 #include <errno.h>
 #include <setjmp.h>

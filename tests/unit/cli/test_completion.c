@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the scripts contain; that shells understand them is shown by tests/integration/test_cli_docs.py. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How places in a sandbox are written. */
 #include <errno.h>
 #include <setjmp.h>

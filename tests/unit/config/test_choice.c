@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets and ssh keys: a run gets fewer than the user has, never more by a project's wish. */
 #include "scene.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where profiles are kept: written once, never overwritten, and not needed at all. */
 #include "scene.h"
 

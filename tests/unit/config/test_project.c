@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The project's file where openat2 is missing (Linux < 5.6, or a filter that hides it): the same answers. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>

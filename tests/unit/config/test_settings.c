@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What comes out when everything is right: defaults, both seeds' formats, precedence, profiles. */
 #include "scene.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An untrusted project may narrow and nothing else; trust is bound to content and place. */
 #include "scene.h"
 

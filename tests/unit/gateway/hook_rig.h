@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks that do what the gate does with credentials: look for a placeholder, put a value in, cover the value in answers. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate between two real nghttp2 peers, for tests. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A connection through httpx, for tests: text in, text out, and a judge that does what the test says. */
 #pragma once
 

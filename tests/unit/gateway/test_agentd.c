@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ssh-agent inside: a gate with a loop, a broker that this test plays, and clients. */
 #include <errno.h>
 #include <fcntl.h>

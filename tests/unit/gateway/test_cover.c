@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values in what a server says: every way to write one, every way to cut it, and a tail that says nothing about the bytes. */
 #include <errno.h>
 #include <setjmp.h>

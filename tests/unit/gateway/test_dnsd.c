@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The name server on its sockets. The gate around it is made by hand; what it logs is counted here. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The name server's answers, without a socket. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strings in bytes that pass: all forms, all ways to cut. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 through the gate: streams, flow control, resets, trailers, ends. */
 #include "gateway/http/h2_priv.h"
 #include "http2_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Header lists: what goes on, and what a hook may put in. */
 #include "gateway/http/http_head.h"
 #include "http_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child enters the gate's jail and tries; the same attempt is shown to work before, where it can. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names and their synthetic addresses. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prefixes of translators from the addresses of ipv4only.arpa (RFC 7050), and what stands behind them (RFC 6052). */
 #include <setjmp.h>
 #include <stdarg.h>

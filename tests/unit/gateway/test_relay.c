@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two pairs of sockets with a relay between them: program <-> client side, server side <-> other program. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The resolver against a name server of our own. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolv.conf and hosts, as people and DHCP clients write them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AWS's own examples are compared with in tests/integration/test_gate_secrets.py (botocore); here: what must be refused, and corners. */
 #include <errno.h>
 #include <setjmp.h>

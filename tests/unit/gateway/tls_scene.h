@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A gate with a loop and nothing else, a broker in the same loop that signs whatever it is asked for, and certificates for
  * servers. What the gate sends to its supervisor ends here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every number of a call, and the arguments that make a difference, through an interpreter: against the table that the guard works with. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of a command is made, not inherited: what passes is named here, and nothing else does. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every test restricts a child and looks from inside; the same action is shown to work without, or in the other mode. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans for hosts that exist only here: nothing is touched, everything can be read off. */
 #include <errno.h>
 #include <limits.h>

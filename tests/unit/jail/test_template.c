@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a template is made of: which plans have one, what is equal, and bytes that are cut or wrong. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ATTACKS 49-51: what an address is for, however it is wrapped. */
 #include <errno.h>
 #include <setjmp.h>

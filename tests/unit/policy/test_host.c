@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ATTACKS 46, 47: one spelling per host, or a refusal. test_policy_oracle.py asks Python about very many more. */
 #include <errno.h>
 #include <setjmp.h>

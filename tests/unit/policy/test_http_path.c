@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ATTACKS 47, 54: one spelling per path, so that rule and server see the same request. */
 #include <errno.h>
 #include <setjmp.h>

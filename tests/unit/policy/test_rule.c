@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading, writing and asking a file of rules. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests against rules. Each row is a question; the rules stand above it. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A change set in a temporary folder, for the tests of the risk rules: old/ is the workspace, new/ what the run left. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child enters the jail and tries; the same attempt is shown to work before. */
 #include <errno.h>
 #include <fcntl.h>

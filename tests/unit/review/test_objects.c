@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Git's objects from stores that an agent wrote: what is not what its name says is not read. */
 #include <errno.h>
 #include <fcntl.h>

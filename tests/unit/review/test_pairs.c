@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The readers of configuration files: what they see, and what they say they do not understand. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of change sets made by hand: two folders with the versions, and changes that name files in them. */
 #include <fcntl.h>
 #include <setjmp.h>

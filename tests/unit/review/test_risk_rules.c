@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every row of the table of paths, and the driver around it. */
 #include "risk_scene.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which ids a file of git's names, and the map that holds them. */
 #include <errno.h>
 #include <setjmp.h>

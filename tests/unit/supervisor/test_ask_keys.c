@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claim: only a key that a person presses answers a question; answers of the terminal to queries, the mouse and pastes do not. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claims (N6): equal questions are one, too many are denied unasked, no answer is a no; a question on the terminal leaves the screen as it was,
  * and neither the inside nor what was typed before it was shown can answer it.

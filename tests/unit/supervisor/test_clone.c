@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of sandboxes without one that runs: trees, checkpoints, forks, locks, leftovers. */
 #include "../workspace/sides.h"
 

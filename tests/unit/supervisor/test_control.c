@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: only the user's own processes talk to a supervisor; a client cannot stop it, whatever it does; nothing stays behind. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client of the exec socket against a keeper that a child of ours plays. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The gatekeeper with a gate that the test plays: this program again, started as "bawn-gate". The sandbox's TCP listener is one on loopback;
  * who connects says what the gate shall do, and reads what it heard.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: only the user enters the folder, everybody may connect; nothing is left, and what the killed left is swept. */
 #include <setjmp.h>
 #include <stdarg.h>

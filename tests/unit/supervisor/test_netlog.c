@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: every event is one whole JSON line in a file that only the user reads; the file is bounded; counts are bounded, too. */
 #include <errno.h>
 #include <fcntl.h>

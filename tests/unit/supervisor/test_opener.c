@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: a login is one only as its credential's definition has it, whatever the sandbox says; nothing of its address is opened; few are shown. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which files with network rules count, and for what. */
 #include "../config/scene.h"
 #include "base/sha256.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time by arithmetic on the deadlines; growth on a small tmpfs of its own, where nobody else writes. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of the file store: no byte can change unseen, no other key opens it, and its entries come back as they went in. */
 #include <errno.h>
 #include <setjmp.h>

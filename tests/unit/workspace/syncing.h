@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of sync: copies and syncs a workspace by given rules, in a run called demo. */
 #pragma once
 

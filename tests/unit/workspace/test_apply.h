@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Applying in a scene of test_change.h: outcomes and whole trees as text. */
 #pragma once
 

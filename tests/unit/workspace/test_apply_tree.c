@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sync and worktree mode: the copy stays as it is, and what was applied becomes its base. */
 #include "test_apply.h"
 

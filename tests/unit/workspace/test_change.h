@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A workspace and the folder of a run, filled by hand, and change sets as text. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies that are hard to make: deep, owned by others, written meanwhile, no space. */
 #include "sides.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Object names are those of `git hash-object`; what is in an object does not matter here, so the objects are empty files. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The examples; test_worktree_git.py asks git about very many more. */
 #include <errno.h>
 #include <setjmp.h>

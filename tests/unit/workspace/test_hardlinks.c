@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: visible names of hidden files are found, of files in hidden folders too, and nothing else. */
 #include <fcntl.h>
 #include <setjmp.h>

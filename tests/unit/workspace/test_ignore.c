@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules by hand; that they are git's is shown by tests/integration/test_ignore_git.py. */
 #include <errno.h>
 #include <setjmp.h>

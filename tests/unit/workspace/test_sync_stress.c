@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sync while both sides are written, and sync that is killed: whatever was written is somewhere afterwards. */
 #include "sides.h"
 
