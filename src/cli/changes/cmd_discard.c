@@ -6,11 +6,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/changes/run_pick.h"
 #include "cli/changes/run_print.h"
-#include "cli/setup/audit_verb.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
+#include "ops/audit_verb.h"
+#include "ops/changes/run_pick.h"
 #include "workspace/apply/apply.h"
 
 enum { OPT_DIRECTORY = 1, OPT_ONLY, OPT_ALL, OPT_YES, EXIT_NOT_DONE = 1, QUESTION_MAX = 1024 };

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "cli/changes/review_ask.h"
 #include "cli/changes/review_options.h"
-#include "cli/setup/audit_verb.h"
+#include "ops/audit_verb.h"
 
 enum { NOTHING_MAX = 16 * 1024 };
 

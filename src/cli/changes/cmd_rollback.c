@@ -6,10 +6,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/changes/run_pick.h"
 #include "cli/changes/run_print.h"
-#include "cli/setup/audit_verb.h"
 #include "cli/verb.h"
+#include "ops/audit_verb.h"
+#include "ops/changes/run_pick.h"
 #include "workspace/apply/apply.h"
 
 enum { OPT_DIRECTORY = 1, OPT_ONLY, OPT_FORCE, OPT_DRY_RUN, OPT_JSON, EXIT_NOT_ALL = 1 };

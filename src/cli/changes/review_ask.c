@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/changes/review_ask.h"
-#include "cli/changes/run_pick.h"
+#include "ops/changes/run_pick.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/help/pager.h"
-#include "cli/setup/audit_verb.h"
+#include "ops/audit_verb.h"
 #include "review/report/escape.h"
 #include "supervisor/session/review_spawn.h"
 #include "workspace/apply/apply.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/strv.h"
-#include "cli/changes/run_pick.h"
+#include "ops/changes/run_pick.h"
 
 /* p is locked. words: options for bawn-review that choose changes (--only). Returns the exit status, or negative. */
 int review_ask(struct run_pick *p, const struct strv *words, bool colour, struct err *err);

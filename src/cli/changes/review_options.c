@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/changes/review_options.h"
-#include "cli/changes/run_pick.h"
+#include "ops/changes/run_pick.h"
 
 #include "base/err.h"
 #include "base/str.h"

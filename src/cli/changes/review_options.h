@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/strv.h"
-#include "cli/changes/run_pick.h"
 #include "cli/verb.h"
+#include "ops/changes/run_pick.h"
 
 enum review_opt {
     REVIEW_DIRECTORY = 1,

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/files/inside.h"
+#include "ops/files/inside.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
 #include "supervisor/session/progress_bar.h"

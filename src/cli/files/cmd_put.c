@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/files/inside.h"
+#include "ops/files/inside.h"
 #include "os/fd.h"
 #include "supervisor/session/progress_bar.h"
 #include "workspace/copy/transfer.h"

@@ -7,12 +7,12 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/policy/policy_edit.h"
-#include "cli/policy/policy_live.h"
 #include "cli/policy/policy_question.h"
 #include "cli/policy/policy_view.h"
-#include "cli/setup/audit_verb.h"
 #include "config/load/paths.h"
+#include "ops/audit_verb.h"
+#include "ops/policy/policy_edit.h"
+#include "ops/policy/policy_live.h"
 
 enum {
     OPT_METHOD = 1,

@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/policy/policy_live.h"
 #include "cli/policy/policy_view.h"
+#include "ops/policy/policy_live.h"
 
 enum { OPT_JSON = 1, OPT_GROUPS, OPT_SANDBOX };
 

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/policy/policy_live.h"
 #include "cli/policy/policy_view.h"
-#include "cli/setup/audit_verb.h"
+#include "ops/audit_verb.h"
+#include "ops/policy/policy_live.h"
 #include "supervisor/control/control_client.h"
 
 enum { OPT_JSON = 1, OPT_ONCE, OPT_SESSION, OPT_ALWAYS };

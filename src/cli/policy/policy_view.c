@@ -7,8 +7,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/run/agent_run.h"
 #include "config/load/paths.h"
+#include "ops/agent/agent_run.h"
 #include "os/fd.h"
 
 bool policy_view_take(struct policy_view_opts *o, int id, const char *value) {

@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/run/agent_run.h"
 #include "cli/verb.h"
+#include "ops/agent/agent_run.h"
 
 enum { OPT_JSON = 1, OPT_INSTALL, OUTPUT_MAX = 256 * 1024 };
 

@@ -2,10 +2,10 @@
 #include <errno.h>
 
 #include "base/err.h"
-#include "cli/run/batch.h"
 #include "cli/run/run_options.h"
 #include "cli/run/run_shape.h"
 #include "cli/verb.h"
+#include "ops/batch/batch.h"
 
 static const char description[] =
     "Runs the tasks of FILE (-: standard input), several at once, each in a sandbox and with a workspace of its own. FILE has one JSON "

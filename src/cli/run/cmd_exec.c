@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/run/agent_run.h"
 #include "cli/sandbox/exec_run.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
+#include "ops/agent/agent_run.h"
 #include "os/fd.h"
 #include "supervisor/terminal/stdio.h"
 

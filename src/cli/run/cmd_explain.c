@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
 #include "base/log.h"
-#include "cli/run/agent_run.h"
 #include "cli/run/run_options.h"
 #include "cli/verb.h"
+#include "ops/agent/agent_run.h"
 
 static const char description[] =
     "Prints what 'bawn run' with the same options would do: the effective policy, each value with its origin, the "

@@ -42,7 +42,7 @@ enum run_opt {
     RUN_OPT_DRY_RUN,
     RUN_OPT_JSON,
     N_RUN_OPTS = RUN_OPT_JSON, /* what `explain` has, too */
-    RUN_OPT_EACH,              /* cli/run/batch.h */
+    RUN_OPT_EACH,              /* ops/batch/batch.h */
     RUN_OPT_JOBS,
     RUN_OPT_RETRIES,
     RUN_OPT_STOP,
@@ -66,7 +66,7 @@ struct run_args {
     bool help, yes_unsandboxed, tty, no_tty, dry_run, json;
     const char *each, *jobs, *retries, *log_dir; /* as typed */
     bool stop_on_failure;
-    int result_fd; /* a socket of cli/run/batch.h: the result goes there, and orders come from it; 0: none */
+    int result_fd; /* a socket of ops/batch/batch.h: the result goes there, and orders come from it; 0: none */
     char **argv;   /* the command */
     size_t argc;
 };

@@ -6,9 +6,9 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "cli/sandbox/attach_run.h"
-#include "cli/sandbox/sandbox_jobs.h"
-#include "cli/sandbox/sandbox_pick.h"
 #include "cli/verb.h"
+#include "ops/sandbox/sandbox_jobs.h"
+#include "ops/sandbox/sandbox_pick.h"
 #include "os/fd.h"
 #include "supervisor/terminal/stdio.h"
 

@@ -9,9 +9,9 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/changes/run_print.h"
-#include "cli/files/inside.h"
-#include "cli/sandbox/clone_pick.h"
 #include "cli/verb.h"
+#include "ops/files/inside.h"
+#include "ops/sandbox/clone_pick.h"
 
 enum { OPT_JSON = 1, OUTPUT_MAX = 4 * 1024 * 1024, NS = 1000000000 };
 

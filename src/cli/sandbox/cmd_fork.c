@@ -11,9 +11,9 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/changes/run_print.h"
-#include "cli/files/inside.h"
-#include "cli/sandbox/clone_pick.h"
 #include "cli/verb.h"
+#include "ops/files/inside.h"
+#include "ops/sandbox/clone_pick.h"
 
 enum { OPT_COUNT = 1, OPT_NAME, OPT_FROM, OPT_START, OPT_JSON, COUNT_MAX = 100, NUMBER_MAX = 10000, OUTPUT_MAX = 64 * 1024 };
 

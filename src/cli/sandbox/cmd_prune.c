@@ -10,10 +10,10 @@
 #include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "cli/sandbox/box_view.h"
-#include "cli/sandbox/prune.h"
-#include "cli/sandbox/space.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
+#include "ops/sandbox/prune.h"
+#include "ops/sandbox/space.h"
 #include "supervisor/session/sweep.h"
 
 enum { OPT_DRY_RUN = 1, OPT_OLDER, OPT_BUDGET, OPT_JSON };

@@ -8,11 +8,11 @@
 #include "cli/changes/run_print.h"
 #include "cli/help/manual.h"
 #include "cli/policy/policy_view.h"
-#include "cli/sandbox/box_live.h"
 #include "cli/sandbox/box_view.h"
-#include "cli/sandbox/sandbox_pick.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
+#include "ops/sandbox/box_live.h"
+#include "ops/sandbox/sandbox_pick.h"
 
 enum { OPT_ALL = 1, OPT_JSON, OPT_QUIET, COLUMNS = 7, PATH_MAX_SHOWN = 16 * 1024 };
 

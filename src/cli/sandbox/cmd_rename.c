@@ -6,12 +6,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/changes/run_print.h"
-#include "cli/policy/policy_live.h"
 #include "cli/policy/policy_view.h"
 #include "cli/sandbox/box_view.h"
-#include "cli/sandbox/sandbox_pick.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
+#include "ops/policy/policy_live.h"
+#include "ops/sandbox/sandbox_pick.h"
 #include "supervisor/session/box_run.h"
 
 enum { OPT_JSON = 1 };

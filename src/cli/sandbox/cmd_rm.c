@@ -6,12 +6,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/changes/run_print.h"
-#include "cli/sandbox/box_changes.h"
 #include "cli/sandbox/box_view.h"
-#include "cli/sandbox/sandbox_pick.h"
-#include "cli/setup/audit_verb.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
+#include "ops/audit_verb.h"
+#include "ops/sandbox/box_changes.h"
+#include "ops/sandbox/sandbox_pick.h"
 #include "supervisor/session/sweep.h"
 
 enum { OPT_FORCE = 1, OPT_ALL_STOPPED, OPT_DISCARD, OPT_KEEP, OPT_JSON };

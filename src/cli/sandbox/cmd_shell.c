@@ -6,10 +6,10 @@
 #include "base/log.h"
 #include "cli/sandbox/attach_run.h"
 #include "cli/sandbox/exec_run.h"
-#include "cli/sandbox/sandbox_pick.h"
-#include "cli/sandbox/sandbox_start.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
+#include "ops/sandbox/sandbox_pick.h"
+#include "ops/sandbox/sandbox_start.h"
 #include "os/fd.h"
 #include "supervisor/terminal/stdio.h"
 

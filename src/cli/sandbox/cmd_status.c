@@ -9,9 +9,9 @@
 #include "cli/help/manual.h"
 #include "cli/policy/policy_view.h"
 #include "cli/sandbox/box_view.h"
-#include "cli/sandbox/sandbox_pick.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
+#include "ops/sandbox/sandbox_pick.h"
 
 enum { OPT_DIRECTORY = 1, OPT_LINE, OPT_COLOR, OPT_JSON, EXIT_NOT_RUNNING = 3, EXIT_NONE = 4, PATH_MAX_SHOWN = 16 * 1024 };
 

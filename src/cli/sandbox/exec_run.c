@@ -11,9 +11,9 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/changes/run_print.h"
-#include "cli/sandbox/sandbox_pick.h"
-#include "cli/sandbox/sandbox_start.h"
 #include "config/load/paths.h"
+#include "ops/sandbox/sandbox_pick.h"
+#include "ops/sandbox/sandbox_start.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
 

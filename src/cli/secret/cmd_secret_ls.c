@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/policy/policy_view.h"
-#include "cli/secret/secret_file.h"
 #include "cli/secret/secret_view.h"
+#include "ops/secret/secret_file.h"
 
 enum { OPT_JSON = 1 };
 

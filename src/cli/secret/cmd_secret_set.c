@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/policy/policy_view.h"
-#include "cli/secret/secret_file.h"
 #include "cli/secret/secret_options.h"
 #include "cli/secret/secret_view.h"
-#include "cli/setup/audit_verb.h"
+#include "ops/audit_verb.h"
+#include "ops/secret/secret_file.h"
 #include "os/fd.h"
 #include "supervisor/credential/vault_spawn.h"
 

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/policy/policy_view.h"
-#include "cli/secret/secret_file.h"
 #include "cli/secret/secret_view.h"
+#include "ops/secret/secret_file.h"
 #include "os/fd.h"
 #include "supervisor/credential/vault_spawn.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/buf.h"
 #include "cli/help/manual.h"
-#include "cli/setup/doctor.h"
 #include "cli/verb.h"
+#include "ops/doctor/doctor.h"
 #include "os/fd.h"
 
 enum { OPT_FIX = 1, OPT_JSON, OPT_QUIET, OUTPUT_MAX = 1024 * 1024 };

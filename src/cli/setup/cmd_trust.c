@@ -7,12 +7,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/setup/audit_verb.h"
 #include "cli/verb.h"
 #include "config/load/file.h"
 #include "config/load/load.h"
 #include "config/load/paths.h"
 #include "config/load/trust.h"
+#include "ops/audit_verb.h"
 #include "os/fd.h"
 #include "policy/rules/rule.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "cli/setup/doctor.h"
+#include "ops/doctor/doctor.h"
 
 enum { RUNGS_MAX = 4 };
 

@@ -64,7 +64,7 @@ static int add_caches(const struct host_facts *h, struct plan *p, struct err *er
     return r;
 }
 
-/* What an agent keeps between runs (cli/run/agent_run.h). */
+/* What an agent keeps between runs (ops/agent/agent_run.h). */
 static int add_agent_home(const struct host_facts *h, struct plan *p, struct err *err) {
     int r = 0;
 

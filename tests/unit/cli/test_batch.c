@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/run/batch.h"
+#include "ops/batch/batch.h"
 #include "cli/run/run_options.h"
 
 static int parse(struct batch *b, const char *text, struct err *err) {

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "cli/setup/doctor.h"
+#include "ops/doctor/doctor.h"
 #include "jail/network/network.h"
 
 enum { OUTPUT_MAX = 1024 * 1024 };

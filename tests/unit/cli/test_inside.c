@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/files/inside.h"
+#include "ops/files/inside.h"
 
 static void test_names_and_paths(void **state UNUSED) {
     static const struct {
