@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tests' dead man's switch: a case that hangs fails with its name, and the rest goes on.
 
 This is no statement about speed: CASE_LIMIT is far above what a case needs on the slowest machine. After it, everything that the case has

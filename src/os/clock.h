@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Moments that can be compared with the times of files. Files are stamped by the coarse clock, which moves every few milliseconds,
  * or, since Linux 6.13, sometimes by the fine one. Whatever was changed before clock_mark() has a stamp up to its value;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Probes for hidden files: Python that runs outside, where it must find them, and inside, where it must not."""
 
 import json

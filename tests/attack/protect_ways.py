@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways to change or make a file: each works on one path, returns, or raises OSError. The tests run this file outside and inside (test_protect.py).
 
     protect_ways.py attack|control WAY there|new PATH...      prints {path: "OK" or the error's name} as JSON

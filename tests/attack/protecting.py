@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests of protected paths share: the list, as concrete paths to attack, and repositories.
 
 The list is the product's own (profiles/protect.txt): a pattern that is added there is attacked without a change here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Races against the guard, in C: other languages are too slow to win. race HOW ROUNDS PROTECTED-PATH [CALL | MOVED FIFO] ends with 0 if the
  * protected path was reached, with 3 if not. See test_protect_races.py. */
 #define _GNU_SOURCE

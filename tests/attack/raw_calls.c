@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* System calls by number, as no library makes them: raw_calls HOW PATH there|new. Ends with 0 if the call worked, 3 if it was refused, 4 if the
  * kernel has no such call. See test_protect_races.py. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 15, 75, 90: what of the user's own files comes in beside the workspace, in every mode: caches, git identity, volumes."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 6, 31: what appears under a hidden name while the command runs stays hidden, and rules made inside change nothing."""
 
 import contextlib

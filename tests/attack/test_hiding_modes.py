@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 5, 15-17, 28, 31-33: what .sandboxignore hides is not read, measured, moved, run, altered or deleted, in any mode.
 
 Every way to a hidden file is first shown to work on a copy of the same tree without the sandbox.

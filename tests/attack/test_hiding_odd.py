@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 29: thousands of hidden files, bad rule files, odd things in the tree, paths at the limit: hidden, or the run is refused."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 6, 30: a file shown in another one's place (workspace.substitute) shows neither the hidden one nor replaces any."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 3, 15, 34 to 37: in direct mode git on the host is given nothing to run or obey. Each place is shown to be obeyed first."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 16, 25, 37, 82, 84: nothing gets past the guard between judging a call and doing it, nor by odd calls (race.c, raw_calls.c)."""
 
 import os

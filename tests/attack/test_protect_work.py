@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes on working beside the protected paths in direct mode: git, real programs; and who may change the list."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stage of the tests of credentials at bawn-gate: authorities, a broker and web servers that are played, and clients."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stage of the tests of the workspace modes: who runs, what changes, what may never be left behind.
 
 Each test runs as root, as an ordinary user, and as root in the workspace of an ordinary user. After each of them nothing may be

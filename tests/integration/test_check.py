@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check's own promises: nothing waits forever, what hangs is named and ended, and it does not matter how the check was started.
 
 Each of them is shown by a test, or a command, that hangs on purpose, in a folder of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command in README.md and docs/ runs as written, as root and as an ordinary user, in a throw-away project that has what they name.
 
 Each line of a code block is a command, an explanation of a format, or output, and none is forgotten:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OAuth logins and SigV4 signatures at bawn-gate, with a supervisor and a broker that are played (gate_web): no token comes in."""
 
 import base64

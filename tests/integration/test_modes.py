@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds in every workspace mode: status and output, an end without leftovers, names, attributes, times, kill -9, discard."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Direct mode from end to end: live on both sides, and rollback."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Overlay mode from end to end: nothing before `bawn apply`, conflicts, merges, undo, names."""
 
 import os

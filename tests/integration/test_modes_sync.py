@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sync mode from end to end: what comes back, and that no version of either side is lost."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worktree mode from end to end: branches, apply, discard, runs side by side."""
 
 import pathlib
