@@ -2,12 +2,13 @@
 """spec/attacks.md, SECURITY.md and the tests name each other correctly: no class of attack without a claim, a stated limit or a
 reason to wait, and no proof that does not exist."""
 
+import collections
 import fnmatch
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECURITY = (ROOT / "SECURITY.md").read_text()
+SECURITY = "\n".join(p.read_text() for p in [ROOT / "SECURITY.md", *sorted(ROOT.glob("docs/security/*.md"))])
 ATTACKS = (ROOT / "spec" / "attacks.md").read_text()
 NUMBERS = re.compile(r"\d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)*")
 
@@ -45,6 +46,16 @@ def named_tests(text):
                 yield name
 
 
+def misplaced_tests(text):
+    """`file::test` where no file of that name has such a test."""
+    found = collections.defaultdict(set)
+    for path in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("tests/unit/**/*.c")]:
+        found[path.name].update(re.findall(r"(?:def |static void )(test_\w+)", path.read_text()))
+    for file, name in re.findall(r"`(?:[\w./]*/)?(test_\w+\.\w+)::(test_[\w…*]+)", text):
+        if not fnmatch.filter(found[file], name.replace("…", "*")):
+            yield f"{file}::{name}"
+
+
 def test_classes_are_numbered_without_gaps_or_repeats():
     listed = listed_classes()
     assert sorted(listed) == list(range(1, len(listed) + 1)) and len(listed) >= 108
@@ -63,3 +74,8 @@ def test_every_proof_exists():
     named = set(named_tests(SECURITY))
     missing = {name for name in named if not fnmatch.filter(exist, name.replace("…", "*"))}
     assert len(named) > 500 and missing == set()
+
+
+def test_every_proof_is_in_the_file_that_is_named():
+    assert list(misplaced_tests(SECURITY)) == []
+    assert list(misplaced_tests("`tests/attack/test_protect.py::test_no_such_thing`, `test_attack_list.py::test_every_proof…`")) == ["test_protect.py::test_no_such_thing"]
