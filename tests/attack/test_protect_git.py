@@ -78,8 +78,8 @@ def host_git(runner, where, env=None):
 PLANT = 'mkdir -p "$(dirname "$1")" && cat >> "$1" && chmod +x "$1"'
 
 
-# What SECURITY.md names under Limits: places that only the configuration of another repository, or a link, leads to.
-GAPS = ["hooksPath, absolute through a link", "hooksPath, a dangling link in the tree", "hooksPath of a nested repository",
+# What SECURITY.md names under Limits: places that only the configuration of another repository, or a link from outside, leads to.
+GAPS = ["hooksPath, absolute through a link", "hooksPath of a nested repository",
         "hooksPath of the user, for a nested repository", "hooksPath of a submodule", "include of a nested repository"]
 GAP = pytest.mark.xfail(strict=True, reason="a known gap of direct mode, named in SECURITY.md")
 
