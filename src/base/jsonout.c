@@ -1,9 +1,9 @@
 #include "base/jsonout.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/strv.h"
 
 /* After white space the comma is there already (jsonout_break(), or the one before a member). */
@@ -67,10 +67,8 @@ void jsonout_list(struct jsonout *j, const char *key, const struct strv *list) {
 }
 
 void jsonout_time(struct jsonout *j, const char *key, uint64_t ns) {
-    time_t seconds = (time_t)(ns / 1000000000);
-    char text[32];
-    struct tm tm;
-    bool known = ns && gmtime_r(&seconds, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    char text[24];
 
-    jsonout_text(j, key, known ? text : NULL);
+    format_time(ns, text);
+    jsonout_text(j, key, text[0] ? text : NULL);
 }
