@@ -59,11 +59,15 @@ void jsonout_null(struct jsonout *j, const char *key) {
     jsonout_text(j, key, NULL);
 }
 
-void jsonout_list(struct jsonout *j, const char *key, const struct strv *list) {
+void jsonout_strings(struct jsonout *j, const char *key, char *const *v, size_t n) {
     jsonout_open(j, key, '[');
-    for (size_t i = 0; i < list->len; i++)
-        jsonout_text(j, NULL, list->v[i]);
+    for (size_t i = 0; i < n; i++)
+        jsonout_text(j, NULL, v[i]);
     jsonout_close(j, ']');
+}
+
+void jsonout_list(struct jsonout *j, const char *key, const struct strv *list) {
+    jsonout_strings(j, key, list->v, list->len);
 }
 
 void jsonout_time(struct jsonout *j, const char *key, uint64_t ns) {

@@ -35,5 +35,6 @@ void jsonout_int(struct jsonout *j, const char *key, int64_t value);
 void jsonout_bool(struct jsonout *j, const char *key, bool value);
 void jsonout_null(struct jsonout *j, const char *key);
 void jsonout_list(struct jsonout *j, const char *key, const struct strv *list);
+void jsonout_strings(struct jsonout *j, const char *key, char *const *v, size_t n);
 /* "2026-01-31T12:00:00Z", null for 0. */
 void jsonout_time(struct jsonout *j, const char *key, uint64_t ns);
