@@ -177,7 +177,11 @@ static int parse_into(const struct opt *o, const char *value, uint64_t *to, stru
     return r < 0 ? err_ctx(err, r, "--%s", o->name) : 0;
 }
 
-static int store(const struct opt *o, const char *value, void *to, struct err *err) {
+int opt_store(const struct opt_iter *it, void *whole, struct err *err) {
+    const struct opt *o = it->opt;
+    const char *value = it->value;
+    void *to = (char *)whole + o->slot.offset;
+
     switch (o->slot.kind) {
     case OPT_KIND_NONE:
         break;
@@ -209,7 +213,7 @@ int opt_fill(struct opt_iter *it, void *to, struct err *err) {
     int r = 0;
 
     while (!it->dashes && (r = opt_next(it, err)) > 0 && it->opt->slot.kind != OPT_KIND_NONE) {
-        r = store(it->opt, it->value, (char *)to + it->opt->slot.offset, err);
+        r = opt_store(it, to, err);
         if (r < 0)
             return r;
     }

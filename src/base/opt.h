@@ -120,3 +120,5 @@ struct opt_iter opt_iter_init(const struct opt *opts, size_t n, int argc, char *
 int opt_next(struct opt_iter *it, struct err *err);
 /* As opt_next(), but stores options with a slot into `to` and returns only for one without. */
 int opt_fill(struct opt_iter *it, void *to, struct err *err);
+/* Stores the option that opt_next() found, which must have a slot: for callers that also pass options on. */
+int opt_store(const struct opt_iter *it, void *to, struct err *err);

@@ -25,9 +25,11 @@ MUST_USE void *vec_room(void *v, size_t n, size_t size);
 void vec_open(void *v, size_t n, size_t at, size_t size);
 void vec_close(void *v, size_t n, size_t at, size_t size);
 
+/* sizeof of a type: clang-tidy takes `sizeof *v` for a slip where elements are pointers. */
+#define VEC_SIZE(v) sizeof(__typeof__(*(v)))
 #define VEC_ROOM(v, n)                                 \
     ({                                                 \
-        void *room_ = vec_room((v), (n), sizeof *(v)); \
+        void *room_ = vec_room((v), (n), VEC_SIZE(v)); \
         (v) = room_ ? room_ : (v);                     \
         room_ ? 0 : -ENOMEM;                           \
     })
@@ -40,16 +42,16 @@ void vec_close(void *v, size_t n, size_t at, size_t size);
         }                                \
         added_;                          \
     })
-#define VEC_NEW(v, n) (VEC_ROOM((v), (n)) < 0 ? NULL : (memset(&(v)[(n)], 0, sizeof *(v)), &(v)[(n)++]))
+#define VEC_NEW(v, n) (VEC_ROOM((v), (n)) < 0 ? NULL : (memset(&(v)[(n)], 0, VEC_SIZE(v)), &(v)[(n)++]))
 #define VEC_INSERT(v, n, at, ...)                  \
     ({                                             \
         int inserted_ = VEC_ROOM((v), (n));        \
         if (inserted_ == 0) {                      \
-            vec_open((v), (n), (at), sizeof *(v)); \
+            vec_open((v), (n), (at), VEC_SIZE(v)); \
             (v)[(at)] = (__VA_ARGS__);             \
             (n)++;                                 \
         }                                          \
         inserted_;                                 \
     })
 /* Whatever the element owns is the caller's to free first. */
-#define VEC_REMOVE(v, n, at) vec_close((v), (n)--, (at), sizeof *(v))
+#define VEC_REMOVE(v, n, at) vec_close((v), (n)--, (at), VEC_SIZE(v))
