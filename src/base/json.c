@@ -64,13 +64,12 @@ static int read_number(const struct json_field *f, const json_t *v, int64_t *ret
 
 static int read_enum(const struct json_field *f, const json_t *v, int *to, struct err *err) {
     CLEANUP(buf_done) struct buf words = BUF_INIT(EXPECTED_MAX);
-    const char *name = json_string_value(v);
+    int found = str_index(json_string_value(v), f->names, f->n_names);
 
-    for (size_t i = 0; name && i < f->n_names; i++)
-        if (f->names[i] && str_eq(name, f->names[i])) {
-            *to = (int)i;
-            return 0;
-        }
+    if (found >= 0) {
+        *to = found;
+        return 0;
+    }
     for (size_t i = 0; i < f->n_names; i++)
         if (f->names[i])
             buf_addf(&words, "%s%s", words.len ? ", " : "one of ", f->names[i]);

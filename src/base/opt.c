@@ -126,20 +126,17 @@ static int not_a_word(const struct opt *o, const char *const *words, size_t n, c
 }
 
 static int store_enum(const struct opt *o, const char *value, int *to, struct err *err) {
+    int found = str_index(value, o->slot.names, o->slot.n_names);
     const char *words[WORDS_MAX];
     size_t n = 0;
 
-    for (size_t i = 0; i < o->slot.n_names; i++) {
-        if (!o->slot.names[i])
-            continue;
-        if (str_eq(o->slot.names[i], value)) {
-            *to = (int)i;
-            return 0;
-        }
-        if (n < WORDS_MAX)
+    for (size_t i = 0; i < o->slot.n_names && n < WORDS_MAX; i++)
+        if (o->slot.names[i])
             words[n++] = o->slot.names[i];
-    }
-    return not_a_word(o, words, n, value, err);
+    if (found < 0)
+        return not_a_word(o, words, n, value, err);
+    *to = found;
+    return 0;
 }
 
 /* The values of the row are "a|b|c". */
@@ -157,16 +154,6 @@ static int store_word(const struct opt *o, const char *value, const char **to, s
         }
     }
     return not_a_word(o, words, n, value, err);
-}
-
-static int store_copy(const char *value, char **to, struct err *err) {
-    char *copy = strdup(value);
-
-    if (!copy)
-        return err_oom(err);
-    free(*to);
-    *to = copy;
-    return 0;
 }
 
 static int parse_into(const struct opt *o, const char *value, uint64_t *to, struct err *err) {
@@ -192,7 +179,7 @@ int opt_store(const struct opt_iter *it, void *whole, struct err *err) {
         *(const char **)to = value;
         return 0;
     case OPT_KIND_COPY:
-        return store_copy(value, to, err);
+        return str_set(to, value) < 0 ? err_oom(err) : 0;
     case OPT_KIND_WORD:
         return store_word(o, value, to, err);
     case OPT_KIND_ENUM:
