@@ -61,30 +61,37 @@ struct json_table {
     bool strict; /* keys that are not in the table are refused; else ignored */
 };
 
-#define JSON_MEMBER(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+#define JSON_AT(type, member, checked) .offset = (checked), .size = sizeof(((type *)0)->member)
+#define JSON_AS(type, member, want) JSON_AT(type, member, OFFSET_AS(type, member, want))
 #define JSON_VERSION(name, number) \
     { .key = (name), .kind = JSON_KIND_VERSION, .min = (number) }
 /* char *, malloc'ed */
 #define JSON_STRING_OF(name, type, member, how) \
-    { .key = (name), .kind = JSON_KIND_STRING, JSON_MEMBER(type, member), .flags = (how) }
+    { .key = (name), .kind = JSON_KIND_STRING, JSON_AS(type, member, char *), .flags = (how) }
 /* char *: an absolute path */
 #define JSON_PATH(name, type, member) JSON_STRING_OF(name, type, member, JSON_ENCODED | JSON_ABSOLUTE)
 /* char[]; a string that does not fit is refused */
 #define JSON_CHARS(name, type, member, how) \
-    { .key = (name), .kind = JSON_KIND_CHARS, JSON_MEMBER(type, member), .flags = (how) }
+    { .key = (name), .kind = JSON_KIND_CHARS, JSON_AT(type, member, OFFSET_AS_CHARS(type, member)), .flags = (how) }
 #define JSON_BOOL(name, type, member) \
-    { .key = (name), .kind = JSON_KIND_BOOL, JSON_MEMBER(type, member) }
+    { .key = (name), .kind = JSON_KIND_BOOL, JSON_AS(type, member, bool) }
 #define JSON_INT(name, type, member, least, most) /* int, pid_t */ \
-    { .key = (name), .kind = JSON_KIND_INT, JSON_MEMBER(type, member), .min = (least), .max = (most) }
+    { .key = (name), .kind = JSON_KIND_INT, JSON_AS(type, member, int), .min = (least), .max = (most) }
 #define JSON_U64(name, type, member) \
-    { .key = (name), .kind = JSON_KIND_U64, JSON_MEMBER(type, member), .max = INT64_MAX }
+    { .key = (name), .kind = JSON_KIND_U64, JSON_AS(type, member, uint64_t), .max = INT64_MAX }
 /* An enum by an array of its names. */
-#define JSON_ENUM(name, type, member, table) \
-    { .key = (name), .kind = JSON_KIND_ENUM, JSON_MEMBER(type, member), .names = (table), .n_names = ARRAY_LEN(table) }
+#define JSON_ENUM(name, type, member, table)                                                                          \
+    {                                                                                                                 \
+        .key = (name), .kind = JSON_KIND_ENUM, JSON_AT(type, member, OFFSET_AS_ENUM(type, member)), .names = (table), \
+        .n_names = ARRAY_LEN(table)                                                                                   \
+    }
 #define JSON_STRINGS(name, type, member, how, most) /* struct strv */ \
-    { .key = (name), .kind = JSON_KIND_STRINGS, JSON_MEMBER(type, member), .flags = (how), .max = (most) }
-#define JSON_CALL(name, type, member, how, reader, writer) \
-    { .key = (name), .kind = JSON_KIND_CALL, JSON_MEMBER(type, member), .flags = (how), .read = (reader), .write = (writer) }
+    { .key = (name), .kind = JSON_KIND_STRINGS, JSON_AS(type, member, struct strv), .flags = (how), .max = (most) }
+#define JSON_CALL(name, type, member, how, reader, writer)                                                                      \
+    {                                                                                                                           \
+        .key = (name), .kind = JSON_KIND_CALL, JSON_AT(type, member, offsetof(type, member)), .flags = (how), .read = (reader), \
+        .write = (writer)                                                                                                       \
+    }
 
 /* -EBADMSG with "key 'x': expected a number"; what was read until then stays in `to`, for the caller's cleanup. */
 int json_table_read(const struct json_table *t, const json_t *object, void *to, struct err *err);

@@ -62,37 +62,29 @@ struct opt {
     struct opt_slot slot;
 };
 
-/* The offset of a member, if it has the type wanted; else it does not compile. */
-#define OPT_AT(type, member, want) \
-    (offsetof(type, member) + 0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((type *)0)->member), want) ? 1 : -1]))
-
 /* Values are the caller's argv; the last one of several counts. */
 #define OPT_TO_FLAG(type, member) \
-    { .kind = OPT_KIND_FLAG, .offset = OPT_AT(type, member, bool) }
+    { .kind = OPT_KIND_FLAG, .offset = OFFSET_AS(type, member, bool) }
 #define OPT_TO_TEXT(type, member) \
-    { .kind = OPT_KIND_TEXT, .offset = OPT_AT(type, member, const char *) }
+    { .kind = OPT_KIND_TEXT, .offset = OFFSET_AS(type, member, const char *) }
 /* A copy that the struct owns. */
 #define OPT_TO_COPY(type, member) \
-    { .kind = OPT_KIND_COPY, .offset = OPT_AT(type, member, char *) }
+    { .kind = OPT_KIND_COPY, .offset = OFFSET_AS(type, member, char *) }
 /* A const char * that is one of the row's values, "a|b|c". */
 #define OPT_TO_WORD(type, member) \
-    { .kind = OPT_KIND_WORD, .offset = OPT_AT(type, member, const char *) }
+    { .kind = OPT_KIND_WORD, .offset = OFFSET_AS(type, member, const char *) }
 /* The place of the value in an array of names; NULL in it: not a value. The member is an enum or int. */
-#define OPT_TO_ENUM(type, member, table)                                                                          \
-    {                                                                                                             \
-        .kind = OPT_KIND_ENUM,                                                                                    \
-        .offset = offsetof(type, member) + 0 * sizeof(char[sizeof(((type *)0)->member) == sizeof(int) ? 1 : -1]), \
-        .names = (table), .n_names = ARRAY_LEN(table)                                                             \
-    }
+#define OPT_TO_ENUM(type, member, table) \
+    { .kind = OPT_KIND_ENUM, .offset = OFFSET_AS_ENUM(type, member), .names = (table), .n_names = ARRAY_LEN(table) }
 #define OPT_TO_NUMBER(type, member, least, most) \
-    { .kind = OPT_KIND_NUMBER, .offset = OPT_AT(type, member, uint64_t), .min = (least), .max = (most) }
+    { .kind = OPT_KIND_NUMBER, .offset = OFFSET_AS(type, member, uint64_t), .min = (least), .max = (most) }
 #define OPT_TO_SIZE(type, member) /* bytes */ \
-    { .kind = OPT_KIND_SIZE, .offset = OPT_AT(type, member, uint64_t) }
+    { .kind = OPT_KIND_SIZE, .offset = OFFSET_AS(type, member, uint64_t) }
 #define OPT_TO_TIME(type, member) /* milliseconds */ \
-    { .kind = OPT_KIND_TIME, .offset = OPT_AT(type, member, uint64_t) }
+    { .kind = OPT_KIND_TIME, .offset = OFFSET_AS(type, member, uint64_t) }
 /* May be repeated; the struct owns the list. */
 #define OPT_TO_LIST(type, member) \
-    { .kind = OPT_KIND_LIST, .offset = OPT_AT(type, member, struct strv) }
+    { .kind = OPT_KIND_LIST, .offset = OFFSET_AS(type, member, struct strv) }
 #define OPT_TO_CALL(type, member, fn) \
     { .kind = OPT_KIND_CALL, .offset = offsetof(type, member), .call = (fn) }
 

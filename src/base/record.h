@@ -2,10 +2,10 @@
  * Text and JSON from one description: a table of columns says what a row has, by what heading and by what key.
  *
  *     static const struct column columns[] = {
- *         {"TAG", "tag", COLUMN_CHARS, offsetof(struct checkpoint, tag), .width = 24},
- *         {"FILES", "files", COLUMN_U64, offsetof(struct checkpoint, files), .width = -8},
- *         {"SIZE", "bytes", COLUMN_SIZE, offsetof(struct checkpoint, bytes)},
- *         {NULL, "running", COLUMN_BOOL, offsetof(struct checkpoint, running)},
+ *         {"TAG", "tag", COLUMN(CHARS, struct checkpoint, tag), .width = 24},
+ *         {"FILES", "files", COLUMN(U64, struct checkpoint, files), .width = -8},
+ *         {"SIZE", "bytes", COLUMN(SIZE, struct checkpoint, bytes)},
+ *         {NULL, "running", COLUMN(BOOL, struct checkpoint, running)},
  *     };
  *     static const struct record_kind checkpoints = {columns, ARRAY_LEN(columns), sizeof(struct checkpoint)};
  *
@@ -57,6 +57,20 @@ struct column {
     void (*json)(const void *row, const char *key, struct jsonout *j);
     const char *(*colour)(const void *row); /* of the text: an escape sequence that ends with 'm' */
 };
+
+/* Kind and place of a column; a member of another type does not compile. {"FILES", "files", COLUMN(U64, struct x, files)} */
+#define COLUMN(kind, type, member) COLUMN_##kind, COLUMN_AT_##kind(type, member)
+#define COLUMN_AT_TEXT(type, member) \
+    OFFSET_IF(type, member, MEMBER_IS(type, member, char *) || MEMBER_IS(type, member, const char *))
+#define COLUMN_AT_CHARS(type, member) OFFSET_AS_CHARS(type, member)
+#define COLUMN_AT_BOOL(type, member) OFFSET_AS(type, member, bool)
+#define COLUMN_AT_INT(type, member) OFFSET_AS(type, member, int)
+#define COLUMN_AT_U32(type, member) OFFSET_AS(type, member, uint32_t)
+#define COLUMN_AT_U64(type, member) OFFSET_AS(type, member, uint64_t)
+#define COLUMN_AT_SIZE(type, member) OFFSET_AS(type, member, uint64_t)
+#define COLUMN_AT_TIME(type, member) OFFSET_AS(type, member, uint64_t)
+#define COLUMN_AT_ENUM(type, member) OFFSET_AS_ENUM(type, member)
+#define COLUMN_AT_LIST(type, member) OFFSET_AS(type, member, struct strv)
 
 enum { RECORD_COLUMNS_MAX = 32 };
 

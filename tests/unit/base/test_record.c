@@ -35,20 +35,18 @@ static void add_limits(const void *row, const char *key, struct jsonout *j) {
     jsonout_close(j, '}');
 }
 
-#define AT(member) offsetof(struct row, member)
-
 static const struct column columns[] = {
-    {"TAG", "tag", COLUMN_CHARS, AT(tag), .width = 6, .colour = green},
-    {"WHY", "why", COLUMN_TEXT, AT(why), .none = "-"},
-    {"ON", "on", COLUMN_BOOL, AT(on)},
-    {NULL, "status", COLUMN_INT, AT(status)},
+    {"TAG", "tag", COLUMN(CHARS, struct row, tag), .width = 6, .colour = green},
+    {"WHY", "why", COLUMN(TEXT, struct row, why), .none = "-"},
+    {"ON", "on", COLUMN(BOOL, struct row, on)},
+    {NULL, "status", COLUMN(INT, struct row, status)},
     {"READY", NULL, COLUMN_NONE, .text = add_ratio},
-    {"FILES", "files", COLUMN_U64, AT(files), .width = -8, .empty = COLUMN_NULL},
-    {"SIZE", "bytes", COLUMN_SIZE, AT(bytes), .empty = COLUMN_OMIT},
-    {"MADE", "made", COLUMN_TIME, AT(made), .none = "never"},
-    {"MODE", "mode", COLUMN_ENUM, AT(mode), .names = modes},
+    {"FILES", "files", COLUMN(U64, struct row, files), .width = -8, .empty = COLUMN_NULL},
+    {"SIZE", "bytes", COLUMN(SIZE, struct row, bytes), .empty = COLUMN_OMIT},
+    {"MADE", "made", COLUMN(TIME, struct row, made), .none = "never"},
+    {"MODE", "mode", COLUMN(ENUM, struct row, mode), .names = modes},
     {NULL, "limits", COLUMN_NONE, .json = add_limits},
-    {"HOSTS", "hosts", COLUMN_LIST, AT(hosts), .none = "-", .empty = COLUMN_OMIT},
+    {"HOSTS", "hosts", COLUMN(LIST, struct row, hosts), .none = "-", .empty = COLUMN_OMIT},
 };
 static const struct record_kind kind = {columns, ARRAY_LEN(columns), sizeof(struct row)};
 
