@@ -53,5 +53,5 @@ void vec_close(void *v, size_t n, size_t at, size_t size);
         }                                          \
         inserted_;                                 \
     })
-/* Whatever the element owns is the caller's to free first. */
+/* Free what the element owns first. */
 #define VEC_REMOVE(v, n, at) vec_close((v), (n)--, (at), VEC_SIZE(v))
