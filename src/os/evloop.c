@@ -18,7 +18,7 @@ void evloop_done(struct evloop *l) {
 int evloop_add(struct evloop *l, struct evloop_source *s) {
     if (l->n_sources == l->cap_sources) {
         size_t cap = l->cap_sources ? 2 * l->cap_sources : FIRST_CAP;
-        struct evloop_source **grown = reallocarray(l->sources, cap, sizeof *grown);
+        struct evloop_source **grown = reallocarray(l->sources, cap, sizeof(void *));
 
         if (!grown)
             return -ENOMEM;
