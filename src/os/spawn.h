@@ -28,7 +28,7 @@ enum spawn_group {
 struct spawn {
     const char *path; /* the program */
     bool search;      /* path may be a name that is looked for in our PATH */
-    int exe;          /* instead of path: a descriptor of the program; 0: none. Borrowed */
+    int exe;          /* instead of path: a descriptor of the program (no script: it closes itself); 0: none. Borrowed */
     char *const *argv, *const *envp;
     const int
         *fds; /* what becomes descriptor i; -1, and 0 to 2 if they are left out: /dev/null. Borrowed; all others are closed */
