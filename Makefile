@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Thin front of meson: what is built, and how, is said in meson.build alone.
 PREFIX ?= /usr/local
 DESTDIR ?=

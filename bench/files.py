@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work on the workspace's files: on the host, inside Bawn in each mode of the workspace, inside bubblewrap."""
 import itertools
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate against direct loopback connections, and, where TLS is looked into, against proxies that do the same.
 
 One server (nginx) and one client (load.c) for everybody. Bawn reaches the server as host.bawn.internal, by a rule. Rounds are interleaved;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How fast `.sandboxignore` is: the matcher in paths per second, and the search of a tree.
  *
@@ -24,8 +25,8 @@
 #include "base/parse.h"
 #include "base/strv.h"
 #include "os/fd.h"
-#include "workspace/defaults.h"
-#include "workspace/ignore_scan.h"
+#include "workspace/hide/defaults.h"
+#include "workspace/hide/ignore_scan.h"
 
 enum { OPT_PATTERNS = 1, OPT_FILES, OPT_PER_FOLDER, OPT_ROUNDS, OPT_KEEP, TEXT_MAX = IGNORE_FILE_MAX, ROUNDS_MAX = 10000 };
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kept sandboxes: a command in one that runs already, against the peers' ways into theirs; many at once; what an idle one costs."""
 import contextlib
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client for the gateway's figures: the same one against the server itself, through Bawn's gate and through the peers' proxies.
  *

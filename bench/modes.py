@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the modes of the workspace cost around the command: the start, the search for hidden files, the review afterwards."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one list of mounts that every contender gets, so that nobody wins by mounting less.
 
 It is read from the mount table inside a running Bawn sandbox. While there is no Bawn to ask, a short list stands in.

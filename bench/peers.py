@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contenders: how each one runs /bin/true with everything unshared and, where it can, with the same mounts.
 
 `argvs` gives the command lines to try, in order: the first that works is the one measured. "@ID@" becomes a fresh number

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command in a kept sandbox by its exec socket (spec/exec-socket.md), as an SDK would start it: one connection for each. */
 #pragma once
 

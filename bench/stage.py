@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the benchmark takes place: temporary directories, users, and the compiled helpers."""
 import os
 import pwd

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cold starts, one at a time and many at a time, measured by spawn.c."""
 import contextlib
 import json

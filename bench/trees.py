@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trees that are measured: what is in them, and how they are made."""
 import json
 import os

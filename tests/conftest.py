@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every Python test shares. Nothing here knows a particular feature of Bawn.
 
     def test_something(runner):                 runs twice: as root and as an ordinary user

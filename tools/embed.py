@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Puts JSON files into the program: tools/embed.py OUT.c NAME FILE.json...  makes builtin_NAME (see src/config/builtin.h)"""
+# SPDX-License-Identifier: Apache-2.0
+"""Puts JSON files into the program: tools/embed.py OUT.c NAME FILE.json...  makes builtin_NAME (see src/config/load/builtin.h)"""
 
 import json
 import pathlib
@@ -18,7 +19,7 @@ def main(out, name, *files):
         data = file.read_bytes()
         json.loads(data)
         rows.append(f'    {{"{file.stem}",\n{c_string(data)},\n     {len(data)}}},\n')
-    text = f'#include "config/builtin.h"\n\nconst struct builtin_file builtin_{name}[] = {{\n' + "".join(rows) + "};\n"
+    text = f'#include "config/load/builtin.h"\n\nconst struct builtin_file builtin_{name}[] = {{\n' + "".join(rows) + "};\n"
     pathlib.Path(out).write_text(text + f"const size_t n_builtin_{name} = {len(rows)};\n")
 
 

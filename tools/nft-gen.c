@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles the packet rules of a sandbox's network into netlink bytes: `nft-gen > nft_rules.h`. Runs on the build machine, so
  * that neither bawn nor bawn-init needs libnftnl, and a start costs one system call instead of the 5 ms of the nft program:
@@ -26,7 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "jail/network.h"
+#include "jail/network/network.h"
 
 enum {
     BATCH_MAX = 8192,

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles src/jail/seccomp_policy.h into BPF tables: `seccomp-gen > seccomp_tables.h`. Runs on the build machine; the
+ * Compiles src/jail/fence/seccomp_policy.h into BPF tables: `seccomp-gen > seccomp_tables.h`. Runs on the build machine; the
  * output holds the tables of every architecture and is the same wherever it is made.
  *
  * Theory of operation. The numbers come from libseccomp, which knows those of every architecture. Its compiler is not used:
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jail/seccomp_policy.h"
+#include "jail/fence/seccomp_policy.h"
 
 enum {
     NAME_SIZE = 64,
@@ -317,7 +318,7 @@ static void print_arch(const struct arch *arch) {
 }
 
 int main(void) {
-    printf("/* Made by tools/seccomp-gen from src/jail/seccomp_policy.h. */\n#pragma once\n\n#include <linux/filter.h>\n");
+    printf("/* Made by tools/seccomp-gen from src/jail/fence/seccomp_policy.h. */\n#pragma once\n\n#include <linux/filter.h>\n");
     for (size_t a = 0; a < ARRAY_LEN(archs); a++)
         print_arch(&archs[a]);
     printf("\n#ifndef SECCOMP_TABLE_YARD\n"

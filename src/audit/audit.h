@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit log: what happened, to which sandbox, by whom, as JSON objects, one on a line, each chained to the one before it
  * (spec/audit-events.md).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One log as a chain of lines, and the files that it is in (spec/audit-events.md). Every append holds flock() on the head:
  *

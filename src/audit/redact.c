@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/redact.h"
 
 #include <ctype.h>
@@ -9,7 +10,7 @@
 /* What the next word is. */
 enum next { NEXT_ANY, NEXT_VALUE, NEXT_USER /* user:password */ };
 
-struct scan {
+struct redact_scan {
     struct buf *out;
     enum next next;
 };
@@ -102,7 +103,7 @@ static bool find_user(const char *s, size_t n, size_t *ret_from, size_t *ret_len
     return true;
 }
 
-static void add_word(struct scan *c, const char *s, size_t n) {
+static void add_word(struct redact_scan *c, const char *s, size_t n) {
     size_t from, len, value = find_value(s, n);
     const char *colon = c->next == NEXT_USER ? memchr(s, ':', n) : NULL;
 
@@ -140,7 +141,7 @@ static bool is_json_name(const char *s, size_t n) {
 }
 
 /* A value in quotes, up to the quote that ends it. Returns how much of s it was. */
-static size_t add_quoted(struct scan *c, const char *s) {
+static size_t add_quoted(struct redact_scan *c, const char *s) {
     const char *end = strchr(s + 1, s[0]);
 
     buf_addc(c->out, s[0]);
@@ -149,7 +150,7 @@ static size_t add_quoted(struct scan *c, const char *s) {
     return end ? (size_t)(end - s) : strlen(s);
 }
 
-static void add_text(struct scan *c, const char *s) {
+static void add_text(struct redact_scan *c, const char *s) {
     while (*s) {
         size_t n = word_len(s);
 
@@ -196,7 +197,7 @@ static bool is_glued(char *const *argv, size_t i) {
 char *redact_argument(char *const *argv, size_t i) {
     CLEANUP(freep) char *look = strndup(argv[i], REDACT_LOOK_MAX);
     CLEANUP(buf_done) struct buf out = BUF_INIT(REDACT_LOOK_MAX * (sizeof REDACTED + 1));
-    struct scan c = {.out = &out, .next = next_of(argv, i)};
+    struct redact_scan c = {.out = &out, .next = next_of(argv, i)};
 
     if (!look)
         return NULL;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <strings.h>
 
@@ -104,14 +105,14 @@ static bool in_run(char c) {
     return isalnum((unsigned char)c) || (c && strchr("+/_-", c));
 }
 
-struct run {
+struct redact_run {
     size_t len, distinct;
     bool upper, lower, digit, separator, hex;
 };
 
 /* Letters as base64, base64url and hexadecimal numbers have them. */
-static struct run measure(const char *s, size_t n) {
-    struct run r = {.hex = true};
+static struct redact_run measure(const char *s, size_t n) {
+    struct redact_run r = {.hex = true};
     bool seen[256] = {false};
 
     for (; r.len < n && in_run(s[r.len]); r.len++) {
@@ -134,7 +135,7 @@ static struct run measure(const char *s, size_t n) {
 
 /* Paths and names of packages are long, too: what has separators must have letters of every kind, and more different ones. */
 static size_t random_run(const char *s, size_t n) {
-    struct run r = measure(s, n);
+    struct redact_run r = measure(s, n);
 
     if (r.len < RUN_MIN)
         return 0;

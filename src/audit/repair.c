@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a writer that was killed, a machine that went down, or somebody's hand has left. The cases:
  *

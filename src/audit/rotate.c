@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A full file gets its number, the oldest are dropped, and both is said in the index first. */
 #include <dirent.h>
 #include <errno.h>

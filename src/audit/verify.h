@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks every log of a folder (spec/audit-events.md, "Verification"): each line against its own hash and the line before, the
  * files of a log against each other, the end against the head, and all of them against the index. Writers are held up only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The index against the files: none may be missing that it knows, none there that it does not, and each ends as it says. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include "os/fd.h"
 
 /* A file that got its number. */
-struct entry {
+struct verify_entry {
     size_t log;
     uint64_t number, last_seq;
     char last_hash[SHA256_HEX_SIZE];
@@ -21,7 +22,7 @@ struct entry {
 };
 
 struct entries {
-    struct entry *v;
+    struct verify_entry *v;
     size_t n;
 };
 
@@ -43,8 +44,8 @@ static size_t find_log(const struct verify_all *a, const char *name) {
     return i;
 }
 
-static int put(struct entries *all, const struct entry *e) {
-    struct entry *grown;
+static int put(struct entries *all, const struct verify_entry *e) {
+    struct verify_entry *grown;
 
     for (size_t i = 0; i < all->n; i++)
         if (all->v[i].log == e->log && all->v[i].number == e->number) {
@@ -77,10 +78,10 @@ static int take(struct verify_all *a, struct entries *all, const char *line, siz
     json_t *v = json_loadb(line, len, 0, NULL);
     size_t log = find_log(a, text_of(v, "log"));
     int64_t number = (int64_t)json_integer_value(json_object_get(v, "number"));
-    struct entry e = {.log = log,
-                      .number = (uint64_t)number,
-                      .last_seq = (uint64_t)json_integer_value(json_object_get(v, "last_seq")),
-                      .dropped = str_eq(text_of(v, "event"), "dropped")};
+    struct verify_entry e = {.log = log,
+                             .number = (uint64_t)number,
+                             .last_seq = (uint64_t)json_integer_value(json_object_get(v, "last_seq")),
+                             .dropped = str_eq(text_of(v, "event"), "dropped")};
     int r = 0;
 
     snprintf(e.last_hash, sizeof e.last_hash, "%s", text_of(v, "last_hash"));
@@ -122,7 +123,7 @@ static const struct verify_part *find_part(const struct verify_all *a, size_t lo
 }
 
 /* The oldest file that is there goes on from the one that was dropped last. */
-static int check_seam(struct verify_all *a, const struct entry *e, const char *file) {
+static int check_seam(struct verify_all *a, const struct verify_entry *e, const char *file) {
     const struct verify_part *next = find_part(a, e->log, e->number + 1 == a->logs[e->log].number ? 0 : e->number + 1);
 
     if (!next || next->empty || (next->first_seq == e->last_seq + 1 && str_eq(next->first_prev, e->last_hash)))
@@ -130,7 +131,7 @@ static int check_seam(struct verify_all *a, const struct entry *e, const char *f
     return verify_say(a->v, false, file, 0, "the file behind it does not go on from where it ended");
 }
 
-static int check_entry(struct verify_all *a, const struct entry *e) {
+static int check_entry(struct verify_all *a, const struct verify_entry *e) {
     const struct verify_part *p = find_part(a, e->log, e->number);
     char file[CHAIN_FILE_MAX];
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/view.h"
 
 #include <dirent.h>
@@ -15,13 +16,13 @@
 #include "os/fd.h"
 
 /* How far a log was read. */
-struct seen {
+struct view_seen {
     char *log;
     ino_t inode; /* 0: not yet */
     uint64_t at;
 };
 
-struct file {
+struct view_file {
     char log[CHAIN_NAME_MAX + 1];
     uint64_t number; /* UINT64_MAX: the current one */
 };
@@ -33,8 +34,8 @@ struct map {
 
 struct view {
     int dir;
-    struct seen *seen;
-    struct file *files;
+    struct view_seen *seen;
+    struct view_file *files;
     struct map *maps;
     struct view_line *lines;
     size_t n_seen, n_files, n_maps, n_lines, cap_lines;
@@ -87,13 +88,13 @@ const struct strv *view_names(const struct view *v) {
 
 /* -- which lines ---------------------------------------------------------------------------------------------------------- */
 
-struct part {
+struct view_part {
     const char *s;
     size_t n;
 };
 
 /* "key":"value" at *at, and a comma behind it. The members that are wanted stand at the beginning, always in this order. */
-static bool take_member(const char **at, const char *end, const char *key, struct part *ret) {
+static bool take_member(const char **at, const char *end, const char *key, struct view_part *ret) {
     size_t n = strlen(key);
     const char *s = *at, *stop;
 
@@ -104,12 +105,12 @@ static bool take_member(const char **at, const char *end, const char *key, struc
             stop++;
     if (stop >= end)
         return false;
-    *ret = (struct part){s, (size_t)(stop - s)};
+    *ret = (struct view_part){s, (size_t)(stop - s)};
     *at = stop + 1;
     return true;
 }
 
-static bool part_is(const struct part *p, const char *s) {
+static bool part_is(const struct view_part *p, const char *s) {
     return strlen(s) == p->n && memcmp(p->s, s, p->n) == 0;
 }
 
@@ -125,7 +126,7 @@ static bool is_stamp(const char *s, size_t n) {
 }
 
 /* NAME of the id "bawn-NAME-20261115T195402Z", or "...Z-2"; anything else as it is. "a-1" is another sandbox than "a". */
-static struct part name_of(const struct part *sandbox) {
+static struct view_part name_of(const struct view_part *sandbox) {
     static const char prefix[] = "bawn-";
     enum { PREFIX = sizeof prefix - 1, STAMP = 17 };
     size_t n = sandbox->n, digits = 0;
@@ -136,17 +137,17 @@ static struct part name_of(const struct part *sandbox) {
         n -= digits + 1;
     if (n <= PREFIX + STAMP || memcmp(sandbox->s, prefix, PREFIX) != 0 || !is_stamp(sandbox->s + n - STAMP, STAMP))
         return *sandbox;
-    return (struct part){sandbox->s + PREFIX, n - PREFIX - STAMP};
+    return (struct view_part){sandbox->s + PREFIX, n - PREFIX - STAMP};
 }
 
-static bool has_name(const struct view_filter *f, const struct part *sandbox, const struct part *run) {
-    struct part name = name_of(sandbox);
+static bool has_name(const struct view_filter *f, const struct view_part *sandbox, const struct view_part *run) {
+    struct view_part name = name_of(sandbox);
 
     return !f->name || part_is(sandbox, f->name) || part_is(run, f->name) || part_is(&name, f->name) ||
            (f->id && part_is(sandbox, f->id));
 }
 
-static bool has_type(const struct view_filter *f, const struct part *type) {
+static bool has_type(const struct view_filter *f, const struct view_part *type) {
     if (!f->types)
         return true;
     for (int i = 0; i < AUDIT_TYPES; i++)
@@ -155,14 +156,14 @@ static bool has_type(const struct view_filter *f, const struct part *type) {
     return false;
 }
 
-static bool in_time(const struct view_filter *f, const struct part *time) {
+static bool in_time(const struct view_filter *f, const struct view_part *time) {
     size_t since = MIN_OF(strlen(f->since), time->n), until = MIN_OF(strlen(f->until), time->n);
 
     return strncmp(time->s, f->since, since) >= 0 && (!until || strncmp(time->s, f->until, until) <= 0);
 }
 
-static int remember(struct view *v, const struct part *sandbox) {
-    struct part of = name_of(sandbox);
+static int remember(struct view *v, const struct view_part *sandbox) {
+    struct view_part of = name_of(sandbox);
     CLEANUP(freep) char *name = of.n && v->names.len < VIEW_NAMES_MAX ? strndup(of.s, of.n) : NULL;
 
     if (!name || (v->names.len && str_eq(v->names.v[v->names.len - 1], name)) || strv_has(&v->names, name))
@@ -188,7 +189,7 @@ static int add_line(struct view *v, const char *text, size_t len, const char *ti
 /* What is no line of ours is `bawn log verify`'s business. */
 static int take_line(struct view *v, const struct view_filter *f, const char *text, size_t len) {
     const char *at = memchr(text, ',', len), *end = text + len;
-    struct part time, type, sandbox, run;
+    struct view_part time, type, sandbox, run;
     int r;
 
     if (!at || !take_member(&at, end, ",\"time\":\"", &time) || !take_member(&at, end, ",\"type\":\"", &type) ||
@@ -206,7 +207,7 @@ static int take_line(struct view *v, const struct view_filter *f, const char *te
 
 static int take_file(struct view *v, const char *name) {
     const char *end = strstr(name, ".jsonl");
-    struct file *grown, f = {.number = UINT64_MAX};
+    struct view_file *grown, f = {.number = UINT64_MAX};
 
     if (!end || !chain_name_ok(name, (size_t)(end - name)) || str_starts(name, CHAIN_INDEX ".jsonl") ||
         (end[6] && (end[6] != '.' || parse_u64(end + 7, 1, INT64_MAX, &f.number, NULL) < 0)))
@@ -221,7 +222,7 @@ static int take_file(struct view *v, const char *name) {
 }
 
 static int compare_files(const void *a, const void *b) {
-    const struct file *x = a, *y = b;
+    const struct view_file *x = a, *y = b;
     int c = strcmp(x->log, y->log);
 
     return c ? c : (x->number > y->number) - (x->number < y->number);
@@ -245,8 +246,8 @@ static int list_files(struct view *v) {
     return r;
 }
 
-static int find_seen(struct view *v, const char *log, struct seen **ret) {
-    struct seen *grown;
+static int find_seen(struct view *v, const char *log, struct view_seen **ret) {
+    struct view_seen *grown;
 
     for (size_t i = 0; i < v->n_seen; i++)
         if (str_eq(v->seen[i].log, log)) {
@@ -257,7 +258,7 @@ static int find_seen(struct view *v, const char *log, struct seen **ret) {
     if (!grown)
         return -ENOMEM;
     v->seen = grown;
-    v->seen[v->n_seen] = (struct seen){.log = strdup(log)};
+    v->seen[v->n_seen] = (struct view_seen){.log = strdup(log)};
     *ret = &v->seen[v->n_seen];
     return (*ret)->log ? (v->n_seen++, 0) : -ENOMEM;
 }
@@ -290,7 +291,7 @@ static int read_map(struct view *v, const struct view_filter *f, int fd, uint64_
     return r;
 }
 
-static int open_file(const struct view *v, const struct file *file, struct stat *st) {
+static int open_file(const struct view *v, const struct view_file *file, struct stat *st) {
     char name[CHAIN_FILE_MAX];
     int fd;
 
@@ -304,7 +305,7 @@ static int open_file(const struct view *v, const struct file *file, struct stat 
     return -ENOENT;
 }
 
-static int read_file(struct view *v, const struct view_filter *f, const struct file *file, struct seen *seen) {
+static int read_file(struct view *v, const struct view_filter *f, const struct view_file *file, struct view_seen *seen) {
     struct stat st;
     CLEANUP(closep) int fd = open_file(v, file, &st);
     uint64_t from = 0;
@@ -322,7 +323,7 @@ static int read_file(struct view *v, const struct view_filter *f, const struct f
 }
 
 /* The first of a log's files that has not been read to its end. */
-static size_t first_new(const struct view *v, size_t from, size_t to, const struct seen *seen) {
+static size_t first_new(const struct view *v, size_t from, size_t to, const struct view_seen *seen) {
     for (size_t i = from; seen->inode && i < to; i++) {
         struct stat st;
         int fd = open_file(v, &v->files[i], &st);
@@ -349,7 +350,7 @@ int view_collect(struct view *v, const struct view_filter *f, struct view_line *
     forget_maps(v);
     r = list_files(v);
     for (size_t i = 0, to; r == 0 && i < v->n_files; i = to) {
-        struct seen *seen;
+        struct view_seen *seen;
 
         for (to = i + 1; to < v->n_files && str_eq(v->files[to].log, v->files[i].log);)
             to++;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Included before everything else by the build (-include): functions nobody may call here. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A growing byte string with a ceiling. Appending past the ceiling, or running out of memory, marks the
  * buffer as failed and drops the bytes; check buf_ok() once at the end instead of every call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors: made where they happen, on the caller's stack, without allocation, so that they work after
  * clone() and can be sent through a socket as plain bytes.

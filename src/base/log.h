@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages to the person at the terminal: always stderr, always "bawn: ", one line each. */
 #pragma once
 

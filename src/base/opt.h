@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options as tables. One table per verb drives the parser, --help, the man page and the completions,
  * so that they cannot disagree.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/parse.h"
 
 #include <ctype.h>
@@ -37,12 +38,12 @@ static const char *decimal_milli(const char *s, uint64_t *ret) {
     return s;
 }
 
-struct unit {
+struct parse_unit {
     const char *name;
     uint64_t factor;
 };
 
-static const struct unit *unit_find(const struct unit *units, size_t n, const char *name) {
+static const struct parse_unit *unit_find(const struct parse_unit *units, size_t n, const char *name) {
     for (size_t i = 0; i < n; i++)
         if (strcasecmp(units[i].name, name) == 0)
             return &units[i];
@@ -50,7 +51,7 @@ static const struct unit *unit_find(const struct unit *units, size_t n, const ch
 }
 
 int parse_size(const char *s, uint64_t *ret_bytes, struct err *err) {
-    static const struct unit units[] = {
+    static const struct parse_unit units[] = {
         {"", 1},
         {"b", 1},
         {"k", 1ull << 10},
@@ -67,7 +68,7 @@ int parse_size(const char *s, uint64_t *ret_bytes, struct err *err) {
         {"tib", 1ull << 40},
     };
     const uint64_t ceiling = 1ull << PARSE_SIZE_MAX_LOG2;
-    const struct unit *u;
+    const struct parse_unit *u;
     const char *rest;
     uint64_t milli, bytes;
 
@@ -85,9 +86,9 @@ int parse_size(const char *s, uint64_t *ret_bytes, struct err *err) {
 }
 
 int parse_duration(const char *s, uint64_t *ret_ms, struct err *err) {
-    static const struct unit units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    static const struct parse_unit units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
     const uint64_t ceiling = 365ull * 86400000;
-    const struct unit *u;
+    const struct parse_unit *u;
     const char *rest;
     uint64_t milli, ms;
 

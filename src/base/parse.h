@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that people write. Every function wants the whole string; on failure nothing is written. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths and arguments as JSON strings: JSON has characters, a path has bytes. What is not UTF-8 becomes %XX, and so does '%'. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/sha1.h"
 
 static uint32_t rotate(uint32_t x, unsigned n) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 (FIPS 180-4), for recognising content again. Small on purpose: the hot-path binary links no OpenSSL. */
 #pragma once
 

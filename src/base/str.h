@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small string helpers. Nothing here allocates unless its name says dup or join. */
 #pragma once
 

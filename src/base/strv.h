@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A NULL-terminated, growing vector of strings that it owns. Adding fails only when memory runs out. */
 #pragma once
 

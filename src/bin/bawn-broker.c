@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bawn-broker --make DIR      makes a certificate authority and the trust stores that hold it (broker/folder.h)
+ * bawn-broker --make DIR      makes a certificate authority and the trust stores that hold it (broker/ca/folder.h)
  * bawn-broker --serve         3: socket to a gate, 4: the folder of a CA, 5: socket to the supervisor (proto/brokermsg.h)
  *
  * A program of its own because it holds a key and the user's credentials, which the gate, which reads hostile bytes, must not have. It
@@ -15,8 +16,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "broker/folder.h"
-#include "broker/lock.h"
+#include "broker/broker_jail.h"
+#include "broker/ca/folder.h"
 #include "broker/serve.h"
 #include "os/fd.h"
 

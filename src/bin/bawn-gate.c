@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-gate: the only way from a sandbox to the network. Started by the supervisor with exactly the descriptors of
  * proto/gatemsg.h; theory of operation in gateway/gate.h. It locks itself in before it reads the first byte of anybody. Exit
@@ -9,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "broker/trust.h"
+#include "broker/ca/trust_source.h"
 #include "gateway/gate.h"
-#include "gateway/lock.h"
+#include "gateway/gate_jail.h"
 #include "os/fd.h"
 
 static int born_socket(int fd) {

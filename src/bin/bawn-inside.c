@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sandbox has of Bawn inside: one program under several names (/run/bawn/bin), static, which speaks with the socket that
  * BAWN_CREDENTIAL_SOCKET names (spec/credential-socket.md).
@@ -122,7 +123,7 @@ static int show(json_t *answer, bool as_json, void (*print)(json_t *answer, stru
     return ok && fflush(stdout) == 0 ? 0 : EXIT_REFUSED;
 }
 
-static const struct verb {
+static const struct inside_verb {
     const char *program, *word; /* word NULL: the program has no verbs */
     const char *op, *argument;  /* of the question; NULL: none */
     void (*print)(json_t *answer, struct buf *b);
@@ -145,7 +146,7 @@ static int usage(void) {
     return EXIT_USAGE_ERR;
 }
 
-static int run_verb(const struct verb *v, const char *argument, bool as_json) {
+static int run_verb(const struct inside_verb *v, const char *argument, bool as_json) {
     json_t *question = json_pack("{ss}", "op", v->op), *answer = NULL;
     struct err err = {0};
     int r = !question || (v->argument && json_object_set_new(question, v->argument, json_string(argument)) < 0)
@@ -174,7 +175,7 @@ int main(int argc, char **argv) {
             words[n++] = argv[i];
     }
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
-        const struct verb *v = &verbs[i];
+        const struct inside_verb *v = &verbs[i];
         int wanted = (v->word != NULL) + (v->argument != NULL);
 
         if (str_eq(v->program, program) && n == wanted && (!v->word || str_eq(v->word, words[0])))

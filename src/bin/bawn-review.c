@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-review review|diff OPTIONS     3: folder of the run, 4: the workspace, 5: ignore rules (rules.h); report on stdout
  * bawn-review merge                   3: base, 4: the workspace's version, 5: the run's; the merged file on stdout
  *
  * A program of its own because it parses what an agent wrote. It gets descriptors, not paths, and gives up everything else
- * before it reads from them (review/lock.h). Exit status: 0, or 1 for a risk (review) or a conflict (merge), or 125 with one
+ * before it reads from them (review/review_jail.h). Exit status: 0, or 1 for a risk (review) or a conflict (merge), or 125 with one
  * line on stderr.
  */
 #include <errno.h>
@@ -13,10 +14,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/diff.h"
-#include "review/lock.h"
-#include "review/report.h"
-#include "review/rules.h"
+#include "review/report/diff.h"
+#include "review/report/report.h"
+#include "review/review_jail.h"
+#include "review/risk/rules.h"
 
 enum { FD_RUN = 3, FD_WORKSPACE = 4, FD_RULES = 5, FD_BASE = 3, FD_OURS = 4, FD_THEIRS = 5, FIRST_CLOSED = 6 };
 enum { EXIT_RISKY = 1, EXIT_CONFLICT = 1 };
@@ -37,7 +38,7 @@ static bool risky(const struct judgement *j, enum risk_level fail_on) {
     return false;
 }
 
-static int report(const struct request *q, struct err *err) {
+static int report(const struct review_request *q, struct err *err) {
     CLEANUP(review_rules_done) struct review_rules rules = {0};
     CLEANUP(judgement_done) struct judgement j = JUDGEMENT_INIT;
     CLEANUP(report_done) struct report rep = REPORT_INIT(q, &j, STDOUT_FILENO);
@@ -53,7 +54,7 @@ static int report(const struct request *q, struct err *err) {
 
 static int do_report(int argc, char **argv, struct err *err) {
     static const int roots[] = {FD_RUN, FD_WORKSPACE};
-    CLEANUP(request_done) struct request q = {0};
+    CLEANUP(request_done) struct review_request q = {0};
     int r = request_parse(argc, argv, &q, err);
 
     r = r < 0 ? r : review_lock(roots, ARRAY_LEN(roots), FIRST_CLOSED, err);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-scope UNIT PID: asks systemd (the user's manager; for root the system's) for a transient scope with Delegate=yes
  * around process PID, and ends when it exists. On failure one line on standard output says why.
@@ -23,7 +24,7 @@ enum {
     WAIT_SECONDS = 10, /* for the job; a manager that is busy for longer would keep the user waiting for nothing */
 };
 
-struct job {
+struct scope_job {
     const char *path;
     bool removed;
     char result[32];
@@ -31,7 +32,7 @@ struct job {
 
 static int on_job_removed(sd_bus_message *m, void *data, sd_bus_error *e UNUSED) {
     const char *path, *unit, *result;
-    struct job *job = data;
+    struct scope_job *job = data;
     uint32_t id;
     int r = sd_bus_message_read(m, "uoss", &id, &path, &unit, &result);
 
@@ -60,7 +61,7 @@ static int scope_request(sd_bus *bus, const char *unit, uint32_t pid, sd_bus_mes
 }
 
 /* Signals that came in while the call waited for its answer are kept by sd-bus, and handed out here. */
-static int job_wait(sd_bus *bus, struct job *job, struct err *err) {
+static int job_wait(sd_bus *bus, struct scope_job *job, struct err *err) {
     time_t end = time(NULL) + WAIT_SECONDS;
 
     while (!job->removed) {
@@ -82,7 +83,7 @@ static int scope_start(sd_bus *bus, const char *unit, uint32_t pid, struct err *
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *request = NULL;
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
     CLEANUP(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
-    struct job job = {0};
+    struct scope_job job = {0};
     int r = sd_bus_match_signal(bus, NULL, manager_name, manager_path, manager_interface, "JobRemoved", on_job_removed, &job);
 
     if (r < 0)

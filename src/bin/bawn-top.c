@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `bawn top`: started by bawn with "--json" for one sample, or the time between two refreshes in milliseconds. */
 #include <errno.h>
 #include <ncurses.h>
@@ -7,11 +8,11 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
-#include "supervisor/control_client.h"
-#include "supervisor/exec_client.h"
-#include "supervisor/watch.h"
+#include "supervisor/control/control_client.h"
+#include "supervisor/keep/exec_client.h"
+#include "supervisor/watch/limit_watch.h"
 #include "top/top.h"
 
 enum { SAMPLE_US = 200 * 1000, OUTPUT_MAX = 16 * 1024 * 1024, INTERVAL_MIN = 100, INTERVAL_MAX = 60 * 1000, INTERVAL = 1000 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-vault: gets values out of stores and puts them there (vault/vault.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/broker.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "broker/values.h"
+#include "broker/values/values.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

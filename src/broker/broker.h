@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What bawn-broker has while it serves, and what its parts share.
  *
  *     serve.c    the loop: poll, and one table of requests, one of messages
- *     config.c   policy and grants, from the supervisor
- *     judge.c    may this request have this credential? Every request is asked about here, before anything else is done
+ *     broker_config.c   policy and grants, from the supervisor
+ *     values/value_judge.c    may this request have this credential? Every request is asked about here, before anything else is done
  *     used.c     what was given out, for the log
  *     values.c   values: fetched once, kept in locked memory until they end, given out for one request at a time
  *     render.c   how a value looks in a request; awssign.c: signatures of AWS
- *     login.c    what a client inside is answered with that has logged in outside
+ *     values/login_answer.c    what a client inside is answered with that has logged in outside
  *     ssh_*.c    the ssh-agent
  *
  * One thread, nothing blocks but a send to the gate or the supervisor, and that not for long (BROKER_SEND_S): then the broker ends, and
@@ -18,7 +19,7 @@
 #include <poll.h>
 
 #include "base/secret.h"
-#include "broker/ca.h"
+#include "broker/ca/ca.h"
 #include "policy/gateconf.h"
 #include "proto/brokermsg.h"
 
@@ -71,7 +72,7 @@ void used_flush(struct broker *b, bool all); /* those that waited long enough; a
 int used_timeout_ms(const struct broker *b); /* -1: none waits */
 uint64_t broker_now_ms(void);                /* CLOCK_MONOTONIC */
 
-/* config.c: replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
+/* broker_config.c: replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
 int broker_configure(struct broker *b, int memfd, struct err *err);
 
 /*
@@ -82,7 +83,7 @@ typedef void broker_request_fn(struct broker *b, const struct broker_request *re
 
 broker_request_fn value_request; /* also LOGIN */
 
-/* judge.c. 0: policy allows it (to ask is not enough) and the grant is for exactly this host and port; -EACCES. */
+/* values/value_judge.c. 0: policy allows it (to ask is not enough) and the grant is for exactly this host and port; -EACCES. */
 int judge_grant(const struct broker *b, const struct broker_request *req, const char *path, size_t path_len);
 /* 0: it has oauth, host and port are those of its token_url, and policy allows a POST there. */
 int judge_login_place(const struct broker *b, const struct broker_request *req);

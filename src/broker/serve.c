@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/serve.h"
 
 #include <errno.h>
@@ -5,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "broker/values.h"
+#include "broker/values/values.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answering requests (proto/brokermsg.h) until the gate or the supervisor closes. Everything in a request is hostile: bawn-gate may have
  * been taken over. What it can get here is a certificate for its own sandbox, and values for hosts that policy allows; never the key.

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verb.h"
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "cli/manual.h"
+#include "cli/help/manual.h"
 
 void verb_help(const struct verb *v) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(MANUAL_MAX);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verbs of the command line. Each cmd_<verb>.c opens with its option table and its `const struct verb`;
  * verbs.c lists them. Help, man page and completions are made from these tables (manual.c, completion.c).

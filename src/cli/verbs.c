@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every verb there is, in the order in which help shows them. A new one needs its file and one line here. */
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/manual.h"
+#include "cli/help/manual.h"
 #include "cli/verb.h"
 
 extern const struct verb verb_cp, verb_put, verb_get, verb_collect, verb_checkpoint, verb_checkpoint_ls, verb_checkpoint_rm,

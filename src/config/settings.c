@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "config/settings.h"
 
 #include <errno.h>
@@ -7,11 +8,11 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "config/given.h"
-#include "config/load.h"
-#include "config/paths.h"
-#include "config/profile.h"
-#include "config/trust.h"
+#include "config/load/given.h"
+#include "config/load/load.h"
+#include "config/load/paths.h"
+#include "config/load/profile.h"
+#include "config/load/trust.h"
 #include "os/fd.h"
 
 #define ORG_POLICY "/etc/bawn/policy.json"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run is allowed to do, and who said so. `struct settings` is the result of merging, weakest first:
  *
@@ -117,7 +118,7 @@ struct settings {
     uint64_t cpus_milli, memory, swap, pids, disk, timeout_ms; /* 0: no limit; swap 0: none allowed */
     enum network network;
     enum network network_ceiling;            /* for NETWORK_LIST: the most that a mode in a file with network rules may grant */
-    struct strv network_allow, network_deny; /* "HOST", "HOST:PORT", "@group"; checked by supervisor/policy_files.h */
+    struct strv network_allow, network_deny; /* "HOST", "HOST:PORT", "@group"; checked by supervisor/network/policy_files.h */
     struct strv network_said;                /* those of network_allow that came by --allow: only they overrule a deny */
     struct strv publish; /* "INSIDE", "INSIDE:OUTSIDE" or "ADDRESS:INSIDE:OUTSIDE": ports that answer on this machine */
     enum ask_mode ask;
@@ -125,7 +126,7 @@ struct settings {
     uint64_t ask_timeout_ms; /* then the answer is no */
     enum ssh_agent ssh_agent;
     struct setting_choice ssh_keys; /* of the agent: fingerprints (SHA256:...) or comments */
-    struct setting_choice secrets;  /* of secrets.json (policy/credential.h) */
+    struct setting_choice secrets;  /* of secrets.json (policy/credential/credential.h) */
     struct mount_spec *mounts;
     size_t n_mounts;
     struct env_spec *env;
@@ -177,7 +178,7 @@ void settings_done(struct settings *s);
 /* The mode that counts: workspace_writable false means read-only whatever the mode says. */
 enum workspace_mode settings_workspace_mode(const struct settings *s);
 
-/* For presets (config/agent.h): weaker than what was named. "NAME=VALUE" unless there is one of this name; a path of the host's that is
+/* For presets (config/load/agent.h): weaker than what was named. "NAME=VALUE" unless there is one of this name; a path of the host's that is
  * shown in the same place, read-only, unless something else is there. */
 int settings_add_env(struct settings *s, const char *text, struct err *err);
 int settings_add_mount(struct settings *s, const char *path, struct err *err);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is added to settings that were loaded: a preset's wishes, weaker than anything that was named. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Engines: who puts a command behind the wall. One const table each; the profile's needs are compared with what
  * the engine says it keeps, and a missing one is a refusal (or, for the native engine in auto mode, a weaker rung
@@ -9,9 +10,9 @@
 #include <sys/types.h>
 
 #include "base/macros.h"
-#include "jail/cgroup.h"
-#include "jail/limits.h"
-#include "jail/plan.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/plan/limits.h"
+#include "jail/plan/plan.h"
 
 struct err;
 struct settings;
@@ -19,17 +20,17 @@ struct ignore;
 
 /* What can be kept; an engine's vector is a set of these. */
 enum guarantee {
-    KEEPS_FILES = 1 << 0,     /* nothing of the host but the workspace and read-only tools */
-    KEEPS_PROCESSES = 1 << 1, /* no process outside can be seen, signalled or read */
-    KEEPS_NETWORK = 1 << 2,   /* no packet leaves */
-    KEEPS_SOCKETS = 1 << 3,   /* no unix socket of the host can be reached */
-    KEEPS_SYSCALLS = 1 << 4,  /* kernel surface cut by a filter */
-    KEEPS_CPU = 1 << 5,
-    KEEPS_MEMORY = 1 << 6,
-    KEEPS_PIDS = 1 << 7,
-    KEEPS_DISK = 1 << 8,
-    KEEPS_TIME = 1 << 9,
-    KEEPS_END = 1 << 10 /* nothing outlives the run */
+    ENFORCES_FILES = 1 << 0,     /* nothing of the host but the workspace and read-only tools */
+    ENFORCES_PROCESSES = 1 << 1, /* no process outside can be seen, signalled or read */
+    ENFORCES_NETWORK = 1 << 2,   /* no packet leaves */
+    ENFORCES_SOCKETS = 1 << 3,   /* no unix socket of the host can be reached */
+    ENFORCES_SYSCALLS = 1 << 4,  /* kernel surface cut by a filter */
+    ENFORCES_CPU = 1 << 5,
+    ENFORCES_MEMORY = 1 << 6,
+    ENFORCES_PIDS = 1 << 7,
+    ENFORCES_DISK = 1 << 8,
+    ENFORCES_TIME = 1 << 9,
+    ENFORCES_END = 1 << 10 /* nothing outlives the run */
 };
 enum { GUARANTEE_COUNT = 11 };
 extern const char *const guarantee_names[GUARANTEE_COUNT];   /* "files", ... */
@@ -60,8 +61,9 @@ struct sandbox {
     const struct engine_ops *engine;
     pid_t pid;
     int pidfd, control;
-    int net[4];        /* listeners made inside: tcp4, tcp6, udp4, udp6; -1: none. Whoever takes one leaves -1 */
-    int net_named[12]; /* TCP of single ports, for IPv4 and IPv6, where not every port can be had (jail/network.h); -1: none */
+    int net[4]; /* listeners made inside: tcp4, tcp6, udp4, udp6; -1: none. Whoever takes one leaves -1 */
+    int net_named
+        [12]; /* TCP of single ports, for IPv4 and IPv6, where not every port can be had (jail/network/network.h); -1: none */
     struct cgroup cgroup;
     struct cgroup_host cgroup_host;
     char private_dir[128]; /* landlock rung: removed at the end; "" otherwise */

@@ -1,22 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/gate.h"
 
 #include <errno.h>
 #include <signal.h>
 
-#include "gateway/agentd.h"
-#include "gateway/ask.h"
-#include "gateway/brokerlink.h"
-#include "gateway/control.h"
-#include "gateway/credd.h"
-#include "gateway/credential.h"
-#include "gateway/dnsd.h"
-#include "gateway/flow.h"
-#include "gateway/inlet.h"
-#include "gateway/relay.h"
-#include "gateway/resolve.h"
-#include "gateway/tls.h"
-#include "gateway/watch.h"
-#include "gateway/why.h"
+#include "gateway/epoll_set.h"
+#include "gateway/flow/agentd.h"
+#include "gateway/flow/ask.h"
+#include "gateway/flow/flow.h"
+#include "gateway/flow/relay.h"
+#include "gateway/flow/why.h"
+#include "gateway/gate_control.h"
+#include "gateway/net/dnsd.h"
+#include "gateway/net/inlet.h"
+#include "gateway/net/resolve.h"
+#include "gateway/secret/brokerlink.h"
+#include "gateway/secret/credd.h"
+#include "gateway/secret/injection.h"
+#include "gateway/tls/tls.h"
 #include "os/fd.h"
 #include "policy/confload.h"
 
@@ -35,15 +36,15 @@ static uint32_t flows_max(const struct gate *g, uint32_t wanted) {
 }
 
 /* What is made of a configuration. */
-struct made {
+struct gate_made {
     struct policy policy;
     struct placeholders *placeholders;
 };
 
-static int made_init(struct made *m, const struct gate_config *config, struct err *err) {
+static int made_init(struct gate_made *m, const struct gate_config *config, struct err *err) {
     int r;
 
-    *m = (struct made){0};
+    *m = (struct gate_made){0};
     if (config->n_grants && placeholders_new(config->grants, config->n_grants, &m->placeholders) < 0)
         return err_oom(err);
     r = confload_policy(config, &m->policy, err);
@@ -52,13 +53,13 @@ static int made_init(struct made *m, const struct gate_config *config, struct er
     return r;
 }
 
-static void made_done(struct made *m) {
+static void made_done(struct gate_made *m) {
     policy_done(&m->policy);
     placeholders_unref(m->placeholders);
 }
 
 /* Whatever points into the old rules has to let go of them first. */
-static void policy_replace(struct gate *g, struct made *m, struct gate_config *config) {
+static void policy_replace(struct gate *g, struct gate_made *m, struct gate_config *config) {
     flows_forget_rules(g);
     policy_done(&g->policy);
     g->policy = m->policy;
@@ -70,7 +71,7 @@ static void policy_replace(struct gate *g, struct made *m, struct gate_config *c
 }
 
 int gate_reload(struct gate *g, struct gate_config *config, struct err *err) {
-    struct made m;
+    struct gate_made m;
     int r = made_init(&m, config, err);
 
     if (r == 0) {
@@ -91,7 +92,7 @@ int gate_reload(struct gate *g, struct gate_config *config, struct err *err) {
 
 static int first_config(struct gate *g, struct err *err) {
     struct gate_config config = {0};
-    struct made m;
+    struct gate_made m;
     uint32_t gate;
     int r = control_wait_config(g->control, &config, &gate, err);
 

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bawn-gate: one per sandbox, started at its first connection, jailed (lock.h).
+ * bawn-gate: one per sandbox, started at its first connection, jailed (gate_jail.h).
  *
  * Theory of operation. The listeners were made inside the sandbox's network namespace, where every address is local;
  * connections that are accepted from them carry their original destination as their own address (getsockname). For each one
@@ -18,10 +19,10 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "gateway/names.h"
-#include "gateway/nat64.h"
+#include "gateway/net/names.h"
+#include "gateway/net/nat64.h"
 #include "policy/gateconf.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 
 struct resolver;
 struct dnsd;
@@ -29,7 +30,7 @@ struct tls;
 struct brokerlink;
 struct placeholders;
 struct flow;
-struct control;
+struct gate_control;
 struct hub;
 struct pipes;
 struct why;
@@ -62,11 +63,11 @@ struct gate {
     struct tls *tls;
     struct brokerlink *broker;
     struct placeholders *placeholders; /* of config.grants; NULL: there are none */
-    struct control *control;           /* NULL: nobody listens (unit tests of single parts) */
+    struct gate_control *control;      /* NULL: nobody listens (unit tests of single parts) */
     struct flow *flows;                /* list */
     size_t n_flows;
     uint64_t next_flow;
-    struct hub *hub;                                /* watch.h */
+    struct hub *hub;                                /* epoll_set.h */
     struct pipes *pipes;                            /* relay.h */
     struct why *why;                                /* the last refusals; may be NULL as control may */
     struct listener *listeners[GATE_LISTENERS_MAX]; /* flow.h */
@@ -103,7 +104,7 @@ void gate_stop(struct gate *g, int status);
 
 uint64_t gate_now_s(const struct gate *g); /* CLOCK_MONOTONIC, as the loop has it */
 
-/* control.c: the socket to the supervisor. No message is lost: they wait (bounded), then nothing is accepted, then the gate
+/* gate_control.c: the socket to the supervisor. No message is lost: they wait (bounded), then nothing is accepted, then the gate
  * waits. */
 void gate_send(struct gate *g, const struct gate_msg *m);
 /* Fills a message from a verdict; host as text. A refusal is also kept for http://bawn.internal/why. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -14,7 +15,7 @@
 
 enum { STACK = 128 * 1024, PATH_BUF = 4096, INIT_SCRIPT_ARGS_MAX = 4096, TICK_MS = 20 };
 
-struct child {
+struct command_child {
     struct init *in;
     const struct command *command;
     int exec_errno; /* results, written by the child into our memory */
@@ -88,7 +89,7 @@ static int take_streams(const struct command *c, struct err *err) {
 }
 
 static int child_main(void *arg) {
-    struct child *child = arg;
+    struct command_child *child = arg;
     struct init *in = child->in;
     const struct command *c = child->command;
     const struct init_start *s = &in->start;
@@ -109,14 +110,14 @@ static int child_main(void *arg) {
     return EXIT_NOTFOUND;
 }
 
-struct apart {
+struct command_apart {
     int (*f)(void *);
     void *arg;
     int runs; /* the kernel makes it 0, and wakes us, when the process execs or ends */
 };
 
 static int apart_main(void *arg) {
-    struct apart *a = arg;
+    struct command_apart *a = arg;
 
     syscall(SYS_set_tid_address, &a->runs);
     return a->f(a->arg);
@@ -159,7 +160,7 @@ static bool has_ended(pid_t pid) {
 /* Not CLONE_VFORK: a process can be stopped from inside before it execs, and we would wait for it in the kernel, for ever. */
 pid_t command_clone(int (*f)(void *), void *arg, int flags) {
     static char stack[STACK] __attribute__((aligned(16))); /* not allocated: the limits on memory are already in force */
-    struct apart a = {.f = f, .arg = arg, .runs = 1};
+    struct command_apart a = {.f = f, .arg = arg, .runs = 1};
     /* Shares memory until it execs: nothing is copied, and errors come back as they are. */
     pid_t pid = clone(apart_main, stack + STACK, CLONE_VM | SIGCHLD | flags, &a);
     bool fine = true;
@@ -176,7 +177,7 @@ pid_t command_clone(int (*f)(void *), void *arg, int flags) {
 }
 
 int command_start(struct init *in, const struct command *c, pid_t *ret_pid, int *ret_errno, struct err *err) {
-    struct child child = {.in = in, .command = c};
+    struct command_child child = {.in = in, .command = c};
     /* With a guard it shares the descriptors too, so that the listener is ours at once; our 0, 1 and 2 are then the command's. */
     pid_t pid = command_clone(child_main, &child, in->guard ? CLONE_FILES : 0);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command with a terminal of its own has a parent in its session: a copy of bawn-init that only waits. The kernel lets a terminal's keys stop a
  * process group only if somebody outside of the group, but in its session, could continue it; without that ^Z would be lost on every program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-init: PID 1 of every sandbox of every engine. Static, tiny, not dumpable.
  *
@@ -15,7 +16,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "init/guard.h"
+#include "init/guard/guard.h"
 #include "proto/initmsg.h"
 
 struct exec_request;
@@ -129,7 +130,7 @@ void out_flush(struct init *in);
 int open_inside(const char *path, size_t len, int how, int *ret_fd);
 void open_answer(struct init *in, const struct init_msg *ask, const char *path, size_t len);
 
-/* inside.c: INIT_MSG_INSIDE; never waits. inside_connect() returns 0 or -errno. */
+/* published_connect.c: INIT_MSG_INSIDE; never waits. inside_connect() returns 0 or -errno. */
 int inside_connect(int port, int *ret_fd);
 void inside_answer(const struct init *in, const struct init_msg *ask);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of a kept sandbox. */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@ static bool is_held(const struct job *j) {
 }
 
 /* What one EXEC needs for as long as it is being started. */
-struct launch {
+struct jobs_launch {
     struct exec_request request;
     struct command command;
     char **envp;
@@ -39,7 +40,7 @@ struct launch {
     size_t n_fds;
 };
 
-static void launch_done(struct launch *l) {
+static void launch_done(struct jobs_launch *l) {
     exec_request_done(&l->request);
     free(l->envp);
     closep(&l->master);
@@ -47,7 +48,7 @@ static void launch_done(struct launch *l) {
 }
 
 /* Which descriptor becomes which stream. What neither comes with the message nor is the terminal is our own: /dev/null. */
-static int place_streams(struct launch *l, struct err *err) {
+static int place_streams(struct jobs_launch *l, struct err *err) {
     static const uint32_t from_fds[3] = {EXEC_STDIN, EXEC_STDOUT, EXEC_STDERR},
                           from_tty[3] = {EXEC_TTY_STDIN, EXEC_TTY_STDOUT, EXEC_TTY_STDERR};
     uint32_t flags = l->request.flags;
@@ -60,7 +61,7 @@ static int place_streams(struct launch *l, struct err *err) {
     return 0;
 }
 
-static int prepare(const struct init *in, char *body, size_t len, struct launch *l, struct err *err) {
+static int prepare(const struct init *in, char *body, size_t len, struct jobs_launch *l, struct err *err) {
     struct exec_request *q = &l->request;
     int r = exec_request_decode(body, len, q);
 
@@ -102,7 +103,7 @@ static void answer_failure(struct init *in, int id, const struct err *err) {
 }
 
 /* Its own session: with a terminal another process leads it. */
-static int launch(struct init *in, int id, const struct launch *l, struct job *ret, int *ret_errno, struct err *err) {
+static int launch(struct init *in, int id, const struct jobs_launch *l, struct job *ret, int *ret_errno, struct err *err) {
     pid_t pid = -1;
     int r;
 
@@ -114,7 +115,7 @@ static int launch(struct init *in, int id, const struct launch *l, struct job *r
     return r;
 }
 
-static void start(struct init *in, int id, struct launch *l) {
+static void start(struct init *in, int id, struct jobs_launch *l) {
     struct init_msg msg = {.type = INIT_MSG_STARTED, .job = id};
     struct err err = {0};
     struct job job = {0};
@@ -136,7 +137,7 @@ static void start(struct init *in, int id, struct launch *l) {
 }
 
 void jobs_exec(struct init *in, const struct init_msg *msg, char *body, size_t len, int *fds, size_t n_fds) {
-    CLEANUP(launch_done) struct launch l = {.master = -1, .slave = -1, .fds = fds, .n_fds = n_fds};
+    CLEANUP(launch_done) struct jobs_launch l = {.master = -1, .slave = -1, .fds = fds, .n_fds = n_fds};
     struct err err = {0};
     int r = check_number(in, msg->job, &err);
 

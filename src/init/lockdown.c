@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The last steps before the command, in an order that matters: limits while they can still be set, then
  * no_new_privs (without which Landlock and seccomp are refused), Landlock, capabilities, and seccomp last, because
@@ -10,9 +11,9 @@
 #include <unistd.h>
 
 #include "init/init.h"
-#include "jail/caps.h"
-#include "jail/landlock.h"
-#include "jail/seccomp.h"
+#include "jail/fence/caps.h"
+#include "jail/fence/landlock.h"
+#include "jail/fence/seccomp.h"
 
 static_assert((int)INIT_ACCESS_READ == (int)LANDLOCK_READ, "protocol number");
 static_assert((int)INIT_ACCESS_EXEC == (int)LANDLOCK_READ_EXEC, "protocol number");

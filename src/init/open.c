@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files for `bawn cp` and the like: opened here, because only in here a path means what it means to the commands. */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +98,7 @@ int open_inside(const char *path, size_t len, int how, int *ret_fd) {
     return 0;
 }
 
-struct apart {
+struct open_apart {
     const struct init_start *start;
     const char *path;
     size_t len;
@@ -105,7 +106,7 @@ struct apart {
 };
 
 static int open_locked_down(void *arg) {
-    struct apart *a = arg;
+    struct open_apart *a = arg;
     struct err err = {0};
     int r = lockdown(a->start, &err);
 
@@ -115,7 +116,7 @@ static int open_locked_down(void *arg) {
 
 /* Without namespaces we are outside the wall ourselves, so a process that is behind it does it. */
 static int open_apart(const struct init *in, const char *path, size_t len, int how, int *ret_fd) {
-    struct apart a = {.start = &in->start, .path = path, .len = len, .how = how, .fd = -1, .result = -ECHILD};
+    struct open_apart a = {.start = &in->start, .path = path, .len = len, .how = how, .fd = -1, .result = -ECHILD};
     pid_t pid = command_clone(open_locked_down, &a, CLONE_FILES);
 
     if (pid < 0 || a.result < 0)

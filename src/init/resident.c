@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +13,7 @@
 
 static_assert((int)INIT_FDS_MAX <= (int)SOCK_FDS_MAX, "what the socket takes");
 
-struct packet {
+struct resident_packet {
     struct init_msg msg;
     char body[EXEC_INLINE_MAX];
 };
@@ -93,7 +94,7 @@ void resident_signal_all(const struct init *in, int sig) {
         kill(-1, sig); /* from PID 1: everybody else in its namespace */
 }
 
-static void dispatch(struct init *in, struct packet *p, size_t len, int *fds, size_t n_fds) {
+static void dispatch(struct init *in, struct resident_packet *p, size_t len, int *fds, size_t n_fds) {
     const struct init_msg *msg = &p->msg;
 
     switch ((enum init_msg_type)msg->type) {
@@ -125,7 +126,7 @@ static void dispatch(struct init *in, struct packet *p, size_t len, int *fds, si
 }
 
 void resident_read(struct init *in) {
-    static struct packet p; /* too large for the stack; of its pages only those are touched that a message needed */
+    static struct resident_packet p; /* too large for the stack; of its pages only those are touched that a message needed */
     int fds[INIT_FDS_MAX];
     size_t n_fds = INIT_FDS_MAX;
     long n;

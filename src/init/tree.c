@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walks over /proc: only where the kernel does not do it for us (no pid namespace, no memory cgroup). */
 #include <ctype.h>
 #include <dirent.h>

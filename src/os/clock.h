@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time: the monotonic clock for deadlines and durations, the wall clock for what people and files see.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Content from one file to another: shared blocks where the file system has them, else copied in the kernel, else by hand. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Folders: reading and making them. */
 #include "os/dir.h"
 

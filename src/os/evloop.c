@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The event loop: sources, one poll(2) per turn, and whom it concerns. */
 #include "os/evloop.h"
 

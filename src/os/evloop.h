@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An event loop over poll(2): every turn, all sources say what they wait for, the loop waits once, and those concerned are called in the
  * order in which they were added. What is waited for may differ from turn to turn, as it does for most of ours; nothing is allocated

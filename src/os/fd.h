@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* File descriptors: owners, whole reads and writes. Everything opened here is close-on-exec. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files, and the one-line files of the kernel. */
 #include "os/file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole files: read into a struct buf, whose ceiling is the ceiling of the file; written in one piece.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folders that appear and disappear whole: made under a hidden name (".new-...") and renamed once they are complete; renamed to a hidden
  * name (".gone-...") and then removed. Whoever is at work with a hidden one has flock() on it: one without was left by a crash.

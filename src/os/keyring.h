@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Small keys in the kernel's keyring of this user: outside every process's memory, gone after some time or at the user's last logout.
  * Sandboxes cannot see them: their filter has no keyctl (ATTACKS 79).

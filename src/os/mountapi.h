@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mount API of Linux 5.2+ (open_tree, move_mount, fsopen) and mount_setattr of 5.12. Each wrapper
  * returns a descriptor or 0, or -errno. Mount points are always (dirfd, relative path), never absolute.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Users, as /etc/passwd has them. The C library's functions would load plug-ins (NSS) into a static program. */
 #pragma once
 

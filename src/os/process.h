@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes: clone into namespaces, and proof of who is alive. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "os/remove.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 enum { REMOVE_DEPTH = 64 };
 
 /* A descriptor per level is held, so what is deeper than REMOVE_DEPTH is moved up to the top, where it is met again. */
-struct removal {
+struct remove_removal {
     int top;
     unsigned long names; /* given to what was moved up */
     bool deeper;         /* something is left for another pass */
@@ -20,7 +21,7 @@ struct removal {
     int r;               /* first failure */
 };
 
-static void failed(struct removal *m, int e) {
+static void failed(struct remove_removal *m, int e) {
     if (e != ENOENT && m->r == 0)
         m->r = -e;
 }
@@ -39,7 +40,7 @@ static int open_folder(int parent, const char *name) {
 }
 
 /* The new name may be taken by a folder that the sandbox made: then the next pass tries others. */
-static void move_up(struct removal *m, int dir, const char *name) {
+static void move_up(struct remove_removal *m, int dir, const char *name) {
     char up[40];
 
     m->deeper = true;
@@ -50,9 +51,9 @@ static void move_up(struct removal *m, int dir, const char *name) {
         m->progress |= renameat(dir, name, m->top, up) == 0;
 }
 
-static void empty_folder(int fd, struct removal *m, int depth);
+static void empty_folder(int fd, struct remove_removal *m, int depth);
 
-static void remove_entry(struct removal *m, int dir, const char *name, int depth) {
+static void remove_entry(struct remove_removal *m, int dir, const char *name, int depth) {
     int below;
 
     if (unlinkat(dir, name, 0) == 0) {
@@ -79,7 +80,7 @@ static void remove_entry(struct removal *m, int dir, const char *name, int depth
 }
 
 /* Takes fd. */
-static void empty_folder(int fd, struct removal *m, int depth) {
+static void empty_folder(int fd, struct remove_removal *m, int depth) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
     const struct dirent *e;
     int r = dir_take(fd, &d);
@@ -95,7 +96,7 @@ static void empty_folder(int fd, struct removal *m, int depth) {
 
 int remove_tree(int parent, const char *name) {
     CLEANUP(closep) int top = open_folder(parent, name);
-    struct removal m = {.top = top};
+    struct remove_removal m = {.top = top};
 
     if (top < 0)
         return -errno;

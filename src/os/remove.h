@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Removing a folder that somebody else filled: by descriptor, following no link, whatever depth and modes it has in there. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening below a folder that somebody else fills: no link is followed, nothing outside is reached, whatever is swapped meanwhile. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signals that are read from a descriptor, and the ones that a new program begins with. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unix sockets that carry messages with descriptors. */
 #pragma once
 

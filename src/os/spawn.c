@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Other programs: start, wait, collect. */
 #include "os/spawn.h"
 

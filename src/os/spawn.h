@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Other programs, started with exactly what is written down here. The child runs on our memory until it has become the other program
  * (CLONE_VM, CLONE_VFORK): that is cheap however large we are, and every failure up to execve(2) is known.

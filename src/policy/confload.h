@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How bawn-gate and bawn-broker, which both judge, come from the memfd of a configuration to a policy. */
 #pragma once
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Puts the built-in host groups into the program: embed_groups.py OUT.c GROUP.txt...  (see src/policy/pattern.h)"""
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the built-in host groups into the program: embed_groups.py OUT.c GROUP.txt...  (see src/policy/host/pattern.h)"""
 
 import json
 import pathlib
@@ -12,7 +13,7 @@ def main(out, *files):
         lines = (line.split("#")[0].strip() for line in file.read_text(encoding="ascii").splitlines())
         text = "\n".join("     " + json.dumps(line + "\n") for line in lines)  # empty lines stay: errors name the line
         rows.append(f'    {{"@{file.stem}",\n{text}}},\n')
-    pathlib.Path(out).write_text('#include "policy/pattern.h"\n\nconst struct builtin_group builtin_groups[] = {\n' + "".join(rows) +
+    pathlib.Path(out).write_text('#include "policy/host/pattern.h"\n\nconst struct builtin_group builtin_groups[] = {\n' + "".join(rows) +
                                  f"}};\nconst size_t n_builtin_groups = {len(rows)};\n")
 
 

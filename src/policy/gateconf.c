@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/gateconf.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@ static_assert((int)GATE_ACTIONS == RULE_ACTIONS && (int)GATE_CODES == POLICY_COD
 
 static const char magic[8] = "bawngat2";
 
-struct head {
+struct gateconf_head {
     char magic[8];
     uint32_t generation, mode, can_ask, ask_timeout_ms, n_layers, n_publish, max_flows, ssh, grants_len;
 };
@@ -44,7 +45,7 @@ int gate_config_encode(const struct gate_config *c, struct buf *out) {
     const char *const texts[] = {c->resolv_conf, c->hosts,    c->http_proxy, c->https_proxy,
                                  c->no_proxy,    c->ssh_keys, c->known_hosts};
     CLEANUP(buf_done) struct buf grants = BUF_INIT(GATE_TEXT_MAX);
-    struct head h = {
+    struct gateconf_head h = {
         .generation = c->generation,
         .mode = c->mode,
         .can_ask = c->can_ask,
@@ -73,12 +74,12 @@ int gate_config_encode(const struct gate_config *c, struct buf *out) {
 }
 
 /* What is left to decode. */
-struct cursor {
+struct gateconf_cursor {
     const char *p;
     size_t left;
 };
 
-static int take_bytes(struct cursor *c, void *to, size_t len) {
+static int take_bytes(struct gateconf_cursor *c, void *to, size_t len) {
     if (c->left < len)
         return -EBADMSG;
     if (len)
@@ -88,7 +89,7 @@ static int take_bytes(struct cursor *c, void *to, size_t len) {
     return 0;
 }
 
-static int take_text(struct cursor *c, char **ret) {
+static int take_text(struct gateconf_cursor *c, char **ret) {
     size_t len = strnlen(c->p, c->left);
     char *copy;
 
@@ -111,7 +112,7 @@ static bool has_layer(const struct gate_config *c, uint32_t kind) {
     return false;
 }
 
-static int take_layers(struct cursor *c, size_t n, struct gate_config *g) {
+static int take_layers(struct gateconf_cursor *c, size_t n, struct gate_config *g) {
     struct layer_head h;
     int r = 0;
 
@@ -131,7 +132,7 @@ static int take_layers(struct cursor *c, size_t n, struct gate_config *g) {
     return r;
 }
 
-static int take_publish(struct cursor *c, size_t n, struct gate_config *g) {
+static int take_publish(struct gateconf_cursor *c, size_t n, struct gate_config *g) {
     int r = take_bytes(c, g->publish, n * sizeof g->publish[0]);
 
     for (size_t i = 0; r == 0 && i < n; i++)
@@ -141,7 +142,7 @@ static int take_publish(struct cursor *c, size_t n, struct gate_config *g) {
     return r;
 }
 
-static int take_grants(struct cursor *c, size_t len, struct gate_config *g) {
+static int take_grants(struct gateconf_cursor *c, size_t len, struct gate_config *g) {
     int r = len > c->left ? -EBADMSG : grants_decode(c->p, len, &g->grants, &g->n_grants);
 
     if (r < 0)
@@ -151,7 +152,7 @@ static int take_grants(struct cursor *c, size_t len, struct gate_config *g) {
     return 0;
 }
 
-static int take_texts(struct cursor *c, struct gate_config *g) {
+static int take_texts(struct gateconf_cursor *c, struct gate_config *g) {
     char **const texts[] = {&g->resolv_conf, &g->hosts,    &g->http_proxy, &g->https_proxy,
                             &g->no_proxy,    &g->ssh_keys, &g->known_hosts};
     int r = 0;
@@ -163,8 +164,8 @@ static int take_texts(struct cursor *c, struct gate_config *g) {
 
 int gate_config_decode(const char *bytes, size_t len, struct gate_config *ret) {
     CLEANUP(gate_config_done) struct gate_config g = {0};
-    struct cursor c = {bytes, len};
-    struct head h;
+    struct gateconf_cursor c = {bytes, len};
+    struct gateconf_head h;
     int r = len > GATE_CONFIG_MAX ? -EBADMSG : take_bytes(&c, &h, sizeof h);
 
     if (r < 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a gate and a broker are told by their supervisor: policy, the host's network settings, credentials (without values) and what
  * the ssh-agent may do. Travels as bytes in a memfd (gatemsg.h, brokermsg.h: CONFIG). Encoded by the supervisor, decoded by bawn-gate
@@ -6,8 +7,8 @@
 #pragma once
 
 #include "base/strv.h"
-#include "policy/credential.h"
-#include "policy/verdict.h"
+#include "policy/credential/credential.h"
+#include "policy/rules/verdict.h"
 #include "proto/gatemsg.h"
 
 struct buf;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The languages of bawn-broker. Whatever is not in its tables, or is not exactly as long as it says, closes the socket.
  *
@@ -21,7 +22,7 @@ enum {
     BROKER_HOST_MAX = 253,
     BROKER_METHOD_MAX = 32,
     BROKER_DATA_MAX = 64 * 1024,
-    BROKER_GRANTS_MAX = 64,    /* GRANTS_MAX, which this layer cannot see; policy/credential_codec.c compares */
+    BROKER_GRANTS_MAX = 64,    /* GRANTS_MAX, which this layer cannot see; policy/credential/credential_codec.c compares */
     BROKER_PENDING_MAX = 1024, /* requests that wait for a value */
     VAULT_VALUE_MAX = 16 * 1024,
     VAULT_IDENTITY_MAX = 8 * 1024

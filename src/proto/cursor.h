@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is left to decode of a message. Nothing is read past its end; strings point into it. */
 #pragma once
 

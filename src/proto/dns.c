@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/dns.h"
 
 #include <errno.h>
@@ -17,12 +18,12 @@ static uint16_t get16(const uint8_t *p) {
 }
 
 /* What is left to read. */
-struct cursor {
+struct dns_cursor {
     const uint8_t *p;
     size_t left;
 };
 
-static const uint8_t *take(struct cursor *c, size_t n) {
+static const uint8_t *take(struct dns_cursor *c, size_t n) {
     const uint8_t *p = c->p;
 
     if (c->left < n)
@@ -51,7 +52,7 @@ static bool add_label(struct dns_query *q, const uint8_t *label, size_t len) {
 }
 
 /* A length byte above 63 is a compression pointer or a kind of label that nobody speaks. */
-static bool take_name(struct cursor *c, struct dns_query *q) {
+static bool take_name(struct dns_cursor *c, struct dns_query *q) {
     for (;;) {
         const uint8_t *len = take(c, 1), *label;
 
@@ -65,7 +66,7 @@ static bool take_name(struct cursor *c, struct dns_query *q) {
     }
 }
 
-static bool take_question(struct cursor *c, struct dns_query *q) {
+static bool take_question(struct dns_cursor *c, struct dns_query *q) {
     const uint8_t *start = c->p, *fixed;
 
     if (!take_name(c, q))
@@ -81,7 +82,7 @@ static bool take_question(struct cursor *c, struct dns_query *q) {
 }
 
 /* What the options say does not matter here (cookies, padding, client subnet), but they must be whole. */
-static bool options_ok(struct cursor c) {
+static bool options_ok(struct dns_cursor c) {
     while (c.left) {
         const uint8_t *head = take(&c, 4);
 
@@ -91,7 +92,7 @@ static bool options_ok(struct cursor c) {
     return true;
 }
 
-static int take_opt(struct cursor *c, struct dns_query *q) {
+static int take_opt(struct dns_cursor *c, struct dns_query *q) {
     const uint8_t *opt = take(c, OPT_FIXED), *data;
     uint16_t len;
 
@@ -99,14 +100,14 @@ static int take_opt(struct cursor *c, struct dns_query *q) {
         return DNS_FORMERR;
     len = get16(opt + 9);
     data = take(c, len);
-    if (!data || !options_ok((struct cursor){data, len}))
+    if (!data || !options_ok((struct dns_cursor){data, len}))
         return DNS_FORMERR;
     q->edns = true;
     q->payload = MAX_OF(get16(opt + 3), DNS_PLAIN_MAX);
     return opt[6] == 0 ? DNS_NOERROR : DNS_BADVERS;
 }
 
-static int read_sections(struct cursor *c, const uint8_t *header, struct dns_query *q) {
+static int read_sections(struct dns_cursor *c, const uint8_t *header, struct dns_query *q) {
     unsigned additional = get16(header + 10);
     int r = DNS_NOERROR;
 
@@ -121,7 +122,7 @@ static int read_sections(struct cursor *c, const uint8_t *header, struct dns_que
 
 int dns_query_parse(const uint8_t *data, size_t len, struct dns_query *ret) {
     struct dns_query q = {.payload = DNS_PLAIN_MAX};
-    struct cursor c = {data, len};
+    struct dns_cursor c = {data, len};
     const uint8_t *header = take(&c, DNS_HEADER_SIZE);
     uint16_t flags;
     int r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DNS messages, as the sandbox's name server reads and writes them: one strict question in, one short answer out
  * (RFC 1035, EDNS0 of RFC 6891, extended errors of RFC 8914). No input or output, no allocation, no state.
@@ -69,7 +70,7 @@ struct dns_answer {
 /* The query and the message it points into must stay until the end. */
 void dns_answer_begin(struct dns_answer *a, const struct dns_query *q, enum dns_rcode rcode, uint8_t *out, size_t size);
 void dns_answer_address(struct dns_answer *a, uint32_t ttl, const uint8_t *addr, size_t len); /* 4 or 16 bytes */
-void dns_answer_ptr(struct dns_answer *a, uint32_t ttl, const char *name);                    /* as policy/host.h spells it */
+void dns_answer_ptr(struct dns_answer *a, uint32_t ttl, const char *name); /* as policy/host/host.h spells it */
 /* The extended error is only sent to clients that speak EDNS; text (UTF-8, may be NULL) is cut to what fits.
  * Returns the answer's length, 0 if out is too small. */
 size_t dns_answer_end(struct dns_answer *a, enum dns_ede ede, const char *text);

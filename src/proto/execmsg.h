@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The exec socket of a kept sandbox: SOCK_SEQPACKET, $XDG_RUNTIME_DIR/bawn/box/NAME.sock (0600, folder 0700; without that variable
  * $XDG_STATE_HOME/bawn/run/box/). Whoever connects has our uid or is root. One connection carries one of these conversations:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/execreq.h"
 
 #include <errno.h>
@@ -8,13 +9,13 @@
 
 static const char magic[8] = "bawnexe1";
 
-struct head {
+struct execreq_head {
     char magic[8];
     uint64_t timeout_ms;
     uint32_t flags, rows, cols, modes[4], argc, envc;
     uint8_t cc[EXEC_CC];
 };
-static_assert(sizeof(struct head) == 72, "no bytes between");
+static_assert(sizeof(struct execreq_head) == 72, "no bytes between");
 static_assert(EXEC_CC <= NCCS, "room in a struct termios");
 
 static void add_strings(struct buf *out, char *const *v, size_t n) {
@@ -23,12 +24,12 @@ static void add_strings(struct buf *out, char *const *v, size_t n) {
 }
 
 int exec_request_encode(const struct exec_request *r, struct buf *out) {
-    struct head h = {.timeout_ms = r->timeout_ms,
-                     .flags = r->flags,
-                     .rows = r->rows,
-                     .cols = r->cols,
-                     .argc = (uint32_t)r->argc,
-                     .envc = (uint32_t)r->envc};
+    struct execreq_head h = {.timeout_ms = r->timeout_ms,
+                             .flags = r->flags,
+                             .rows = r->rows,
+                             .cols = r->cols,
+                             .argc = (uint32_t)r->argc,
+                             .envc = (uint32_t)r->envc};
     const char *cwd = r->cwd ? r->cwd : "";
 
     if (r->argc > EXEC_STRINGS_MAX || r->envc > EXEC_STRINGS_MAX)
@@ -51,7 +52,7 @@ static bool flags_fit(uint32_t flags) {
     return !(flags & ~(uint32_t)EXEC_FLAGS_ALL) && (!tty || (flags & EXEC_TTY)) && !(tty << 3 & fds);
 }
 
-static bool head_fits(const struct head *h) {
+static bool head_fits(const struct execreq_head *h) {
     return memcmp(h->magic, magic, sizeof magic) == 0 && flags_fit(h->flags) && h->rows <= UINT16_MAX && h->cols <= UINT16_MAX &&
            h->argc >= 1 && h->argc <= EXEC_STRINGS_MAX && h->envc <= EXEC_STRINGS_MAX;
 }
@@ -74,7 +75,7 @@ static int take_body(struct cursor *c, struct exec_request *r) {
 int exec_request_decode(char *bytes, size_t len, struct exec_request *ret) {
     struct cursor c = {bytes, len};
     struct exec_request r;
-    struct head h;
+    struct execreq_head h;
 
     if (len > EXEC_REQUEST_MAX || cursor_take(&c, &h, sizeof h) < 0 || !head_fits(&h))
         return -EBADMSG;

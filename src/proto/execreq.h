@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What shall be executed in a sandbox that is kept: made by a client (`bawn exec`, an SDK), carried by the exec socket to the keeper
  * (proto/execmsg.h) and, in the same bytes, by the control socket to bawn-init (INIT_MSG_EXEC). spec/exec-socket.md.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The language between a supervisor and its bawn-gate. SOCK_SEQPACKET; one struct per message, descriptors by SCM_RIGHTS.
  *
@@ -63,8 +64,8 @@ struct gate_msg {
     uint32_t id;
     int32_t value;
     uint32_t kind;   /* enum gate_event_kind */
-    uint32_t action; /* enum rule_action of policy/rule.h */
-    uint32_t code;   /* enum policy_code of policy/verdict.h */
+    uint32_t action; /* enum rule_action of policy/rules/rule.h */
+    uint32_t code;   /* enum policy_code of policy/rules/verdict.h */
     uint32_t port;
     uint32_t status;                 /* HTTP status of the answer, 0: none */
     uint64_t flow;                   /* number of the connection */

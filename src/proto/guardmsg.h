@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guard, in bawn-init, and its supervisor (spec/init-protocol.md). In direct mode every system call that would change a file
  * comes to the guard first, by seccomp notification; it judges the place, lets the supervisor put away what stands there

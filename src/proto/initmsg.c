@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/initmsg.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 
 static const char magic[8] = "bawnini3";
 
-struct head {
+struct initmsg_head {
     char magic[8];
     uint32_t flags, umask, seccomp, landlock;
     uint64_t watch_memory, cpu_affinity;
@@ -30,18 +31,18 @@ static void add_texts(struct buf *out, const struct init_text *texts, size_t n) 
 }
 
 int init_start_encode(const struct init_start *s, struct buf *out) {
-    struct head h = {.flags = s->flags,
-                     .umask = s->umask,
-                     .seccomp = s->seccomp,
-                     .landlock = s->landlock,
-                     .watch_memory = s->watch_memory,
-                     .cpu_affinity = s->cpu_affinity,
-                     .argc = (uint32_t)s->argc,
-                     .envc = (uint32_t)s->envc,
-                     .n_rules = (uint32_t)s->n_rules,
-                     .n_rlimits = (uint32_t)s->n_rlimits,
-                     .n_hide = (uint32_t)s->n_hide,
-                     .n_protect = (uint32_t)s->n_protect};
+    struct initmsg_head h = {.flags = s->flags,
+                             .umask = s->umask,
+                             .seccomp = s->seccomp,
+                             .landlock = s->landlock,
+                             .watch_memory = s->watch_memory,
+                             .cpu_affinity = s->cpu_affinity,
+                             .argc = (uint32_t)s->argc,
+                             .envc = (uint32_t)s->envc,
+                             .n_rules = (uint32_t)s->n_rules,
+                             .n_rlimits = (uint32_t)s->n_rlimits,
+                             .n_hide = (uint32_t)s->n_hide,
+                             .n_protect = (uint32_t)s->n_protect};
 
     memcpy(h.magic, magic, sizeof magic);
     buf_add(out, &h, sizeof h);
@@ -127,14 +128,14 @@ static int take_body(struct cursor *c, struct init_start *s) {
 }
 
 /* A resident init has no command of its own, and so no terminal; every other one has. */
-static bool command_fits(const struct head *h) {
+static bool command_fits(const struct initmsg_head *h) {
     return h->flags & INIT_FLAG_RESIDENT ? h->argc == 0 && !(h->flags & INIT_FLAGS_TTY) : h->argc >= 1;
 }
 
 int init_start_decode(char *bytes, size_t len, struct init_start *ret) {
     struct cursor c = {bytes, len};
     struct init_start s = {0};
-    struct head h;
+    struct initmsg_head h;
     int r;
 
     if (cursor_take(&c, &h, sizeof h) < 0 || memcmp(h.magic, magic, sizeof magic) != 0)

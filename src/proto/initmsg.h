@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The language between a supervisor and bawn-init, the PID 1 of a sandbox (spec/init-protocol.md).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strings in messages of fixed size, whose sender may have been taken over. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first request on the gate's explicit proxy port: "CONNECT host:port" or "GET http://host/...". Peeked bytes in, struct out.
  * Only the request line is understood here and where the head ends; an absolute-URI request is then read again, strictly, by the HTTP

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SOCKS5 (RFC 1928), the server's side: no authentication, CONNECT only. A cursor over bytes that were peeked: each function says
  * how many bytes its message takes. SOCKS4, BIND and UDP ASSOCIATE are refused with the reply that says so.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The protocol of ssh-agent (draft-miller-ssh-agent; OpenSSH's PROTOCOL.agent) as far as Bawn lets it through: list keys, sign,
  * and session-bind@openssh.com. Every other message is not known here, and its sender is answered SSH_AGENT_FAILURE: add,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The types of SSH (RFC 4251, section 5) that agents use: byte, boolean, uint32, string. A reader that went wrong stays so and
  * reads nothing but zeros: ask ssh_end() once, after the last field.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Filters what a sandboxed program writes to the user's terminal (ATTACKS 77, 78). Bytes in, bytes out, no
  * allocation; the result does not depend on how the input is cut into pieces.

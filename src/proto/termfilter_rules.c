@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/termfilter_rules.h"
 
 #include <string.h>
@@ -13,16 +14,16 @@ enum {
     COLOUR_MAX = 2048,
 };
 
-struct span {
+struct termfilter_span {
     const uint8_t *s;
     size_t n;
 };
 
-static bool span_is(struct span a, const char *text) {
+static bool span_is(struct termfilter_span a, const char *text) {
     return a.n == strlen(text) && memcmp(a.s, text, a.n) == 0;
 }
 
-static bool span_starts(struct span a, const char *text) {
+static bool span_starts(struct termfilter_span a, const char *text) {
     size_t n = strlen(text);
 
     return a.n >= n && memcmp(a.s, text, n) == 0;
@@ -200,7 +201,7 @@ bool termrule_csi(const uint8_t *s, size_t n) {
 
 /* OSC ------------------------------------------------------------------------------------------------------- */
 
-static size_t utf8_len_at(struct span a, size_t i) {
+static size_t utf8_len_at(struct termfilter_span a, size_t i) {
     char c[5] = {0};
 
     memcpy(c, a.s + i, MIN_OF(a.n - i, (size_t)4));
@@ -208,7 +209,7 @@ static size_t utf8_len_at(struct span a, size_t i) {
 }
 
 /* Text as it may stand inside a sequence: every terminal must agree on where the sequence ends. */
-static bool plain_text(struct span a, size_t max) {
+static bool plain_text(struct termfilter_span a, size_t max) {
     if (a.n > max)
         return false;
     for (size_t i = 0; i < a.n;) {
@@ -221,7 +222,7 @@ static bool plain_text(struct span a, size_t max) {
     return true;
 }
 
-static bool ascii_graph(struct span a, size_t max) {
+static bool ascii_graph(struct termfilter_span a, size_t max) {
     if (a.n > max)
         return false;
     for (size_t i = 0; i < a.n; i++)
@@ -230,12 +231,12 @@ static bool ascii_graph(struct span a, size_t max) {
     return true;
 }
 
-static bool osc_title(struct span a) {
+static bool osc_title(struct termfilter_span a) {
     return plain_text(a, TITLE_MAX);
 }
 
 /* Colour names, "rgb:ff/ff/ff", "#rrggbb", "?"; the answer to "?" is always of the form rgb:... */
-static bool osc_colour(struct span a) {
+static bool osc_colour(struct termfilter_span a) {
     if (a.n > COLOUR_MAX)
         return false;
     for (size_t i = 0; i < a.n; i++)
@@ -244,14 +245,14 @@ static bool osc_colour(struct span a) {
     return true;
 }
 
-static bool osc_directory(struct span a) {
+static bool osc_directory(struct termfilter_span a) {
     return span_starts(a, "file://") && ascii_graph(a, PATH_LEN_MAX);
 }
 
 /* "params;uri": file: and the private schemes of desktop programs would let a click start something. */
-static bool osc_link(struct span a) {
+static bool osc_link(struct termfilter_span a) {
     const uint8_t *semi = memchr(a.s, ';', a.n);
-    struct span uri;
+    struct termfilter_span uri;
 
     if (!semi || !ascii_graph(a, LINK_MAX))
         return false;
@@ -260,7 +261,7 @@ static bool osc_link(struct span a) {
     return uri.n == 0 || span_starts(uri, "http://") || span_starts(uri, "https://");
 }
 
-static bool osc_notify(struct span a) {
+static bool osc_notify(struct termfilter_span a) {
     if (a.n > 0 && is_digit(a.s[0])) {
         if (!span_starts(a, "4;"))
             return false;
@@ -272,20 +273,20 @@ static bool osc_notify(struct span a) {
     return plain_text(a, TITLE_MAX);
 }
 
-static bool osc_prompt(struct span a) {
+static bool osc_prompt(struct termfilter_span a) {
     for (size_t i = 0; i < a.n; i++)
         if (!is_digit(a.s[i]) && !((a.s[i] | 0x20) >= 'a' && (a.s[i] | 0x20) <= 'z') && !memchr(";=_-", a.s[i], 4))
             return false;
     return a.n <= 64;
 }
 
-static bool osc_urxvt(struct span a) {
+static bool osc_urxvt(struct termfilter_span a) {
     return span_starts(a, "notify;") && plain_text(a, TITLE_MAX);
 }
 
 static const struct {
     const char *number;
-    bool (*check)(struct span rest); /* what follows "number;" */
+    bool (*check)(struct termfilter_span rest); /* what follows "number;" */
 } osc_rules[] = {
     {"0", osc_title},    {"1", osc_title},    {"2", osc_title},    {"4", osc_colour},   {"5", osc_colour},   {"7", osc_directory},
     {"8", osc_link},     {"9", osc_notify},   {"10", osc_colour},  {"11", osc_colour},  {"12", osc_colour},  {"13", osc_colour},
@@ -296,7 +297,7 @@ static const struct {
 };
 
 bool termrule_osc(const uint8_t *s, size_t n) {
-    struct span number = {s, 0}, rest = {s + n, 0};
+    struct termfilter_span number = {s, 0}, rest = {s + n, 0};
 
     while (number.n < n && s[number.n] != ';')
         number.n++;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The allow-list behind termfilter.h: which complete sequences may reach the user's terminal. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/tls_hello.h"
 
 enum { RECORD_HEAD = 5, RECORD_MAX = 16384, RECORD_HANDSHAKE = 22, RECORD_ALERT = 21, MESSAGE_HEAD = 4, MESSAGE_HELLO = 1 };
@@ -5,22 +6,22 @@ enum { RANDOM_LEN = 32, SESSION_MAX = 32, NAME_TYPE_HOST = 0, ALERT_FATAL = 2 };
 enum { EXT_SERVER_NAME = 0, EXT_ALPN = 16, EXT_ECH = 0xfe0d, EXT_ESNI = 0xffce /* what ECH was called in drafts */ };
 
 /* What is left to read. */
-struct span {
+struct hello_span {
     const uint8_t *p;
     size_t left;
 };
 
-static bool take(struct span *s, size_t len, struct span *ret) {
+static bool take(struct hello_span *s, size_t len, struct hello_span *ret) {
     if (s->left < len)
         return false;
-    *ret = (struct span){s->p, len};
+    *ret = (struct hello_span){s->p, len};
     s->p += len;
     s->left -= len;
     return true;
 }
 
-static bool take_number(struct span *s, size_t bytes, size_t *ret) {
-    struct span n;
+static bool take_number(struct hello_span *s, size_t bytes, size_t *ret) {
+    struct hello_span n;
     size_t value = 0;
 
     if (!take(s, bytes, &n))
@@ -32,15 +33,15 @@ static bool take_number(struct span *s, size_t bytes, size_t *ret) {
 }
 
 /* A vector with its length in front, as TLS has them everywhere. */
-static bool take_vector(struct span *s, size_t length_bytes, struct span *ret) {
+static bool take_vector(struct hello_span *s, size_t length_bytes, struct hello_span *ret) {
     size_t len;
 
     return take_number(s, length_bytes, &len) && take(s, len, ret);
 }
 
 /* Exactly one name of the kind that exists. Several would be several readings: who answers may take another one than we do. */
-static bool read_sni(struct span ext, struct tls_hello *h) {
-    struct span list, name;
+static bool read_sni(struct hello_span ext, struct tls_hello *h) {
+    struct hello_span list, name;
     size_t type;
 
     if (h->has_sni || !take_vector(&ext, 2, &list) || ext.left)
@@ -56,8 +57,8 @@ static bool read_sni(struct span ext, struct tls_hello *h) {
     return true;
 }
 
-static bool read_alpn(struct span ext, struct tls_hello *h) {
-    struct span list, name;
+static bool read_alpn(struct hello_span ext, struct tls_hello *h) {
+    struct hello_span list, name;
 
     if (h->has_alpn || !take_vector(&ext, 2, &list) || ext.left || !list.left)
         return false;
@@ -74,25 +75,25 @@ static bool read_alpn(struct span ext, struct tls_hello *h) {
     return true;
 }
 
-static bool read_ech(struct span ext UNUSED, struct tls_hello *h) {
+static bool read_ech(struct hello_span ext UNUSED, struct tls_hello *h) {
     h->has_ech = true;
     return true;
 }
 
 static const struct {
     size_t type;
-    bool (*read)(struct span ext, struct tls_hello *h);
+    bool (*read)(struct hello_span ext, struct tls_hello *h);
 } extensions[] = {{EXT_SERVER_NAME, read_sni}, {EXT_ALPN, read_alpn}, {EXT_ECH, read_ech}, {EXT_ESNI, read_ech}};
 
-static bool read_extension(size_t type, struct span ext, struct tls_hello *h) {
+static bool read_extension(size_t type, struct hello_span ext, struct tls_hello *h) {
     for (size_t i = 0; i < ARRAY_LEN(extensions); i++)
         if (extensions[i].type == type)
             return extensions[i].read(ext, h);
     return true;
 }
 
-static bool read_extensions(struct span body, struct tls_hello *h) {
-    struct span all, ext;
+static bool read_extensions(struct hello_span body, struct tls_hello *h) {
+    struct hello_span all, ext;
     size_t type;
 
     if (!body.left) /* TLS 1.0 clients may have none */
@@ -105,8 +106,8 @@ static bool read_extensions(struct span body, struct tls_hello *h) {
     return true;
 }
 
-static bool read_body(struct span body, struct tls_hello *h) {
-    struct span random, session, suites, compressions;
+static bool read_body(struct hello_span body, struct tls_hello *h) {
+    struct hello_span random, session, suites, compressions;
     size_t version;
 
     if (!take_number(&body, 2, &version) || version < 0x0301 || version > 0x0304 || !take(&body, RANDOM_LEN, &random))
@@ -121,13 +122,13 @@ static bool read_body(struct span body, struct tls_hello *h) {
 }
 
 /* The message, put together from its records. */
-struct message {
+struct hello_message {
     size_t len, want; /* want: 0 until its own head is there */
     uint8_t bytes[TLS_HELLO_MAX];
 };
 
 /* False: no ClientHello. */
-static bool message_add(struct message *m, struct span part) {
+static bool message_add(struct hello_message *m, struct hello_span part) {
     if (part.left > sizeof m->bytes - m->len)
         return false;
     memcpy(m->bytes + m->len, part.p, part.left);
@@ -140,8 +141,8 @@ static bool message_add(struct message *m, struct span part) {
 }
 
 /* One record, or the part of it that is there; takes all bytes or decides. */
-static enum tls_hello_result read_record(struct span *in, struct message *m) {
-    struct span head = {0}, part = {0};
+static enum tls_hello_result read_record(struct hello_span *in, struct hello_message *m) {
+    struct hello_span head = {0}, part = {0};
     size_t len;
 
     if (!tls_hello_could_be(in->p, MIN_OF(in->left, (size_t)3)))
@@ -162,10 +163,10 @@ static enum tls_hello_result read_record(struct span *in, struct message *m) {
 }
 
 enum tls_hello_result tls_hello_parse(const uint8_t *data, size_t len, struct tls_hello *ret) {
-    struct span in = {data, MIN_OF(len, (size_t)TLS_HELLO_MAX)};
+    struct hello_span in = {data, MIN_OF(len, (size_t)TLS_HELLO_MAX)};
     enum tls_hello_result r = TLS_HELLO_MORE;
     struct tls_hello h = {0};
-    struct message m;
+    struct hello_message m;
 
     m.len = m.want = 0;
     while (in.left && r == TLS_HELLO_MORE)
@@ -174,7 +175,7 @@ enum tls_hello_result tls_hello_parse(const uint8_t *data, size_t len, struct tl
         return TLS_HELLO_NOT_TLS;
     if (r != TLS_HELLO_OK)
         return r;
-    if (!read_body((struct span){m.bytes + MESSAGE_HEAD, m.want - MESSAGE_HEAD}, &h))
+    if (!read_body((struct hello_span){m.bytes + MESSAGE_HEAD, m.want - MESSAGE_HEAD}, &h))
         return TLS_HELLO_NOT_TLS;
     h.len = (size_t)(in.p - data);
     *ret = h;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ClientHello of a TLS connection: enough of it to know which name is asked for. Hostile bytes in, struct out; no allocation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The second ClientHello. A TLS 1.3 server may answer the first one with a HelloRetryRequest; the client then says hello again, and
  * that hello is the one that counts, with a server name of its own. RFC 8446 says that both are the same, but who passes bytes on has to look.

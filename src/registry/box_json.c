@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.json and state.json: a table each, which both the reader and the writer follow. */
 #include <errno.h>
 #include <jansson.h>
@@ -59,7 +60,7 @@ static char *decode(const json_t *v) {
 }
 
 /* Each kind of value writes a member of a struct and reads it back; size: of the member. */
-struct kind {
+struct box_kind {
     json_t *(*write)(const void *field);
     bool (*read)(const json_t *v, void *field, size_t size);
 };
@@ -184,17 +185,18 @@ static bool read_cgroups(const json_t *v, void *field, size_t size) {
     return true;
 }
 
-static const struct kind version = {write_version, read_version}, string = {write_string, read_string},
-                         path = {write_string, read_path}, string_or_null = {write_string, read_string_or_null},
-                         text = {write_text, read_text}, number = {write_u64, read_u64}, status = {write_int, read_int},
-                         process = {write_int, read_pid}, boolean = {write_bool, read_bool}, phase = {write_phase, read_phase},
-                         list = {write_list, read_list}, cgroups = {write_list, read_cgroups};
+static const struct box_kind version = {write_version, read_version}, string = {write_string, read_string},
+                             path = {write_string, read_path}, string_or_null = {write_string, read_string_or_null},
+                             text = {write_text, read_text}, number = {write_u64, read_u64}, status = {write_int, read_int},
+                             process = {write_int, read_pid}, boolean = {write_bool, read_bool},
+                             phase = {write_phase, read_phase}, list = {write_list, read_list},
+                             cgroups = {write_list, read_cgroups};
 
 /* -- the two files ------------------------------------------------------------------------------------------------------ */
 
-struct member {
+struct box_member {
     const char *key;
-    const struct kind *kind;
+    const struct box_kind *kind;
     size_t offset, size;
 };
 #define INFO(key, kind, field) \
@@ -202,7 +204,7 @@ struct member {
 #define STATE(key, kind, field) \
     { key, &kind, offsetof(struct box_state, field), sizeof(((struct box_state *)0)->field) }
 
-static const struct member info_members[] = {
+static const struct box_member info_members[] = {
     {"version", &version, 0, 0},
     INFO("id", string, id),
     INFO("workspace", path, workspace),
@@ -212,7 +214,7 @@ static const struct member info_members[] = {
     INFO("project", boolean, project),
 };
 
-static const struct member state_members[] = {
+static const struct box_member state_members[] = {
     {"version", &version, 0, 0},
     STATE("phase", phase, phase),
     STATE("pid", process, pid),
@@ -233,7 +235,7 @@ static const struct member state_members[] = {
     STATE("cgroups", cgroups, cgroups),
 };
 
-static int write_members(const struct member *m, size_t n, const void *from, struct buf *out, struct err *err) {
+static int write_members(const struct box_member *m, size_t n, const void *from, struct buf *out, struct err *err) {
     CLEANUP(json_decrefp) json_t *root = json_object();
     CLEANUP(freep) char *dump = NULL;
     bool ok = true;
@@ -248,7 +250,7 @@ static int write_members(const struct member *m, size_t n, const void *from, str
     return buf_ok(out) ? 0 : err_set(err, -EFBIG, "the description of the sandbox is larger than %zu bytes", out->ceiling);
 }
 
-static int read_members(const struct member *m, size_t n, const char *data, size_t len, void *to, struct err *err) {
+static int read_members(const struct box_member *m, size_t n, const char *data, size_t len, void *to, struct err *err) {
     json_error_t at;
     CLEANUP(json_decrefp) json_t *root = json_loadb(data, len, JSON_REJECT_DUPLICATES, &at);
 

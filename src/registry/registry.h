@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kept sandboxes of a user, as plain files (spec/sandbox-folder.md). One folder each:
  *
@@ -11,7 +12,7 @@
  *
  * No daemon, no database, no global lock: a name is taken by mkdir+rename, life is a lock of the kernel's, and looking takes none
  * (F_OFD_GETLK), so any number of `bawn` processes work beside each other and a kill -9 leaves nothing that blocks. What overlay, sync
- * and worktree mode keep of the workspace is the run of the same name (workspace/rundir.h), so review, apply and discard are as ever.
+ * and worktree mode keep of the workspace is the run of the same name (workspace/run/rundir.h), so review, apply and discard are as ever.
  */
 #pragma once
 

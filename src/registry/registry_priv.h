@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the registry share. */
 #pragma once
 
@@ -22,7 +23,7 @@ int box_info_copy(const struct box_info *from, struct box_info *ret, struct err 
 int box_state_write(const struct box_state *s, struct buf *out, struct err *err);
 int box_state_parse(const char *text, size_t len, struct box_state *ret);
 
-/* place.c: the folder of all sandboxes. -ENOENT if it is not there and not to be made; refused if it is a link or somebody else could
+/* box_place.c: the folder of all sandboxes. -ENOENT if it is not there and not to be made; refused if it is a link or somebody else could
  * write in it: the homes of sandboxes are below it. */
 int registry_open_boxes(const char *boxes, bool make, struct err *err);
 /* A new folder that nobody sees, and its name; *id, if it is not unique, becomes so (malloc'ed). Sweeps what was left by others. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a running sandbox uses now: read from the control groups that its keeper wrote down, and what they do not count, or where there are
  * none (an ordinary user without systemd), from /proc. No process is asked, so 500 cost little. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between usage.c and usage_walk.c. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One walk over /proc for any number of sandboxes. What belongs to one is what descends from its PID 1: that adopts its orphans, in a pid
  * namespace and as a subreaper. The links of namespaces would say the same, but not of processes that cannot be looked into. */
 #include <ctype.h>
@@ -10,24 +11,24 @@
 
 enum { WALK_FIRST = 1024, WALK_MAX = 512 * 1024, WALK_TEXT_MAX = 1024, NOBODYS = -1, NOT_SEEN = -2 };
 
-struct seen {
+struct usage_seen {
     pid_t pid, parent;
     int whose; /* index of the sandbox, NOBODYS, or NOT_SEEN */
     unsigned threads;
     unsigned long long ticks; /* of user and kernel, and of the children it has waited for */
 };
 
-struct walk {
+struct usage_walk {
     int proc;
-    struct seen *v; /* by pid: so the kernel lists them */
+    struct usage_seen *v; /* by pid: so the kernel lists them */
     size_t n, room;
 };
 
-static void walk_done(struct walk *w) {
+static void walk_done(struct usage_walk *w) {
     free(w->v);
 }
 
-static bool read_seen(int proc, pid_t pid, struct seen *ret) {
+static bool read_seen(int proc, pid_t pid, struct usage_seen *ret) {
     char path[32], text[WALK_TEXT_MAX];
     unsigned long long user, kernel, waited_user, waited_kernel;
     const char *at;
@@ -35,7 +36,7 @@ static bool read_seen(int proc, pid_t pid, struct seen *ret) {
     snprintf(path, sizeof path, "%d/stat", (int)pid);
     if (fd_read_file_at(proc, path, text, sizeof text) <= 0 || !(at = strrchr(text, ')')))
         return false;
-    *ret = (struct seen){.pid = pid, .whose = NOT_SEEN};
+    *ret = (struct usage_seen){.pid = pid, .whose = NOT_SEEN};
     if (sscanf(at + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %u", &ret->parent, &user, &kernel,
                &waited_user, &waited_kernel, &ret->threads) != 6)
         return false;
@@ -43,9 +44,9 @@ static bool read_seen(int proc, pid_t pid, struct seen *ret) {
     return true;
 }
 
-static bool make_room(struct walk *w) {
+static bool make_room(struct usage_walk *w) {
     size_t room = w->room ? 2 * w->room : WALK_FIRST;
-    struct seen *v;
+    struct usage_seen *v;
 
     if (w->n < w->room)
         return true;
@@ -57,7 +58,7 @@ static bool make_room(struct walk *w) {
     return true;
 }
 
-static void read_all(struct walk *w, DIR *d) {
+static void read_all(struct usage_walk *w, DIR *d) {
     struct dirent *e;
 
     while ((e = readdir(d)) && make_room(w))
@@ -65,7 +66,7 @@ static void read_all(struct walk *w, DIR *d) {
             w->n++;
 }
 
-static struct seen *find(const struct walk *w, pid_t pid) {
+static struct usage_seen *find(const struct usage_walk *w, pid_t pid) {
     size_t low = 0, high = w->n;
 
     while (low < high) {
@@ -80,8 +81,8 @@ static struct seen *find(const struct walk *w, pid_t pid) {
 }
 
 /* Climbs until somebody is known, and tells all on the way: a chain of processes, however long, is climbed once. */
-static int whose(const struct walk *w, struct seen *s) {
-    struct seen *at = s, *next;
+static int whose(const struct usage_walk *w, struct usage_seen *s) {
+    struct usage_seen *at = s, *next;
     int found = NOBODYS;
 
     while (at && at->whose == NOT_SEEN) {
@@ -109,7 +110,7 @@ static uint64_t anonymous_bytes(int proc, pid_t pid) {
     return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void add(const struct walk *w, const struct seen *s, const struct usage_of *of) {
+static void add(const struct usage_walk *w, const struct usage_seen *s, const struct usage_of *of) {
     if (of->wants_memory)
         of->usage->memory += anonymous_bytes(w->proc, s->pid);
     if (of->wants_cpu)
@@ -119,8 +120,8 @@ static void add(const struct walk *w, const struct seen *s, const struct usage_o
 }
 
 /* A sandbox whose PID 1 is not there, or hidden from us, stays unknown. */
-static void begin(const struct walk *w, struct usage_of *of, int index) {
-    struct seen *init = find(w, of->init);
+static void begin(const struct usage_walk *w, struct usage_of *of, int index) {
+    struct usage_seen *init = find(w, of->init);
     struct box_usage *u = of->usage;
 
     if (!init)
@@ -133,7 +134,7 @@ static void begin(const struct walk *w, struct usage_of *of, int index) {
 }
 
 void usage_walk(struct usage_of *v, size_t n) {
-    CLEANUP(walk_done) struct walk w = {.proc = -1};
+    CLEANUP(walk_done) struct usage_walk w = {.proc = -1};
     DIR *d = n ? opendir("/proc") : NULL;
 
     if (!d)

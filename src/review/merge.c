@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <git2.h>
 
 #include "base/err.h"
-#include "review/diff.h"
+#include "review/report/diff.h"
 
 static bool too_much(const struct buf *b) {
     return diff_is_binary(b) || diff_lines(b) > DIFF_LINES_MAX;

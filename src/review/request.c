@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "review/request.h"
 
 #include "base/err.h"
@@ -65,7 +66,7 @@ static int take_string(char **where, const char *value, struct err *err) {
     return *where ? 0 : err_oom(err);
 }
 
-static int take(struct request *q, const struct opt_iter *it, struct err *err) {
+static int take(struct review_request *q, const struct opt_iter *it, struct err *err) {
     int r = 0;
 
     switch (it->id) {
@@ -120,8 +121,8 @@ static int take(struct request *q, const struct opt_iter *it, struct err *err) {
     return r;
 }
 
-int request_parse(int argc, char **argv, struct request *ret, struct err *err) {
-    struct request q = {.fail_on = RISK_MEDIUM};
+int request_parse(int argc, char **argv, struct review_request *ret, struct err *err) {
+    struct review_request q = {.fail_on = RISK_MEDIUM};
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r;
 
@@ -140,11 +141,11 @@ int request_parse(int argc, char **argv, struct request *ret, struct err *err) {
     return 0;
 }
 
-void request_done(struct request *q) {
+void request_done(struct review_request *q) {
     free(q->run);
     free(q->workspace);
     free(q->base);
     strv_done(&q->only);
     strv_done(&q->paths);
-    *q = (struct request){0};
+    *q = (struct review_request){0};
 }

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What bawn asks of bawn-review: the words of its command line, written by src/cli/review_spawn.c. */
 #pragma once
 
 #include "base/strv.h"
 #include "config/settings.h"
-#include "review/risk.h"
+#include "review/risk/risk.h"
 
 struct err;
 
@@ -21,7 +22,7 @@ enum request_format {
 };
 extern const char *const request_format_names[REQUEST_FORMATS];
 
-struct request {
+struct review_request {
     enum request_format format;
     bool colour, terminal;
     bool diff;       /* each file's diff with it */
@@ -36,8 +37,8 @@ struct request {
     struct strv paths; /* exactly these; empty: all */
 };
 
-int request_parse(int argc, char **argv, struct request *ret, struct err *err); /* argv[0] is skipped */
-void request_done(struct request *q);
+int request_parse(int argc, char **argv, struct review_request *ret, struct err *err); /* argv[0] is skipped */
+void request_done(struct review_request *q);
 
 /* "high" to RISK_HIGH; the error names the levels. "none": nothing makes it fail. */
 int request_level(const char *word, enum risk_level *ret, struct err *err);

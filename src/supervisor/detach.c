@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/detach.h"
 
 #include <errno.h>
@@ -5,7 +6,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
 #include "supervisor/helper.h"
 

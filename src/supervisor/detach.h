@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program of the user's, found by PATH: in a session of its own, with no terminal and none of our descriptors; it outlives us. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/helper.h"
 
 #include <errno.h>
@@ -12,14 +13,14 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
-#include "jail/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "os/fd.h"
 #include "os/process.h"
 
 enum { ABOVE = HELPER_FDS_MAX + 1 }; /* above all that the child gets, and its program */
 
 /* Shared with the child, which runs on our memory until it has become the other program (CLONE_VFORK). */
-struct birth {
+struct helper_birth {
     const struct helper *h;
     int exe, fds[HELPER_FDS_MAX];
     size_t n_fds;
@@ -39,7 +40,7 @@ int helper_default_signals(void) {
     return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
 }
 
-static int be_born(const struct birth *b) {
+static int be_born(const struct helper_birth *b) {
     static const struct rlimit none = {0, 0};
     int exe = (int)b->n_fds, r;
 
@@ -68,14 +69,14 @@ static int be_born(const struct birth *b) {
 }
 
 static int child(void *arg) {
-    struct birth *b = arg;
+    struct helper_birth *b = arg;
 
     b->error = be_born(b);
     return EXIT_SANDBOX;
 }
 
 /* Copies above the numbers where they go, so that none is overwritten before it was copied down. */
-static int lift(struct birth *b) {
+static int lift(struct helper_birth *b) {
     CLEANUP(closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     if (null < 0)
@@ -102,7 +103,7 @@ static int open_program(const struct helper *h, struct err *err) {
 
 int helper_start(const struct helper *h, pid_t *ret_pid, struct err *err) {
     CLEANUP(closep) int exe = open_program(h, err);
-    struct birth b = {.h = h, .exe = exe, .parent = getpid()};
+    struct helper_birth b = {.h = h, .exe = exe, .parent = getpid()};
     pid_t pid = -1;
     int r;
 

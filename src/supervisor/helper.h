@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starting our other programs (bawn-gate, bawn-broker, bawn-vault): born with exactly these descriptors and variables, and they die with us. */
 #pragma once
 

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <unistd.h>
 
 #include "audit/audit.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "config/paths.h"
-#include "supervisor/asker.h"
-#include "supervisor/control_client.h"
-#include "supervisor/watch.h"
+#include "config/load/paths.h"
+#include "supervisor/control/control_client.h"
+#include "supervisor/network/asker.h"
+#include "supervisor/watch/limit_watch.h"
 #include "top/top.h"
 
 enum { PATIENCE_MS = 250 };

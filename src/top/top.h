@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-top: kept sandboxes on one screen. What is shown comes from files (registry, control groups, network log), so looking disturbs nobody;
  * only questions that wait are asked of the supervisors that have a control socket, and answered there.
@@ -67,7 +68,7 @@ void asks_next(struct top_asks *a);
  * nothing. A question that is gone is no error. */
 int asks_answer(const struct top_asks *a, const char *how, struct err *err);
 
-/* view.c */
+/* screen.c */
 struct top_view {
     size_t chosen; /* row */
     enum top_order order;

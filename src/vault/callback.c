@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "vault/callback.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 enum { BACKLOG = 16, LINGER_MS = 2000 };
 
-union any_addr {
+union callback_any_addr {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
@@ -22,7 +23,7 @@ union any_addr {
 
 static int listen_at(const struct credential_redirect *r, struct callback *ret) {
     bool v6 = r->host[0] == '[';
-    union any_addr a = {0};
+    union callback_any_addr a = {0};
     socklen_t len = v6 ? sizeof a.v6 : sizeof a.v4;
     CLEANUP(closep) int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -53,15 +54,15 @@ void callback_done(struct callback *cb) {
 
 /* Clients ---------------------------------------------------------------------------------------------------------- */
 
-struct client {
+struct callback_client {
     int fd;
     uint64_t until_ms;
     size_t len;
     char head[CALLBACK_HEAD_MAX]; /* may have a code */
 };
 
-struct waiting {
-    struct client *v[CALLBACK_CLIENTS_MAX];
+struct callback_waiting {
+    struct callback_client *v[CALLBACK_CLIENTS_MAX];
     size_t n;
 };
 
@@ -72,20 +73,20 @@ static uint64_t now_ms(void) {
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static void client_drop(struct waiting *w, size_t i) {
+static void client_drop(struct callback_waiting *w, size_t i) {
     closep(&w->v[i]->fd);
     explicit_bzero(w->v[i], sizeof *w->v[i]);
     free(w->v[i]);
     w->v[i] = w->v[--w->n];
 }
 
-static void waiting_done(struct waiting *w) {
+static void waiting_done(struct callback_waiting *w) {
     while (w->n)
         client_drop(w, w->n - 1);
 }
 
-static void client_accept(struct waiting *w, int listener) {
-    struct client *c;
+static void client_accept(struct callback_waiting *w, int listener) {
+    struct callback_client *c;
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
@@ -114,7 +115,7 @@ static void say(int fd, const char *status, const char *title, const char *text)
 }
 
 /* As callback_read(); -EPIPE: the client is gone or took too long. */
-static int client_read(struct client *c, const char *path, const char *state, struct secret *code) {
+static int client_read(struct callback_client *c, const char *path, const char *state, struct secret *code) {
     ssize_t n = recv(c->fd, c->head + c->len, sizeof c->head - c->len, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -126,7 +127,7 @@ static int client_read(struct client *c, const char *path, const char *state, st
 }
 
 /* 1: no request that counts has come yet. */
-static int serve(struct waiting *w, const char *path, const char *state, struct secret *code, int *ret_client) {
+static int serve(struct callback_waiting *w, const char *path, const char *state, struct secret *code, int *ret_client) {
     for (size_t i = w->n; i-- > 0;) {
         int r = client_read(w->v[i], path, state, code);
 
@@ -142,7 +143,7 @@ static int serve(struct waiting *w, const char *path, const char *state, struct 
     return 1;
 }
 
-static int wait_some(const struct callback *cb, const struct waiting *w) {
+static int wait_some(const struct callback *cb, const struct callback_waiting *w) {
     struct pollfd fds[1 + CALLBACK_CLIENTS_MAX] = {{.fd = w->n < CALLBACK_CLIENTS_MAX ? cb->fd : -1, .events = POLLIN}};
 
     for (size_t i = 0; i < w->n; i++)
@@ -154,7 +155,7 @@ static int wait_some(const struct callback *cb, const struct waiting *w) {
 
 int callback_wait(struct callback *cb, const char *path, const char *state, struct secret *ret_code, int *ret_client,
                   struct err *err) {
-    CLEANUP(waiting_done) struct waiting w = {.n = 0};
+    CLEANUP(waiting_done) struct callback_waiting w = {.n = 0};
     uint64_t until = now_ms() + CALLBACK_MS;
     int r = 1;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the user's browser comes back to after a login (RFC 8252, 7.3): a listener on a loopback address of this machine, open while a
  * login is under way. Every program of this machine and every web page can send something there, so one kind of request counts: a GET of
@@ -6,7 +7,7 @@
 #pragma once
 
 #include "base/secret.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 
 struct err;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose is the other end of a connection on a loopback address? The kernel says it for unix sockets only; for TCP it lists every socket with its
  * owner. The address of a login page, with state and challenge, is an argument of the browser, which other users of the machine may see: with it they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <string.h>
@@ -6,21 +7,21 @@
 #include "vault/callback.h"
 
 /* A piece of the request's bytes. */
-struct span {
+struct callback_span {
     const char *p;
     size_t len;
 };
 
-static struct span cut(struct span *rest, char at) {
+static struct callback_span cut(struct callback_span *rest, char at) {
     const char *end = rest->len ? memchr(rest->p, at, rest->len) : NULL;
-    struct span first = {rest->p, end ? (size_t)(end - rest->p) : rest->len};
+    struct callback_span first = {rest->p, end ? (size_t)(end - rest->p) : rest->len};
     size_t used = first.len + (end != NULL);
 
-    *rest = (struct span){rest->p + used, rest->len - used};
+    *rest = (struct callback_span){rest->p + used, rest->len - used};
     return first;
 }
 
-static bool span_is(struct span s, const char *text) {
+static bool span_is(struct callback_span s, const char *text) {
     return s.len == strlen(text) && memcmp(s.p, text, s.len) == 0;
 }
 
@@ -29,7 +30,7 @@ static int hex(char c) {
 }
 
 /* %xx; '+' is a space in forms, and no code or state of ours has either. Control bytes are refused: the code goes into a request. */
-static int decode(struct span s, struct secret *out) {
+static int decode(struct callback_span s, struct secret *out) {
     secret_clear(out);
     for (size_t i = 0; i < s.len; i++) {
         int high = s.p[i] == '%' && s.len - i > 2 ? hex(s.p[i + 1]) : -1, low = high >= 0 ? hex(s.p[i + 2]) : -1;
@@ -44,22 +45,22 @@ static int decode(struct span s, struct secret *out) {
 }
 
 struct found {
-    struct span code, state, error;
+    struct callback_span code, state, error;
 };
 
 /* One that is there twice has two readings. */
-static int take(struct span *to, struct span value) {
+static int take(struct callback_span *to, struct callback_span value) {
     if (to->p)
         return -EINVAL;
     *to = value;
     return 0;
 }
 
-static int find(struct span query, struct found *f) {
+static int find(struct callback_span query, struct found *f) {
     int r = 0;
 
     while (r == 0 && query.len) {
-        struct span value = cut(&query, '&'), key = cut(&value, '=');
+        struct callback_span value = cut(&query, '&'), key = cut(&value, '=');
 
         if (span_is(key, "code"))
             r = take(&f->code, value);
@@ -72,12 +73,12 @@ static int find(struct span query, struct found *f) {
 }
 
 /* In constant time: the other end of a loopback port may be another user of this machine, with a clock. */
-static bool is_state(struct span s, const char *state, struct secret *work) {
+static bool is_state(struct callback_span s, const char *state, struct secret *work) {
     return s.p && decode(s, work) == 0 && work->len == strlen(state) && CRYPTO_memcmp(work->p, state, work->len) == 0;
 }
 
 int callback_read(const char *head, size_t len, const char *path, const char *state, struct secret *ret_code) {
-    struct span rest = {head, len}, line, method, target, where;
+    struct callback_span rest = {head, len}, line, method, target, where;
     struct found f = {0};
 
     if (!memmem(head, len, "\r\n\r\n", 4))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two requests of OAuth: a form goes out, JSON comes back. https only, but for this machine itself (tests). Certificates
  * are checked against the host's, or SSL_CERT_FILE; proxies are those of the environment. Redirects are not followed: the form

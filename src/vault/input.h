@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values and passphrases on their way in: a pipe, a file, or a terminal that does not show them. */
 #pragma once
 

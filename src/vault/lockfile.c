@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "vault/lockfile.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
 #include "vault/vault.h"
 

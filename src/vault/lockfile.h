@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One vault at a time: locks on bytes of one file, so that a name needs no file of its own. Gone with the process. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OAuth: the store has a refresh token, and here access tokens are made from it (RFC 6749, 6), or both by the device flow (RFC
  * 8628). Servers may give a new refresh token each time and then refuse the old one, so two refreshes at once would lock the

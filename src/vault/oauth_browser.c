@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A login in the user's browser (RFC 6749, 4.1, with PKCE: RFC 7636), from its address to the stored tokens. All of it is ours: state, verifier and
  * redirect are made here and leave this process only to the service; a sandbox that asked for the login has no part in it and gets nothing of it.

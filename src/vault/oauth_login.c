@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The device flow (RFC 8628): the browser may be on any machine. */
 #include <errno.h>
 #include <jansson.h>

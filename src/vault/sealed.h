@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes of the file store: a head in clear, then AES-256-GCM over the entries; the head is authenticated with them, so that
  * no byte of the file can be changed unseen. Pure: no file, no prompt.

@@ -1,19 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 #include "vault/sealed.h"
 
 enum { ENTRY_HEAD = 2 + 4 };
 
-struct entry {
+struct sealed_entry {
     const char *name, *value;
     size_t name_len, value_len, size; /* size: of all of it */
 };
 
-static int entry_at(const struct secret *s, size_t at, struct entry *ret) {
+static int entry_at(const struct secret *s, size_t at, struct sealed_entry *ret) {
     const uint8_t *p = (const uint8_t *)s->p + at;
     size_t left = s->len - at;
-    struct entry e;
+    struct sealed_entry e;
 
     if (left < ENTRY_HEAD)
         return -EBADMSG;
@@ -29,12 +30,12 @@ static int entry_at(const struct secret *s, size_t at, struct entry *ret) {
     return 0;
 }
 
-static bool is_named(const struct entry *e, const char *name) {
+static bool is_named(const struct sealed_entry *e, const char *name) {
     return strlen(name) == e->name_len && memcmp(name, e->name, e->name_len) == 0;
 }
 
 int sealed_find(const struct secret *entries, const char *name, const char **ret, size_t *ret_len) {
-    struct entry e;
+    struct sealed_entry e;
 
     for (size_t at = 0; at < entries->len; at += e.size) {
         int r = entry_at(entries, at, &e);
@@ -52,7 +53,7 @@ int sealed_find(const struct secret *entries, const char *name, const char **ret
 
 /* All but this name; how many of them, or -errno. */
 static int copy_others(const struct secret *from, const char *name, struct secret *to) {
-    struct entry e;
+    struct sealed_entry e;
     int n = 0;
 
     for (size_t at = 0; at < from->len; at += e.size) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Secret Service of the desktop (org.freedesktop.secrets: GNOME Keyring, KWallet, KeePassXC) over the user's session bus.
  * An item is known by two attributes: application=bawn, and name=... or store=.... The session is "plain": the bus is the

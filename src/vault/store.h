@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stores: where values are. One table of functions for each (enum credential_store); values are bytes to them. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A value that a command prints: `op read ...`, `vault kv get ...`, `pass show ...`. No shell. It has a session of its own: a
  * command that wants to ask at the terminal fails at once instead of being stopped, and it can be ended with everything
@@ -21,7 +22,7 @@
 
 enum { TICK_MS = 20 };
 
-struct command {
+struct store_command {
     char *const *argv, *const *environ_;
     int null, out; /* for its stdio */
     int error;     /* errno of exec */
@@ -37,7 +38,7 @@ static uint64_t now_ms(void) {
 
 /* Shares our memory until exec: only system calls, and the one word for the error. */
 static int command_child(void *arg) {
-    struct command *c = arg;
+    struct store_command *c = arg;
     sigset_t none;
 
     sigemptyset(&none);
@@ -109,7 +110,7 @@ static int command_start(const struct vault *v, const struct credential *c, int 
     out = ends[1];
     if (fcntl(in, F_SETFL, O_NONBLOCK) < 0)
         return err_sys(err, -errno, "make a pipe");
-    struct command cmd = {.argv = c->command.v, .environ_ = v->environ_, .null = null, .out = out, .parent = getpid()};
+    struct store_command cmd = {.argv = c->command.v, .environ_ = v->environ_, .null = null, .out = out, .parent = getpid()};
 
     pid = process_clone(command_child, &cmd, CLONE_VM | CLONE_VFORK, NULL);
     if (pid < 0)

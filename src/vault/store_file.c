@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "vault/store_file.h"
 
 #include <dirent.h>
@@ -10,7 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
 #include "os/keyring.h"
 #include "vault/lockfile.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file store as a whole: its lock is the user's, not a value's. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the head of a file store to its key: the kernel's keyring, the Secret Service, a passphrase. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "vault/vault.h"
 
 #include <errno.h>
@@ -5,7 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 
 static const char defs_name[] = "secrets.json";
 
@@ -66,7 +67,7 @@ int vault_recheck(const struct vault *v, const struct credential *c, struct err 
     return err_set(err, -ENOKEY, "secret '%s' was removed or defined anew meanwhile", c->name);
 }
 
-/* Whoever started us has the lock of the file (cli/secret_file.c). */
+/* Whoever started us has the lock of the file (ops/secret/secret_file.c). */
 static int publish(const struct vault *v, const struct credentials *defs, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-vault: gets values out of stores and puts them there. A short-lived program with the user's rights and environment; the
  * only one that opens a store. Values come in by stdin or a terminal without echo, and go out by one socket only, to the broker.
@@ -20,7 +21,7 @@
  * refresh token, or JSON: {"refresh":"...","access":"...","expires":SECONDS,"client_secret":"..."}, of which one of
  * the first two is enough.
  *
- * Definitions are read from $XDG_CONFIG_HOME/bawn/secrets.json (policy/credential.h). A value never serves another purpose than the one it
+ * Definitions are read from $XDG_CONFIG_HOME/bawn/secrets.json (policy/credential/credential.h). A value never serves another purpose than the one it
  * was given for (credential_purpose()), whoever is killed at whatever moment:
  *
  *     set     1 the value is asked for, the store is opened: nothing has changed yet
@@ -42,7 +43,7 @@
 #pragma once
 
 #include "base/secret.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 
 struct err;
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Puts the list of protected paths into the program: embed_protect.py OUT.c protect.txt  (see src/workspace/protect.h)"""
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the list of protected paths into the program: embed_protect.py OUT.c protect.txt  (see src/workspace/hide/protect.h)"""
 
 import json
 import pathlib
@@ -22,7 +23,7 @@ def main(out, file):
     rows = list(rows_of(file))
     patterns = "\n".join("    " + json.dumps(row[0] + "\n") for row in rows)
     table = "".join("    {" + ", ".join(map(json.dumps, row)) + "},\n" for row in rows)
-    pathlib.Path(out).write_text(f'#include "workspace/protect.h"\n\nconst char protect_defaults[] =\n{patterns};\n\n'
+    pathlib.Path(out).write_text(f'#include "workspace/hide/protect.h"\n\nconst char protect_defaults[] =\n{patterns};\n\n'
                                  f"const struct protect_row protect_rows[] = {{\n{table}}};\nconst size_t n_protect_rows = {len(rows)};\n")
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The agents' world: that of the network tests, and in it the scripted models of model_servers.py.
 
     def test_something(net, models, agent):     runs for every agent, as root and as an ordinary user

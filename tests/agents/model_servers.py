@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Scripted models: the APIs that the agents of the tests speak, over https, each with one key that it takes and no other.
 
     model_servers.py FOLDER ADDRESS       serves on ADDRESS:443 until killed, prints "ready"

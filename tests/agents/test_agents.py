@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The real agents from npm run whole tool loops against scripted models that take one key only, and that key is nowhere inside.
 
 Without a sandbox the same agents with the same presets work too, and then the scanner finds the key: it looks at the right places.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attack tests: tools of the trade. See ../conftest.py for `runner` and `attack`.
 
     def test_claim(pyattack):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests of hiding share: a tree with hidden files, and a process inside that does what it is asked while the host changes files."""
 
 import contextlib

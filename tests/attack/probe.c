@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attacks that need C. `probe NAME [ARG...]` ends with 0 if the attack worked, 3 if the system refused it.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 18 (and 16, 30): what comes out of a sandbox never lands, deletes or changes a mode outside of the workspace.
 
 A decoy stands beside the workspace, and everything about it (bytes, modes, links, times of change) is compared afterwards. That the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claim: `bawn cp`, `put` and `get` reach nothing but the sandbox's files on its side and the given target on ours, whatever the inside does
 to its files meanwhile. The same attacks work on a plain cp of the same tree."""
 

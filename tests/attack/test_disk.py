@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C2.27 and C5.81: storage is bounded."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C2: nothing of the host's files but the workspace, by whatever name one asks for it."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a file system answers besides calls on paths: ioctls on descriptors that are open for reading (issue 13, number 3).
 
 The workspace lies on a btrfs or XFS of the test's own, in a file. Each probe works on a copy of it without the sandbox."""

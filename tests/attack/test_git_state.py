@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Issue 13, number 2: what a run commits, stages, stashes or plants in .git is judged like files are, in every mode. The user's next
 `git checkout`, `reset --hard`, `switch`, `merge` or `stash pop` would bring it out, and no file of the workspace shows it.
 

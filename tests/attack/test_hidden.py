@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C1.5, C1.6 and promise 1: what .sandboxignore hides in the workspace."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 15-17: not watched must mean not shown. Hidden files that the host makes or saves again while a command runs, in folders
 that the command or the host closed, moved, replaced or made twice; and hidden files under a second name: hard links, other mounts."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 6, 15-18, 28, 29, 31-33: what .sandboxignore hides stays hidden, in every mode of the workspace; and what of the
 user's own files comes in beside the workspace: caches, git identity, volumes, substitutes.
 

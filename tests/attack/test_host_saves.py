@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers 1, 6 and 8 of issue 13: what the host does to protected files while a sandbox in direct mode runs.
 
 The host's own save is no door. A program on the host saves a protected file by a lock or temporary file and a rename (git, sed -i, editors); in direct mode

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kept sandbox's home is hostile at its next start: what an earlier life left in there leads Bawn nowhere.
 
 The inside puts links, loops, pipes, files and closed folders under the names that Bawn makes or mounts on in a home; then the sandbox is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of kept sandboxes: one command that goes too far ends, or the sandbox does, cleanly and by name; what is kept counts."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is executed later in a kept sandbox is behind the same walls as what a run starts, and commands are apart from each other's clients.
 
 The first part is the attack tests themselves, a third of each kind: `runner.path` is a program that looks like bawn and executes what would be a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C5.79, 82: the kernel's surface. One table (probe.c), each call shown to be reachable outside and refused inside."""
 
 import os

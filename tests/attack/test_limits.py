@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C5.81: bombs end inside, and nothing outlives the run."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the command can do to bawn-init: PID 1, which is also the guard of direct mode. It has the command's ids, so everything that the
 kernel allows between equals has to be closed by name (issue 13, number 7)."""
 

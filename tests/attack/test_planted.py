@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repositories that the host's git would obey, made of anything but folders, or where nothing looks (issue 13, number 4).
 
 git's is_git_directory() asks access(2) for `objects` and `refs`: sockets and FIFOs will do. And a link leads below .git as well as anywhere."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C1: the sandbox cannot be turned off or widened from inside, nor by what a run left behind."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C5.70-75, 80: other processes, their memory, their secrets; signals."""
 
 import os

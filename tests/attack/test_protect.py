@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 34 to 40, 2 to 5, 16, 17, 84: in direct mode nothing inside can write, make, replace or remove what the host would run
 or obey, and everything else goes on working.
 

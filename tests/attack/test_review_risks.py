@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md 34 to 42: every kind of change that the host would later run, obey or be fooled by is named by `bawn review`, with its
 class and level, in the modes in which it can happen; and none of our own verbs runs what a repository names (38, 39).
 
-Names and meanings of classes are those of src/review/risk.h; a class that is added there and not here fails a test.
+Names and meanings of classes are those of src/review/risk/risk.h; a class that is added there and not here fails a test.
 """
 
 import base64
@@ -131,7 +132,7 @@ CASES = [
 
 
 def classes():
-    return re.findall(r"RISK_[A-Z_]+,? +/\* \"([a-z-]+)\"", (ROOT / "src/review/risk.h").read_text())
+    return re.findall(r"RISK_[A-Z_]+,? +/\* \"([a-z-]+)\"", (ROOT / "src/review/risk/risk.h").read_text())
 
 
 def test_every_class_is_attacked():

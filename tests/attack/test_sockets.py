@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C2.21-26 and C4.62-64 as far as an empty network namespace goes: no socket of the host answers."""
 
 import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SIGSTOP from inside: what is stopped neither wedges a sandbox nor whoever waits for it (issue 13, number 23)."""
 
 import os

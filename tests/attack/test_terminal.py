@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS.md C5.77, 78: the user's terminal."""
 
 import subprocess

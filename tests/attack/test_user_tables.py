@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the kernel counts per user: a sandbox must leave the user's own programs some of it (issue 13, number 22)."""
 
 import subprocess

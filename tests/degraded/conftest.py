@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`deny`: a program that runs another as if the kernel lacked a feature (deny.c)."""
 
 import pathlib

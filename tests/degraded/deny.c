@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deny NAME... -- CMD ARG...: runs CMD as if the kernel lacked the named features. Needs no privileges. What is denied
  * stays denied for everything CMD starts; no_new_privs is set as a side effect.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kept sandboxes with one kernel feature denied: they keep what a run keeps, name the weaker rung, or are refused without a trace."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One kernel feature denied (deny.c): Bawn refuses, or names the weaker rung, or keeps every promise; never silently weaker."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bawn-review with one kernel feature denied (deny.c): what its jail cannot do without is a refusal, never a weaker jail in silence."""
 
 import pathlib

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of commands, redacted into a line of the audit log; and lines of a log that may be anybody's work by now. */
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a task printed, as one line of the table: UTF-8 without control characters and not wider than its place. And files of tasks: what is
  * accepted has tasks with names that can name a sandbox, each once, and a command or an agent.
  */
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/batch.h"
+#include "ops/batch/batch.h"
 #include "registry/registry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

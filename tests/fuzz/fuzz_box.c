@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The readers of sandbox.json and state.json. Must hold: what is read is the same after it was written and read again. */
 #include "base/err.h"
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-broker with grants, between a gate that may have been taken over and stores that say anything. The input is a list of steps, each
  * a letter, two bytes length, and bytes:
@@ -21,7 +22,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "broker/serve.h"
-#include "broker/values.h"
+#include "broker/values/values.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

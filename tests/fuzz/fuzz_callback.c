@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What comes to the port of a login: a code comes of it only with the state, and never with a byte that a request must not have. */
 #include <errno.h>
 

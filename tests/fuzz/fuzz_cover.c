@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Values in what a server says: a search of every place finds no more than the one with tables, however the bytes are cut; as many bytes go
  * out as came in, and how many are held is known from the sizes of the pieces.
@@ -5,8 +6,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/cover_ends.h"
-#include "gateway/cover_priv.h"
+#include "gateway/secret/cover_ends.h"
+#include "gateway/secret/cover_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

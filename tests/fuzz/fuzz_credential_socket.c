@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line on the socket of credentials. The answer is always one line with one object, whose "ok" says whether it worked; a URL
  * is opened only if it may be. */
 #include <jansson.h>
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/credd.h"
+#include "gateway/secret/credd.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

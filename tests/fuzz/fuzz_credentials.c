@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* secrets.json by whoever: what is accepted reads the same when written back, its placeholders have its shape, and its grants survive
  * their way to the gate. The same bytes as grants: what is accepted is encoded to exactly them. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two versions, separated by the first NUL: the diff must be printable and its counts must be those of its lines. */
 #include "base/err.h"
 #include "base/str.h"
-#include "review/diff.h"
+#include "review/report/diff.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions as a sandbox may send them: what is read is in bounds, and no name that is not allowed gets an address. */
 #include <errno.h>
 
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/dnsd.h"
-#include "gateway/names.h"
+#include "gateway/net/dnsd.h"
+#include "gateway/net/names.h"
 #include "proto/dns.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of an agent's, shown: no control character, nothing deceptive and nothing but UTF-8 may come out; JSON must be JSON. */
 #include <jansson.h>
 
 #include "base/str.h"
-#include "review/escape.h"
+#include "review/report/escape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

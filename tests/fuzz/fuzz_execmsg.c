@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packets of the exec socket, as any client may send them: the first byte says how many descriptors come with one, and whether the first of
  * them is a memfd, the second how many KiB are in that. Must hold: a message that is accepted is of a known type, its body is as long as it
  * says and no longer than the ceiling, no descriptor is lost, and none comes that was not asked for. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What keeper and bawn-init are asked to execute: whatever is accepted must stay within its bounds, make sense, and encode to the same
  * bytes again. */
 #include "base/buf.h"

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strings in bytes that pass: the same as a search that looks everywhere, however the bytes are cut. */
 #include "base/err.h"
-#include "gateway/finder.h"
+#include "gateway/secret/finder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between supervisor and gate: a message that is as long as one is taken as one, everything as a configuration. */
 #include "base/buf.h"
 #include "policy/gateconf.h"

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* git's configuration as an agent may have written it: no key, value or line is longer than the file. */
 #include "base/err.h"
-#include "workspace/gitconfig.h"
+#include "workspace/git/gitconfig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

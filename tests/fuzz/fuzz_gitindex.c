@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* git's index from a repository that somebody else wrote: no path it yields may be empty or too long, and every
  * object name lies in the file. */
 #include "base/err.h"
-#include "workspace/gitindex.h"
+#include "workspace/git/gitindex.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

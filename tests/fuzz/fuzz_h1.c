@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/1 through the gate. What is sent on must be what the gate itself reads as the same requests: a second connection that
  * is fed with the first one's output must give that output again. The other half of the inputs drives both directions in any
@@ -5,7 +6,7 @@
  */
 #include "base/buf.h"
 #include "base/err.h"
-#include "gateway/httpx.h"
+#include "gateway/http/httpx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

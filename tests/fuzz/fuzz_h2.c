@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 through the gate: frames in any order from both peers, verdicts in between; hooks that collect, refuse, keep back
  * and put in. */
 #include "base/buf.h"
 #include "base/err.h"
-#include "gateway/httpx.h"
+#include "gateway/http/httpx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The matcher over hostile rules and names. Input: a file of rules, a NUL, then paths, each ended by a NUL.
  * Must hold: a file means the same as its lines added one after the other as files of their own (the index against plain
  * order), below an excluded folder everything is excluded, and a verdict comes with its reason.
  */
 #include "base/err.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/ignore.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

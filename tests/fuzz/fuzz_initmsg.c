@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What bawn-init decodes: whatever is accepted must stay within its bounds, and encode to the same bytes again. */
 #include "base/buf.h"
 #include "proto/initmsg.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests of a sandbox with credentials: lines "path", "query", "name: value" ..., an empty line, the body. A plan that is made must leave
  * no placeholder in what goes on, and a body with one must be noticed, however it is cut. What is signed must be whole lines.
@@ -7,9 +8,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/credential.h"
-#include "gateway/http_head.h"
-#include "gateway/sigv4.h"
+#include "gateway/http/http_head.h"
+#include "gateway/secret/injection.h"
+#include "gateway/secret/sigv4.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

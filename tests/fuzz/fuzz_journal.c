@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The journal's reader, with the input as records and as the body of one whose length and checksum are right. Must hold: no
  * path that comes out can leave the workspace, and a record that is read is written back as the same bytes.
  */
-#include "workspace/journal_priv.h"
+#include "workspace/run/journal_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

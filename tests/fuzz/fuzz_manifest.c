@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest reader: what it accepts comes out again as the same bytes, sorted, and every path stays below its folder. */
 #include "base/str.h"
-#include "workspace/manifest.h"
+#include "workspace/copy/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

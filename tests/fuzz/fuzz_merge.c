@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Three versions, separated by NULs. A side that changed nothing must give way to the other. */
 #include "base/err.h"
-#include "review/diff.h"
+#include "review/report/diff.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pack with its index, or a loose object, from a repository that an agent wrote. The first byte chooses; of a pack the next
  * two say how long the index is. Whatever the bytes are: an object is what its name says, or it is refused.
@@ -7,7 +8,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/objects_priv.h"
+#include "review/git/objects_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

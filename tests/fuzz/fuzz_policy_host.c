@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host names as a sandbox may send them: what is accepted has one spelling, and is its own spelling. */
 #include "base/err.h"
-#include "policy/host.h"
-#include "policy/pattern.h"
+#include "policy/host/host.h"
+#include "policy/host/pattern.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths as a client may send them, and, behind the first line end, a pattern for them. */
 #include "base/err.h"
-#include "policy/http_path.h"
+#include "policy/host/http_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of rules by whoever: written back they read the same; as an untrusted project's they never allow more than there was; and
  * what is said before all is known is never stricter than what is said then. */
 #include "base/buf.h"
 #include "base/err.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first request on the proxy port. What is accepted has a head that ends with an empty line, and an authority with a port. */
 #include "base/err.h"
-#include "policy/host.h"
+#include "policy/host/host.h"
 #include "proto/proxyreq.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

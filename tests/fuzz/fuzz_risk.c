@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an agent left, as both versions of a file that some rule reads: the first byte chooses the file, a 0xff ends the old
  * version (without one there is none). Whatever the bytes are, the list of risks is bounded and every risk has a reason.
  */
 #include "base/str.h"
-#include "review/risk_rule.h"
+#include "review/risk/risk_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both messages of a SOCKS5 client, from the same bytes. */
 #include "proto/socks.h"
 

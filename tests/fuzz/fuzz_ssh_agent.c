@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ssh-agent's bytes: what clients send, what the agent answers, what is signed, and known_hosts. What is accepted is the
  * same when it is written again, whatever follows or precedes it. */
 #include <errno.h>
 
 #include "base/buf.h"
-#include "broker/ssh_choice.h"
-#include "broker/ssh_hostkey.h"
-#include "broker/ssh_known.h"
+#include "broker/ssh/ssh_choice.h"
+#include "broker/ssh/ssh_hostkey.h"
+#include "broker/ssh/ssh_known.h"
 #include "proto/ssh_agent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

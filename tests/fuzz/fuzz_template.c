@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a pool is told to make a template of. Must hold: whatever is accepted is steps that a template may have, and all of its strings are
  * within the bytes. */
 #include "base/err.h"
-#include "jail/template_priv.h"
+#include "jail/apply/template_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says how the rest is cut. Whatever the cut: same output, nothing forbidden in it, stable when refiltered. */
 #include <stdlib.h>
 #include <string.h>

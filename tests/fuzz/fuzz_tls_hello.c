@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ClientHello: whatever is accepted has clean strings, and neither its beginning nor what follows it changes the answer. */
 #include "proto/tls_hello.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both directions of a TLS connection behind the first hello: pieces of <direction><two bytes of length><bytes>. What comes in one piece and what comes
  * byte by byte is the same. */
 #include "proto/tls_retry.h"

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of whatever bytes: as many go out as came in, each as it was or a '*', and where they were cut makes no difference. */
 #include "base/str.h"
-#include "gateway/token_cover.h"
+#include "gateway/secret/token_cover.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

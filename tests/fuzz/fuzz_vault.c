@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bawn-vault: the entries of an opened store, a store's head, what a token server answers, what a store holds for OAuth. */
 #include "base/err.h"
 #include "vault/oauth.h"

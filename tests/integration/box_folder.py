@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folders of kept sandboxes as spec/sandbox-folder.md has them, and the lock of a keeper: cheap sandboxes for tests that only look."""
 
 import contextlib

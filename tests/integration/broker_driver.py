@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays the gate and the supervisor of a bawn-broker, on the sockets that it is born with (proto/brokermsg.h).
 
     with Broker(runner, grants=[grant("key", ["api.test"])], rules=[{"action": "allow", "host": "api.test"}]) as b:

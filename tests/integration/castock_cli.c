@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A supervisor that does nothing but have a CA: castock_cli STATE. Takes one, prints its path, then obeys lines on stdin:
  *     broker    starts bawn-broker and prints its pid
@@ -16,11 +17,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/engine.h"
-#include "jail/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/brokermsg.h"
-#include "supervisor/castock.h"
+#include "supervisor/credential/castock.h"
 #include "supervisor/helper.h"
 
 /* In the place of the one that looks beside bawn. */

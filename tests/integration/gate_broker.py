@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays the bawn-broker of a gate: signs leaves, gives out the values it was made with, and remembers what it was asked.
 
     ca = Authority(folder)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays the supervisor of a bawn-gate: makes a sandbox's network namespace and its listeners, starts the program, talks with it.
 
     with outer_network():                            # whoever runs this is in a namespace with nothing but lo
@@ -151,7 +152,7 @@ def pack(type, id=0, value=0):
 
 
 def grant(name, hosts, placeholder, place="header", placeholder2="", only_placeholder=False, env=(), **texts):
-    """A struct grant, as policy/credential_codec.c writes it. texts: header, format, user, query, region, service, token_url, ..."""
+    """A struct grant, as policy/credential/credential_codec.c writes it. texts: header, format, user, query, region, service, token_url, ..."""
     def optional(t):
         return b"-" if t is None else b"+" + t.encode() + b"\0"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A supervisor for the guard alone (test_guard.py): starts bawn-init without namespaces, answers what the guard says, and ends
  * with the command's status.
@@ -29,7 +30,7 @@
 #include "os/sock.h"
 #include "proto/guardmsg.h"
 #include "proto/initmsg.h"
-#include "workspace/protect.h"
+#include "workspace/hide/protect.h"
 
 struct harness {
     const char *options[16];

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What test_guard.py runs under the guard and without it: `guard_script.py NAME [ARGS]` runs the function of that name here.
 
 A function of parity prints what every call did or which errno it gave; both runs must print the same.

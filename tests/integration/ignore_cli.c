@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The matcher of .sandboxignore behind a pipe, for test_ignore_git.py. Reads records until the end of input:
  *
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/ignore.h"
 
 static char *read_string(char **s, size_t *cap) {
     if (getdelim(s, cap, 0, stdin) <= 0)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A supervisor for a resident bawn-init alone (spec/init-protocol.md): no namespaces, or only those that `unshare` makes."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client of a kept sandbox's two sockets, written from spec/exec-socket.md and spec/control-socket.md, not from our own code."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kept sandboxes of a test have running, and what they must not leave: processes, sockets, control groups, half-made files."""
 
 import contextlib

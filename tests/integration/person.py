@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A person in front of a terminal, as the user of a runner: waits for text, never for time."""
 
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy engine behind a pipe, for test_policy_oracle.py. Reads records until the end of input: a letter, a length in decimal,
  * NUL, and that many bytes; answers each with one string and NUL, "!..." for a refusal.
@@ -15,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 
 static struct policy policy;
 static char glob[PATH_GLOB_MAX + 1];

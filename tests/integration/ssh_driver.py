@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays the supervisor of a bawn-gate and its bawn-broker, for the sockets inside a sandbox: ssh-agent and credentials.
 
     with Stack(folder, rules=[...], known_hosts="...", agent="/path/of/the/real/agent.sock") as stack:

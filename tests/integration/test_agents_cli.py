@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Presets of agents: `bawn agents`, `bawn run --agent`, with programs that stand for agents. The real ones are in tests/agents."""
 
 import hashlib

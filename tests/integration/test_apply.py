@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn apply`, `discard` and `rollback`: what comes back from a run, and what never does."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """spec/attacks.md, SECURITY.md and the tests name each other correctly: no class of attack without a claim, a stated limit or a
 reason to wait, and no proof that does not exist."""
 

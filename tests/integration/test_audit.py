@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit log: what is in it, that it can be checked without us, and that all meddling is found (spec/audit-events.md)."""
 
 import hashlib

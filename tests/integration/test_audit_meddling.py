@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every kind of meddling with logs that were rotated, with heads and with the index is found; writers under load, killed and with a wrong clock,
 leave a log that verifies (spec/audit-events.md)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many tasks at once: `bawn run --each` and `bawn batch`. Each has its own sandbox; ends, of tasks and of the batch, leave nothing behind.
 
 Nothing waits for a fixed time: tasks and the test meet at files in a folder that is mounted into every sandbox ("meet").

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bawn-broker by itself, with a gate and a supervisor that are played (broker_driver.py): who gets a value, from where, and who does not."""
 
 import base64

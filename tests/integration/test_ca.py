@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sandbox's own certificate authority: bawn-broker, the folder it makes, the leaves it signs, and the stock of them.
 
 Second opinions are openssl, Java's keytool, NSS's certutil, and Python's ssl as a client. Only loopback is used.
@@ -25,7 +26,7 @@ from broker_driver import LEAF, REQUEST, Broker, encode_config  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUNDLE = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
-SOURCES = ["supervisor/castock.c", "supervisor/castock_spawn.c", "supervisor/helper.c", "broker/trust.c", "base/buf.c", "base/err.c", "base/log.c", "base/str.c",
+SOURCES = ["supervisor/credential/castock.c", "supervisor/credential/castock_spawn.c", "supervisor/helper.c", "broker/ca/trust_source.c", "base/buf.c", "base/err.c", "base/log.c", "base/str.c",
            "os/fd.c", "os/sock.c", "os/process.c", "os/remove.c"]
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cgroup unit test on hosts that this machine is not: cgroup v2 with controllers, and systemd over D-Bus.
 
 A QEMU guest (no KVM needed) boots Debian from memory and runs the same test program five times:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chaos: random verbs from eight hands while random processes of ours are killed. Afterwards nothing is left over, and nothing is lost.
 
 Each hand has a sandbox of its own, in overlay mode, whose changes it writes down; the others start, stop and use it, too, but never remove it.

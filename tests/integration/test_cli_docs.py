@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Help, man page, completions and documentation all say what the program accepts, and real tools can read them."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configuration as a user meets it: `bawn config show`, `bawn profile ...`, `bawn trust`, and `bawn run` that refuses."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a sandbox gets instead of the user's credentials, before any request is made. Requests: tests/network/test_credentials.py."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn doctor`: what it says is what `bawn run` does, on this host and with features denied; and it leaves nothing behind."""
 
 import json

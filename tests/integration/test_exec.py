@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kept sandboxes at the command line: start, exec, shell, attach, logs, stop, and `bawn run` with keep_alive.
 
 A sandbox is kept for a whole test (`box`) and always stopped at its end. Commands in the foreground are compared with how `bawn run` treats

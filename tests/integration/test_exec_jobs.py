@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many commands and many clients of kept sandboxes: at once, attached, renamed, restarted, idle; and many `bawn` processes on one registry."""
 
 import concurrent.futures

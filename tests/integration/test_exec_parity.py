@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn exec` in a kept sandbox is as good as `bawn run`: the same claims hold for both, so each test runs with both.
 
 `inside` is how a command gets in: its `prefix` in front of the command, `inside(*command)` runs one to its end.

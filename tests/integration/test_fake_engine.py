@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The supervisor alone: the fake engine runs nothing of ours and answers what the test asks for."""
 
 import json

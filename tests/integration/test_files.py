@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of kept sandboxes: `bawn cp`, `put`, `get`, `collect`, `checkpoint`, `fork`."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bawn-gate alone, with a supervisor played by gate_driver: what it lets through, what it refuses and how, and its jail."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials at bawn-gate, with a supervisor (gate_driver) and a broker (gate_broker) that are played: values go in at one place only, and
 do not come back; placeholders leave at no other."""
 

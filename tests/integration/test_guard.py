@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guard alone: bawn-init without namespaces, with a small supervisor (guard_harness.c), on real programs."""
 
 import importlib.util
@@ -13,8 +14,8 @@ import tempfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["base/buf.c", "base/err.c", "base/str.c", "base/strv.c", "os/fd.c", "os/sock.c", "proto/initmsg.c", "workspace/protect.c", "workspace/ignore.c",
-           "workspace/ignore_glob.c", "workspace/ignore_list.c"]
+SOURCES = ["base/buf.c", "base/err.c", "base/str.c", "base/strv.c", "os/fd.c", "os/sock.c", "proto/initmsg.c", "workspace/hide/protect.c", "workspace/hide/ignore.c",
+           "workspace/hide/ignore_glob.c", "workspace/hide/ignore_list.c"]
 PYTHON = "/usr/bin/python3"
 
 

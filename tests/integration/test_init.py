@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn init` writes the rules once; `bawn init --check` says what a project's rules leave unprotected."""
 
 import json

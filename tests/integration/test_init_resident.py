@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bawn-init that stays: commands by message, each a job; without the keeper that will drive it."""
 
 import errno

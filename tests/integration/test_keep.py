@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keeper of a kept sandbox, through its own sockets: commands, streams, ends, and what is left of it."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 of every process of a kept sandbox, at any moment of every verb, and what a power cut leaves: the sandbox ends, nothing of it is
 left, nothing that was written is lost, and it can be started again."""
 

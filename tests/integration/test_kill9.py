@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 at any moment: nothing runs on, nothing is left, nothing stands in the way of the next run."""
 
 import os

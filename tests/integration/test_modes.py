@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workspace modes from end to end: what a command changed, where it is afterwards, and how it comes back.
 
 Each test runs as root, as an ordinary user, and as root in the workspace of an ordinary user. After each of them nothing may be

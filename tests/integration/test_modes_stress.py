@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Host and sandbox write, rename and delete in the same tree at once; afterwards every byte is where the mode says.
 
 Two players, one outside and one inside, work on the same names for BAWN_STRESS_SECONDS (4) per mode and write a record of what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn policy`: rules are listed, changed, explained, tested and logged as the gate will follow them. Nothing here sends a packet."""
 
 import contextlib

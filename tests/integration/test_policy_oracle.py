@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy engine against second opinions, over very many generated inputs: Python's idna and punycode codecs, ipaddress,
 socket.inet_aton, urllib, re, and for the rules the slow and obvious way to read them. Everything is made from fixed seeds.
 """

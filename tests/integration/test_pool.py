@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pool (spec/pool-socket.md): what comes from it is what a start without it makes, each blank is used once, and nothing is left behind."""
 import contextlib
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real work: projects from Debian's archive build and pass their own tests inside with the same result as outside, and the
 tools that developers use do what they do outside. Everything is fetched before; the work itself has no network."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kept sandboxes in the registry: listing, status, inspect, rename, rm, prune, and what is swept after a crash.
 
 Most tests make the folders of spec/sandbox-folder.md themselves, and hold the lock as a keeper would: that is cheap, and shows that the spec

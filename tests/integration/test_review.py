@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bawn review and bawn diff on what real runs left behind, and the jail of bawn-review."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn run`: the command behaves as if it had been started directly."""
 
 import json

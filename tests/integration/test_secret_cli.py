@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn secret`: definitions and values are kept, listed, tested and removed; no value is ever shown, and nothing is left half done."""
 
 import fcntl

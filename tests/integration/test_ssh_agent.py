@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ssh-agent of a sandbox with everybody real but the supervisor: OpenSSH's agent, client and server, git, bawn-gate and bawn-broker.
 
 Attacks 60 and 76 of ATTACKS.md. Each test that shows a refusal shows first that the same works without Bawn in between.

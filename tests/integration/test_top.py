@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn top` in front of a person (tmux, whose screen can be read back), and `bawn status --line` in a prompt.
 
 Most rows are folders of spec/sandbox-folder.md made by the test; what has to use CPU and memory, or to stop, is a real sandbox. That a question

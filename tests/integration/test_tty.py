@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run on a terminal feels like no sandbox at all: size, signals, job control, full-screen programs, plain pipes.
 
 The test is the person in front of the terminal. `spawn()` gives bawn a terminal of its own (pexpect); `Tmux` puts it on a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bawn-vault with real stores: the encrypted file, a real keyring, variables, commands, a token server. Nothing shows a value."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every verb that takes a sandbox says when it cannot: one table over all of them; and that --json of each is JSON.
 
 A scene has sandboxes in every state: "box" runs, "dead" had its supervisor killed, "still" was stopped.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Git without its teeth, and worktree mode; git itself is the judge. The calls are those of the library (worktree_cli.c).
 
 The repositories here do their worst: every way that is known to make git run a program writes a file. Plain git shows that they

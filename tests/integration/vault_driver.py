@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drives bawn-vault as its callers do, and stands in for what it talks to: a token server, a session bus with a keyring."""
 
 import contextlib

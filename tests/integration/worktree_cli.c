@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worktree mode and what it is made of, one call at a time, for test_worktree_git.py:
  *
@@ -14,11 +15,11 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "workspace/git.h"
-#include "workspace/gitconfig.h"
-#include "workspace/ignore.h"
-#include "workspace/manifest.h"
-#include "workspace/worktree.h"
+#include "workspace/copy/manifest.h"
+#include "workspace/git/git.h"
+#include "workspace/git/gitconfig.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/mode/worktree.h"
 
 static int fail(const struct err *err) {
     fprintf(stderr, "%s\n", err->msg);

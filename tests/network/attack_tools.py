@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What the attack tests of the network share.
 
     inside(net, "shown({'answer': by_socks(b'evil.example.net')})", allow=[...])      what a hostile client found; outside(): without a sandbox

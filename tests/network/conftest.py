@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network tests run in a small world of their own, so that no packet can leave the machine whatever a bug does.
 
     outer namespace                       internet namespace

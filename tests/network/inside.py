@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Python inside a sandbox that does what a test tells it, line by line, so that the test can change the world in between.
 
     with Inside(net, allow=["ok.example.com"]) as inside:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that somebody may be writing to: only their whole lines count."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Load on the gate: a thousand connections at once, and mixed work for minutes. Nothing may leak, get stuck, or be logged twice or not at all.
 
     tests/network/load.py                       ten minutes, as root; BAWN=FILE tests another program than build/bawn

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The half of load.py that runs inside the sandbox: many clients at once, each of which checks what it gets.
 
 Orders come on standard input, one on each line; each is answered by a line of JSON.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """An OAuth server and an API that wants its tokens, in the internet namespace, over TLS.
 
     oauth_server.py FOLDER CERT KEY    serves id.example.com and api.example.com on ADDRESS:443

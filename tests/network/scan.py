@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks for a secret in every place of a running sandbox, and in what is left of it. Needs root.
 
     Needles(key)          the forms in which a key may lie somewhere, or only those named; .found(data) names those that are in there

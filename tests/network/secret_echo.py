@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A server that tells whoever asks what it was sent: the worst friend a credential can have.
 
     secret_echo.py FOLDER LISTEN...    LISTEN: ADDRESS:PORT (plain), ADDRESS:PORT:CERT:KEY (TLS, HTTP/1.1), ADDRESS:PORT:CERT:KEY:h2

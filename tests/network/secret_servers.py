@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Servers that want a credential, in the internet namespace: whoever has not the real value gets 401, and nothing else.
 
     secret_servers.py FOLDER CERT KEY    serves on DIRECT:443 (TLS, HTTP/1.1) and for nginx on 127.0.0.1:BEHIND; FOLDER/values.json has the values

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of credentials share: definitions of the user's, and looking for a value that must not be there.
 
     define(net, "key", hosts=["ok.example.com"], header="x-api-key", store="env", variable="REAL_KEY")

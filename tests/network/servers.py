@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real servers for the network tests, in the internet namespace, on addresses of their own (conftest.SERVERS).
 
     nginx(world)      what pip, npm, git, cargo and browsers ask for, over HTTP/1.1 and HTTP/2; PUT /up/NAME; wrong certificates by name;

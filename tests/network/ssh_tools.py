@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of ssh share: real servers with several host keys, the user's own ssh-agent, and a client of agents that does as it likes.
 
     server = ssh_tools.Sshd(inter_net)       git.example.com: the user git, who lets in every key of ssh_tools.KEYS

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bawn agents --install`, and a first `bawn run --agent` without it: npm brings the program, in a sandbox, for sandboxes only."""
 
 import base64

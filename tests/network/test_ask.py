@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host in no rule is asked about: on the terminal of the run, by `bawn policy approve`, or by a hook; never inside, and no answer is a no.
 
 The test is the person in front of the terminal: `Terminal` gives bawn one of its own (pexpect), `Screen` one whose contents can be read back (tmux).

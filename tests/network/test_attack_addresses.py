@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS C4.49-51: a name that a rule allows leads to public addresses only, whatever the name server says, and whenever it says it."""
 
 import ipaddress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS C4.43-46: a name that no rule allows never leaves the machine, whoever asks for it and in whatever protocol."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS C4.53, 54: what the server receives is exactly what was judged; no request hides in another one, in plain HTTP, in TLS or in HTTP/2."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sandbox that makes noise cannot drown what it did before and after: neither in the audit log nor in the network log."""
 
 import json

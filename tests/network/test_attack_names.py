@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS C4.47, 48, 52: one spelling per host, one name per connection: lookup, proxy request, Host and SNI agree or nothing goes out."""
 
 import pytest

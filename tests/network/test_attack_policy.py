@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules that allow more than their author meant: wildcards that reach this machine, wide rules that overrule a narrow deny, other spellings of what is denied."""
 
 import json

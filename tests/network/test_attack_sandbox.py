@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ATTACKS C4.62-69: no way round the gate, none into another sandbox, and the gate itself holds nothing worth stealing.
 
 Wrong certificates of servers (69) are in test_clients.py, with every kind of client."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules about methods, paths and sizes bind WebSockets too, and nothing in a request names another method or path than the one that was judged."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every client that developers use trusts the sandbox's own CA, so that the gate can look into its TLS, and none needs a flag for it.
 
 Each command runs in several ways: with the proxy variables that Bawn sets, without them, and with an empty environment.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A credential of the user's goes into the requests it is for, and nowhere else: supervisor, gate, broker and vault together."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A refusal comes at once, in the protocol spoken, with a stable code and what would help; the end of the run counts what was reached and refused."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kept sandbox and the network: what `bawn exec` reaches, while rules, answers, credentials and helpers come and go between commands.
 
 That the rules, questions, credentials and ports of a run are right is in the files beside this one; here is what is new in a sandbox that stays.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules that change while a sandbox runs hold at once, for new connections and for open ones; what the commands say is what the gate does."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The short form of load.py: a thousand connections at once and some rounds of mixed work. No connection is left over, memory and descriptors
 stay where they were, every verdict is logged once, and nothing that was denied leaves the machine. No opinion about speed."""
 

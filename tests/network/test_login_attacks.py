@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attacks on logins from inside (OAuth): no code, verifier or token of a login is ever inside, no sandbox changes what the user has stored, and nothing
 of the page that the user's browser opens, nor a port of the host, is the sandbox's choice.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--publish: a server inside answers on 127.0.0.1 of this machine, and nowhere else. host.bawn.internal: a service of this machine, by rule only."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a rule allows works, for any TCP client, by name; everything else is refused at once and never leaves the machine."""
 
 import json

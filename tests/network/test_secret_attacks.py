@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attacks on credentials over the network: placeholders carried away, values tempted out to a place where they do not belong (ATTACKS 57, 58, 59, 65, 69)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that developers use work with credentials that they never see: the server takes nothing but the real value, the gate puts it in.
 
 Afterwards the value is looked for, in every form, in what the client printed and in every file that the sandbox could write.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host that gets a credential may tell it again, by carelessness or because it is asked to: nobody inside learns it by that (ATTACKS 55, 56).
 
 The same client without a sandbox, with the real value, is told it in each of these ways.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OAuth end to end: logins outside and from inside, tokens that end, that are renewed once, that are revoked. No token is ever inside."""
 
 import json

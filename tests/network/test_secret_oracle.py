@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Covering a value must not tell it: what a client sees of an answer, but for the stars, is the same for right and wrong guesses (ATTACKS 55).
 
 Who can place text in an answer (an echo, a search, an error page) could otherwise guess the value letter by letter.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values in the processes of a sandbox and of Bawn: who has one, for how long, and what happens when one of them is killed (ATTACKS 70, 72, 73)."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BAWN_CREDENTIAL_SOCKET through the whole of Bawn: names and placeholders, for this sandbox alone, and nothing can be written.
 
 What single lines are answered is in tests/integration/test_ssh_agent.py; there the gate is alone.

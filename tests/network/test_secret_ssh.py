@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user's ssh-agent inside, through the whole of Bawn: real agent, client, server and git. Attacks 60 and 76 of ATTACKS.md.
 
 What gate and broker answer to single messages is in tests/integration/test_ssh_agent.py, settings in test_credentials_run.py.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real servers, reached by name from inside, without proxy variables: spliced, and with the gate looking into TLS."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the host reaches the internet through a proxy, so does the gate: the host's variables count, and what they hold stays outside."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tests' own world: what must be reachable without a sandbox is, so that refusals inside prove something."""
 
 import pytest

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The internet of the network tests: name server and servers that write down whatever reaches them.
 
     world.py FOLDER        runs in a network namespace of its own (conftest.py makes it), prints "ready", serves until killed

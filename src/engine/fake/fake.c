@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An engine for tests: starts nothing of the user's. A child of ours plays bawn-init on the control socket and says what
  * BAWN_FAKE asks for: "exit:N", "signal:N" or "fail:TEXT". BAWN_FAKE_KEEPS limits what it claims to keep.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The landlock rung: no namespaces can be had, so bawn-init is an ordinary child. It keeps out of the Landlock domain
  * itself, adopts the command's orphans and ends them all; the command runs inside the domain and the bare filter.
@@ -12,7 +13,7 @@
 
 #include "base/err.h"
 #include "engine/native/native.h"
-#include "jail/caps.h"
+#include "jail/fence/caps.h"
 #include "os/process.h"
 
 static int make_home(const struct plan *p, struct err *err) {

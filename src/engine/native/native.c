@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/native/native.h"
 
 #include <errno.h>
@@ -7,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "jail/blank.h"
-#include "jail/network.h"
+#include "jail/apply/blank.h"
+#include "jail/network/network.h"
 #include "os/fd.h"
 #include "os/sock.h"
 
@@ -161,8 +162,8 @@ static void finish(struct sandbox *sb) {
 const struct engine_ops engine_native = {
     .name = "native",
     .summary = "namespaces, seccomp, Landlock and cgroups of this Linux; nothing to install",
-    .can_keep = KEEPS_FILES | KEEPS_PROCESSES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_CPU | KEEPS_MEMORY |
-                KEEPS_PIDS | KEEPS_DISK | KEEPS_TIME | KEEPS_END,
+    .can_keep = ENFORCES_FILES | ENFORCES_PROCESSES | ENFORCES_NETWORK | ENFORCES_SOCKETS | ENFORCES_SYSCALLS | ENFORCES_CPU |
+                ENFORCES_MEMORY | ENFORCES_PIDS | ENFORCES_DISK | ENFORCES_TIME | ENFORCES_END,
     .probe = native_probe,
     .start = start,
     .stop = stop,

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The native engine: namespaces, mounts, seccomp, Landlock and cgroups of this Linux; nothing to install. */
 #pragma once
 
 #include "engine/engine.h"
-#include "jail/apply.h"
+#include "jail/apply/jail_apply.h"
 
 enum { NATIVE_BARE_ABI = 3 }; /* Landlock: with an older one, any file could be truncated */
 

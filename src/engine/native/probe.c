@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/native/probe.h"
 
 #include <errno.h>
@@ -19,11 +20,11 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "engine/native/native.h"
-#include "jail/apply.h"
-#include "jail/caps.h"
-#include "jail/landlock.h"
-#include "jail/network.h"
-#include "jail/seccomp.h"
+#include "jail/apply/jail_apply.h"
+#include "jail/fence/caps.h"
+#include "jail/fence/landlock.h"
+#include "jail/fence/seccomp.h"
+#include "jail/network/network.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
 #include "os/process.h"
@@ -47,7 +48,7 @@ static const struct step steps[] = {
 enum { PROBE_ID_BASE = 0x70000000, PROBE_ID_INSIDE = 1000, PROBE_SIZE = 1 << 20, TEXT_MAX = 4096 };
 
 /* What the throw-away process finds out; in memory that it shares with us. */
-struct attempt {
+struct probe_attempt {
     struct launch launch; /* the first: its steps find the rest from here */
     struct plan plan;
     struct step steps[ARRAY_LEN(steps)];
@@ -70,7 +71,7 @@ static int overlay_try(void) {
 
 /* As apply_network() of launch.c, but nobody takes the listeners. Where there is no network, a run without one may do. */
 static int network_try(struct launch *l) {
-    struct attempt *a = (struct attempt *)l;
+    struct probe_attempt *a = (struct probe_attempt *)l;
     struct listeners n = LISTENERS_INIT;
 
     a->network = network_make(NETWORK_EVERYTHING, &n, NULL);
@@ -84,7 +85,7 @@ static int (*const launch_steps[])(struct launch *) = {apply_ids, network_try, a
 
 /* As child_main() of launch.c, without cgroup and exec. */
 static int inside(void *arg) {
-    struct attempt *a = arg;
+    struct probe_attempt *a = arg;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     a->cloned = true;
@@ -96,7 +97,7 @@ static int inside(void *arg) {
     return 0;
 }
 
-static void launch_try(struct attempt *a) {
+static void launch_try(struct probe_attempt *a) {
     unsigned long flags =
         CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
     pid_t pid = process_clone(inside, a, flags, NULL);
@@ -153,7 +154,7 @@ static int seccomp_try(void) {
     return seccomp_install(SECCOMP_BARE, NULL);
 }
 
-static void try_everything(struct attempt *a) {
+static void try_everything(struct probe_attempt *a) {
     const struct plan_ids *ids = &a->plan.ids;
 
     a->ids = ids->by_root ? take_ids(ids) : 0;
@@ -169,7 +170,7 @@ static void try_everything(struct attempt *a) {
     a->seccomp = seccomp_try(); /* last: it forbids what was tried before */
 }
 
-static void attempt_init(struct attempt *a) {
+static void attempt_init(struct probe_attempt *a) {
     unsigned id = PROBE_ID_BASE + (unsigned)getpid();
     bool root = getuid() == 0;
 
@@ -192,7 +193,7 @@ static void attempt_init(struct attempt *a) {
 }
 
 /* In a process of its own: root gives its ids away for good, and the filter cannot be taken off again. */
-static void attempt_run(struct attempt *a) {
+static void attempt_run(struct probe_attempt *a) {
     pid_t pid = fork();
 
     if (pid == 0) {
@@ -207,7 +208,7 @@ static void attempt_run(struct attempt *a) {
 }
 
 static void look_at_launch(struct native_facts *ret) {
-    struct attempt *a = mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct probe_attempt *a = mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     ret->launch = ret->seccomp = ret->notify = ret->network = -ENOMEM;
     if (a == MAP_FAILED)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the native engine can have on this host. native_look() really tries: a throw-away process goes the way of
  * jail_launch() through the same functions, up to the point where bawn-init would be executed. native_judge() turns
@@ -39,7 +40,7 @@ struct native_facts {
     int idmap;                /* the current directory as an idmapped mount; NOT_TRIED unless root */
     int overlay;              /* overlayfs in the user namespace; NOT_TRIED if the launch failed before */
     int network;              /* listeners that connections of the sandbox lead to: 0 or -errno; NOT_TRIED as before */
-    unsigned network_has;     /* what they hear: see jail/network.h */
+    unsigned network_has;     /* what they hear: see jail/network/network.h */
     int network_rules;        /* why they do not hear every port: -errno */
     int64_t userns_clone;     /* kernel.unprivileged_userns_clone (Debian, Ubuntu) */
     int64_t userns_max;       /* user.max_user_namespaces */

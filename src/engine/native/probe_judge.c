@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From what was seen to what can be promised. Pure. */
 #include <errno.h>
 #include <inttypes.h>
@@ -116,13 +117,13 @@ static unsigned kept_limits(const struct native_facts *f) {
 
     if (f->cgroup.kind == CGROUP_SYSTEMD && f->scope < 0)
         return 0;
-    return (can->cpu ? KEEPS_CPU : 0) | (can->memory ? KEEPS_MEMORY : 0) | (can->pids ? KEEPS_PIDS : 0);
+    return (can->cpu ? ENFORCES_CPU : 0) | (can->memory ? ENFORCES_MEMORY : 0) | (can->pids ? ENFORCES_PIDS : 0);
 }
 
 static void note_limits(const struct native_facts *f, struct engine_state *s) {
     size_t at = strlen(s->why);
 
-    if ((kept_limits(f) & (KEEPS_CPU | KEEPS_MEMORY | KEEPS_PIDS)) == (KEEPS_CPU | KEEPS_MEMORY | KEEPS_PIDS))
+    if ((kept_limits(f) & (ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS)) == (ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS))
         return;
     snprintf(s->why + at, sizeof s->why - at, "%slimits in a weaker form: %s", at ? "; " : "",
              f->cgroup.why ? f->cgroup.why : "bawn-scope, which asks systemd for a cgroup, is missing");
@@ -145,8 +146,8 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
         return;
     }
     *s = (struct engine_state){.available = true,
-                               .keeps = KEEPS_FILES | KEEPS_PROCESSES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS |
-                                        KEEPS_DISK | KEEPS_TIME | KEEPS_END | kept_limits(f)};
+                               .keeps = ENFORCES_FILES | ENFORCES_PROCESSES | ENFORCES_NETWORK | ENFORCES_SOCKETS |
+                                        ENFORCES_SYSCALLS | ENFORCES_DISK | ENFORCES_TIME | ENFORCES_END | kept_limits(f)};
     if (f->landlock_abi < 1)
         snprintf(s->why, sizeof s->why, "without Landlock the second fence around files is missing");
     note_limits(f, s);
@@ -181,8 +182,8 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
         return;
     }
     *s = (struct engine_state){.available = true,
-                               .keeps = KEEPS_FILES | KEEPS_NETWORK | KEEPS_SOCKETS | KEEPS_SYSCALLS | KEEPS_TIME | KEEPS_END |
-                                        kept_limits(f)};
+                               .keeps = ENFORCES_FILES | ENFORCES_NETWORK | ENFORCES_SOCKETS | ENFORCES_SYSCALLS | ENFORCES_TIME |
+                                        ENFORCES_END | kept_limits(f)};
     note_limits(f, s);
 }
 

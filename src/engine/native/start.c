@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the plan to the start message of bawn-init: rlimits, Landlock rules, filter, argv, environment. */
 #include <errno.h>
 #include <sys/mman.h>
@@ -8,26 +9,26 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/native/native.h"
-#include "jail/seccomp.h"
+#include "jail/fence/seccomp.h"
 #include "os/fd.h"
 #include "proto/initmsg.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/ignore.h"
 
 enum { MSG_RULES_MAX = 192, MSG_RLIMITS_MAX = 8 };
 
-struct message {
+struct start_message {
     struct init_start start;
     struct init_rule rules[MSG_RULES_MAX];
     struct init_rlimit rlimits[MSG_RLIMITS_MAX];
 };
 
-static void add_rlimit(struct message *m, int resource, uint64_t value) {
+static void add_rlimit(struct start_message *m, int resource, uint64_t value) {
     if (m->start.n_rlimits == MSG_RLIMITS_MAX)
         BUG("rlimit table");
     m->rlimits[m->start.n_rlimits++] = (struct init_rlimit){.resource = (uint32_t)resource, .value = value};
 }
 
-static int add_rule(struct message *m, uint32_t access, bool optional, const char *path, struct err *err) {
+static int add_rule(struct start_message *m, uint32_t access, bool optional, const char *path, struct err *err) {
     if (m->start.n_rules == MSG_RULES_MAX)
         return err_set(err, -E2BIG, "too many mounts for Landlock (at most %d paths)", MSG_RULES_MAX);
     m->rules[m->start.n_rules++] = (struct init_rule){.access = access, .optional = optional, .path = path};
@@ -35,7 +36,7 @@ static int add_rule(struct message *m, uint32_t access, bool optional, const cha
 }
 
 /* What the kernel counts for the user, on the host and inside together: a quarter is the sandbox's, the rest is left to the user's programs. */
-static void add_share(struct message *m, int resource) {
+static void add_share(struct start_message *m, int resource) {
     struct rlimit now;
 
     if (getrlimit(resource, &now) == 0 && now.rlim_cur != RLIM_INFINITY)
@@ -43,7 +44,7 @@ static void add_share(struct message *m, int resource) {
 }
 
 /* Limits that the cgroup keeps need no rlimit; those it does not keep get the nearest there is. */
-static void make_limits(const struct engine_request *req, const struct cgroup *cg, struct message *m) {
+static void make_limits(const struct engine_request *req, const struct cgroup *cg, struct start_message *m) {
     const struct limits *l = &req->plan->limits;
 
     add_rlimit(m, RLIMIT_CORE, 0); /* a core dump would be handled outside, by the host's core_pattern */
@@ -61,7 +62,7 @@ static void make_limits(const struct engine_request *req, const struct cgroup *c
 
 /* Full rung: the mounts are the wall; Landlock says once more what may be written, whatever a descriptor or a magic link
  * leads to. */
-static int full_rules(const struct plan *p, struct message *m, struct err *err) {
+static int full_rules(const struct plan *p, struct start_message *m, struct err *err) {
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < p->n_steps; i++) {
@@ -78,7 +79,7 @@ static int full_rules(const struct plan *p, struct message *m, struct err *err) 
 /* Landlock rung: the rules are the wall. The same host parts as in the full rung, and nothing else. */
 static const char *const etc_bare[] = {"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf"};
 
-static int bare_rules(const struct plan *p, const char *private_dir, struct message *m, struct err *err) {
+static int bare_rules(const struct plan *p, const char *private_dir, struct start_message *m, struct err *err) {
     static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
     int r = add_rule(m, INIT_ACCESS_READ, false, "/proc", err);
 
@@ -154,15 +155,15 @@ static int encode(const struct engine_request *req, struct init_start *s, int *r
 
 int native_start_message(const struct engine_request *req, const struct cgroup *cg, int *ret_fd, struct err *err) {
     const struct plan *p = req->plan;
-    struct message m = {.start = {.flags = req->resident ? INIT_FLAG_RESIDENT : req->tty,
-                                  .umask = p->umask_,
-                                  .seccomp = p->rung == RUNG_FULL ? SECCOMP_YARD : SECCOMP_BARE,
-                                  .cwd = p->workspace,
-                                  .search_path = search_path(p),
-                                  .argv = p->argv,
-                                  .argc = p->argc,
-                                  .envp = p->env.v,
-                                  .envc = p->env.len}};
+    struct start_message m = {.start = {.flags = req->resident ? INIT_FLAG_RESIDENT : req->tty,
+                                        .umask = p->umask_,
+                                        .seccomp = p->rung == RUNG_FULL ? SECCOMP_YARD : SECCOMP_BARE,
+                                        .cwd = p->workspace,
+                                        .search_path = search_path(p),
+                                        .argv = p->argv,
+                                        .argc = p->argc,
+                                        .envp = p->env.v,
+                                        .envc = p->env.len}};
     int r = 0;
 
     make_limits(req, cg, &m);

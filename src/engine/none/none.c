@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* No sandbox: the command replaces this program. Chosen only by name, never by auto. */
 #include <errno.h>
 #include <unistd.h>

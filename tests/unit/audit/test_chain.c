@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs on disk: what is appended, what a crash leaves, what is rotated away, and what verification says about each. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What of a command line is shown, and what is not. */
 #include <setjmp.h>
 #include <stdarg.h>

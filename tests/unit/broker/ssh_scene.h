@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of SSH hosts and users, made by OpenSSL, and what they sign. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "broker/awssign.h"
-#include "broker/render.h"
+#include "broker/values/awssign.h"
+#include "broker/values/render.h"
 
 #define KEY "AKIDEXAMPLE"
 #define SECRET "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"

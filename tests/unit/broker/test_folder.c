@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the host's files and links reach the sandbox's /etc/ssl/certs. */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "broker/folder.h"
+#include "broker/ca/folder.h"
 #include "os/fd.h"
 #include "os/remove.h"
 

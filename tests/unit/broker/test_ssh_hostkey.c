@@ -1,4 +1,5 @@
-#include "broker/ssh_hostkey.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "broker/ssh/ssh_hostkey.h"
 
 #include "ssh_scene.h"
 

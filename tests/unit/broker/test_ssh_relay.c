@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A broker between a gate and an ssh-agent that this test plays: what is signed, and what is not (ATTACKS 60, 76). */
 #include <poll.h>
 #include <sys/socket.h>
@@ -6,7 +7,7 @@
 #include "base/err.h"
 #include "broker/broker.h"
 #include "broker/serve.h"
-#include "broker/ssh_choice.h"
+#include "broker/ssh/ssh_choice.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "ssh_scene.h"

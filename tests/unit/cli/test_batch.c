@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks from files and lists, what a terminal is shown of their output, and how their results are read. */
 #include <errno.h>
 #include <setjmp.h>
@@ -7,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/batch.h"
-#include "cli/run_options.h"
+#include "ops/batch/batch.h"
+#include "cli/run/run_options.h"
 
 static int parse(struct batch *b, const char *text, struct err *err) {
     return batch_parse(b, "t.jsonl", text, strlen(text), err);

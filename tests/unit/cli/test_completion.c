@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the scripts contain; that shells understand them is shown by tests/integration/test_cli_docs.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "cli/completion.h"
+#include "cli/help/completion.h"
 
 static const struct opt opts[] = {
     {1, 'C', "dir", "DIR", "work [there]: please", "@dir"},

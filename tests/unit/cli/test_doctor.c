@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "cli/doctor.h"
-#include "jail/network.h"
+#include "ops/doctor/doctor.h"
+#include "jail/network/network.h"
 
 enum { OUTPUT_MAX = 1024 * 1024 };
 
@@ -57,7 +58,7 @@ static const struct check *check_named(const char *id) {
 }
 
 static void assert_check(const struct doctor_facts *f, const char *id, enum verdict verdict, const char *part) {
-    struct finding r = check_run(check_named(id), f);
+    struct doctor_finding r = check_run(check_named(id), f);
 
     if (r.verdict != verdict || !strstr(r.value, part))
         fail_msg("%s: %s, '%s'", id, verdict_names[r.verdict], r.value);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How places in a sandbox are written. */
 #include <errno.h>
 #include <setjmp.h>
@@ -7,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/inside.h"
+#include "ops/files/inside.h"
 
 static void test_names_and_paths(void **state UNUSED) {
     static const struct {

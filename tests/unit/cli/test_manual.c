@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -6,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "cli/manual.h"
+#include "cli/help/manual.h"
 
 static const struct opt opts[] = {
     {1, 'C', "dir", "DIR", "work in this folder, and if the explanation is long, go on in the next line", "@dir"},

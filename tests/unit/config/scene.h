@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A home, a workspace and a policy of their own for each test, all in one temporary folder. */
 #pragma once
 

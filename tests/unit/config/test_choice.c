@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets and ssh keys: a run gets fewer than the user has, never more by a project's wish. */
 #include "scene.h"
 
-#include "config/project.h"
-#include "config/trust.h"
+#include "config/load/project.h"
+#include "config/load/trust.h"
 
 static void expect(struct scene *sc, enum setting id, const char *json) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4096);

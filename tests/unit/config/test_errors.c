@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that can be wrong with a file: a message with place, key and remedy, exit status 64, nothing loaded. */
 #include "scene.h"
 

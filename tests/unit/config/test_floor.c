@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The organisation's policy: nobody gets past it, and a policy that cannot be read stops everything. */
 #include "scene.h"
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "config/locate.h"
+#include "config/fields/locate.h"
 
 #define K(name) \
     { .key = name }
@@ -13,7 +14,7 @@
 static void test_table(void **state) {
     static const struct {
         const char *text;
-        struct step path[4];
+        struct locate_step path[4];
         size_t n;
         enum locate_what what;
         unsigned line, column;
@@ -46,7 +47,7 @@ static void test_table(void **state) {
 static void test_broken_text(void **state) {
     static const char *const texts[] = {
         "", "{", "{\"a", "{\"a\\", "{\"a\":", "{\"b\":[", "{\"b\":1", "{\"\\u00", "{\"\\u0000\":1}", "[", "nonsense"};
-    const struct step path[] = {K("a"), I(3)};
+    const struct locate_step path[] = {K("a"), I(3)};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct position at = {7, 7};

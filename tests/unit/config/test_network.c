@@ -1,4 +1,5 @@
-#include "config/field.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/fields/field.h"
 #include "scene.h"
 
 static bool has(const struct strv *s, const char *item) {

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where profiles are kept: written once, never overwritten, and not needed at all. */
 #include "scene.h"
 
-#include "config/paths.h"
-#include "config/profile.h"
+#include "config/load/paths.h"
+#include "config/load/profile.h"
 
 static void file_text(const char *path, char *out, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

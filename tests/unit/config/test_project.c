@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The project's file where openat2 is missing (Linux < 5.6, or a filter that hides it): the same answers. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -6,7 +7,7 @@
 
 #include "scene.h"
 
-#include "config/project.h"
+#include "config/load/project.h"
 
 static void test_plain(void **state) {
     CLEANUP(project_done) struct project p = {0};

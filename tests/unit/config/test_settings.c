@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What comes out when everything is right: defaults, both seeds' formats, precedence, profiles. */
 #include "scene.h"
 
-#include "config/field.h"
+#include "config/fields/field.h"
 
 static void test_nothing_said(void **state) {
     struct scene *sc = *state;

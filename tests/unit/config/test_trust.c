@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An untrusted project may narrow and nothing else; trust is bound to content and place. */
 #include "scene.h"
 
-#include "config/project.h"
-#include "config/trust.h"
+#include "config/load/project.h"
+#include "config/load/trust.h"
 
 static void note_has(const struct scene *sc, const char *part) {
     for (size_t i = 0; i < sc->s.notes.len; i++)

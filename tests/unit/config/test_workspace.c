@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* workspace.*: what each level may say about the project's own files. */
 #include "scene.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -60,7 +61,7 @@ static void test_tables(void **state) {
         assert_non_null(guarantee_names[i]);
         assert_non_null(guarantee_meaning[i]);
     }
-    assert_int_equal(KEEPS_END, 1 << (GUARANTEE_COUNT - 1));
+    assert_int_equal(ENFORCES_END, 1 << (GUARANTEE_COUNT - 1));
     for (size_t i = 0; i < n_engines; i++) {
         struct engine_state st[8];
         const char *names[8];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 #include "engine/native/probe.h"
 #include "os/fd.h"
 
-enum { LIMITS = KEEPS_CPU | KEEPS_MEMORY | KEEPS_PIDS };
+enum { LIMITS = ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS };
 
 /* A host where everything works, for an ordinary user; the tests take one thing away. */
 static struct native_facts good(void) {
@@ -71,11 +72,11 @@ static void the_landlock_rung_does_not_claim_what_it_lacks(void **state UNUSED) 
     struct engine_state s[RUNG_COUNT];
 
     native_judge(&f, s);
-    assert_int_equal(s[RUNG_LANDLOCK].keeps, engine_native.can_keep & ~(unsigned)(KEEPS_PROCESSES | KEEPS_DISK));
+    assert_int_equal(s[RUNG_LANDLOCK].keeps, engine_native.can_keep & ~(unsigned)(ENFORCES_PROCESSES | ENFORCES_DISK));
     f.landlock_abi = 2; /* no fence against truncate(2) */
     native_judge(&f, s);
-    assert_false(s[RUNG_LANDLOCK].keeps & KEEPS_FILES);
-    assert_true(s[RUNG_FULL].keeps & KEEPS_FILES);
+    assert_false(s[RUNG_LANDLOCK].keeps & ENFORCES_FILES);
+    assert_true(s[RUNG_FULL].keeps & ENFORCES_FILES);
     assert_non_null(strstr(s[RUNG_LANDLOCK].why, "truncated"));
 }
 
@@ -187,9 +188,9 @@ static void limits_are_what_the_cgroup_enforces(void **state UNUSED) {
     f.cgroup = (struct cgroup_host){.kind = CGROUP_NONE, .why = "no", .remedy = "do"};
     assert_int_equal(kept(&f), 0);
     f.cgroup = (struct cgroup_host){.kind = CGROUP_V1, .can = {.pids = true}, .why = "no", .remedy = "do"};
-    assert_int_equal(kept(&f), KEEPS_PIDS);
+    assert_int_equal(kept(&f), ENFORCES_PIDS);
     f.cgroup = (struct cgroup_host){.kind = CGROUP_SYSTEMD, .can = {.memory = true, .pids = true}, .why = "no", .remedy = "do"};
-    assert_int_equal(kept(&f), KEEPS_MEMORY | KEEPS_PIDS);
+    assert_int_equal(kept(&f), ENFORCES_MEMORY | ENFORCES_PIDS);
     f.scope = -ENOENT; /* nobody to ask systemd */
     assert_int_equal(kept(&f), 0);
     f.cgroup = (struct cgroup_host){.kind = CGROUP_SYSTEMD, .can = {true, true, true, true, true}};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A name server for tests, on 127.0.0.1 and on the loop of whoever asks. The first label of a name says what happens:
  *

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks that do what the gate does with credentials: look for a placeholder, put a value in, cover the value in answers. */
 #pragma once
 
-#include "gateway/cover.h"
-#include "gateway/finder.h"
+#include "gateway/secret/cover.h"
+#include "gateway/secret/finder.h"
 #include "http_rig.h"
 
 #define PLACEHOLDER "ph-0123456789"

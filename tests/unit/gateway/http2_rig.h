@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate between two real nghttp2 peers, for tests. */
 #pragma once
 
 #include <nghttp2/nghttp2.h>
 
-#include "gateway/httpx_priv.h"
+#include "gateway/http/httpx_priv.h"
 #include "http_rig.h"
 
 enum { STREAMS = 2048 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A connection through httpx, for tests: text in, text out, and a judge that does what the test says. */
 #pragma once
 
@@ -10,7 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/httpx.h"
+#include "gateway/http/httpx.h"
 
 enum { RIG_MAX = 64 * 1024 * 1024 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ssh-agent inside: a gate with a loop, a broker that this test plays, and clients. */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +12,11 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/agentd.h"
-#include "gateway/brokerlink.h"
+#include "gateway/epoll_set.h"
+#include "gateway/flow/agentd.h"
 #include "gateway/gate.h"
-#include "gateway/inlet.h"
-#include "gateway/watch.h"
+#include "gateway/net/inlet.h"
+#include "gateway/secret/brokerlink.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/ssh_agent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -7,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "gateway/brokerlink.h"
 #include "gateway/gate.h"
+#include "gateway/secret/brokerlink.h"
 #include "os/fd.h"
 #include "os/sock.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "../../fuzz/fuzz_h2.c"
 
 #include "../policy/corpus.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values in what a server says: every way to write one, every way to cut it, and a tail that says nothing about the bytes. */
 #include <errno.h>
 #include <setjmp.h>
@@ -9,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/cover.h"
-#include "gateway/cover_ends.h"
+#include "gateway/secret/cover.h"
+#include "gateway/secret/cover_ends.h"
 
 enum { OUT_MAX = 16 * 1024 * 1024 };
 

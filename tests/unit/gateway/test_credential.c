@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "gateway/credential.h"
-#include "gateway/http_head.h"
+#include "gateway/http/http_head.h"
+#include "gateway/secret/injection.h"
 
 #define CORE_A "AbCdEfGhIjKlMnOpQrStUv01"
 #define CORE_B "zYxWvUtSrQpOnMlKjIhGfE98"

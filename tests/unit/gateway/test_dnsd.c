@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The name server on its sockets. The gate around it is made by hand; what it logs is counted here. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,8 +10,8 @@
 #include <cmocka.h>
 
 #include "dns_query.h"
-#include "gateway/dnsd.h"
 #include "gateway/gate.h"
+#include "gateway/net/dnsd.h"
 
 static const char rules[] = "{\"mode\": \"list\", \"rules\": [{\"action\": \"allow\", \"host\": \"**.example.com\"}]}";
 

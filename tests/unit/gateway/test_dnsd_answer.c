@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The name server's answers, without a socket. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,8 +7,8 @@
 
 #include "base/err.h"
 #include "dns_query.h"
-#include "gateway/dnsd.h"
-#include "gateway/names.h"
+#include "gateway/net/dnsd.h"
+#include "gateway/net/names.h"
 
 static const char rules[] = "{\"mode\": \"list\", \"rules\": ["
                             "{\"id\": \"no-evil\", \"action\": \"deny\", \"host\": \"evil.example.com\"},"

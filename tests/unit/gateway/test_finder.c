@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strings in bytes that pass: all forms, all ways to cut. */
 #include <errno.h>
 #include <setjmp.h>
@@ -7,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/finder.h"
+#include "gateway/secret/finder.h"
 
 static const char value[] = "sk-ant-api03-Zq9/x+\"7 secret?~";
 

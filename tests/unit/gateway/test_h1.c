@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 through the gate: one reading of every request (ATTACKS 54), written anew, streamed. */
 #include "http_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 through the gate: answers, the ends of connections, WebSocket, the explicit proxy, bounds. */
 #include "http_rig.h"
 

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 through the gate with hooks: bodies that are looked at, collected, covered, rewritten; secrets that are put in. */
-#include "gateway/httpx_priv.h"
+#include "gateway/http/httpx_priv.h"
 #include "hook_rig.h"
 
 #define GET "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"

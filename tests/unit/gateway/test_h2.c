@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 through the gate: streams, flow control, resets, trailers, ends. */
-#include "gateway/h2_priv.h"
+#include "gateway/http/h2_priv.h"
 #include "http2_rig.h"
 
 static void test_exchange(void **state) {

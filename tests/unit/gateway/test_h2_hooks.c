@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 through the gate with hooks: bodies that are looked at, collected, covered, rewritten; secrets that are put in. */
-#include "gateway/h2_priv.h"
+#include "gateway/http/h2_priv.h"
 #include "hook_rig.h"
 #include "http2_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 through the gate: what is refused, and what is bounded. */
 #include "http2_rig.h"
 

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Header lists: what goes on, and what a hook may put in. */
-#include "gateway/http_head.h"
+#include "gateway/http/http_head.h"
 #include "http_rig.h"
 
 static void add(struct http_head *h, const char *name, const char *value) {

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
 
 #include "base/buf.h"
-#include "gateway/inspect.h"
+#include "gateway/tls/inspect.h"
 #include "tls_scene.h"
 
 /* A client and a server, both played here, and an inspected connection between them. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child enters the gate's jail and tries; the same attempt is shown to work before, where it can. */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "gateway/lock.h"
+#include "gateway/gate_jail.h"
 #include "os/fd.h"
 
 /* Each returns 0 if it could be done. */

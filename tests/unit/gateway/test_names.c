@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names and their synthetic addresses. */
 #include <errno.h>
 #include <setjmp.h>
@@ -5,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/names.h"
+#include "gateway/net/names.h"
 
 static struct host host(const char *fmt, unsigned i) {
     char text[64];

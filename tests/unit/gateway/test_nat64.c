@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prefixes of translators from the addresses of ipv4only.arpa (RFC 7050), and what stands behind them (RFC 6052). */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "gateway/nat64.h"
+#include "gateway/net/nat64.h"
 
 static struct addr addr(const char *text) {
     struct addr a;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "gateway/proxy.h"
+#include "gateway/net/proxy.h"
 
 static struct host host_of(const char *text) {
     struct host h;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -6,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "gateway/refuse.h"
+#include "gateway/http/refuse.h"
 
 static void test_json(void **state) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(65536);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two pairs of sockets with a relay between them: program <-> client side, server side <-> other program. */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +11,9 @@
 
 #include <cmocka.h>
 
+#include "gateway/epoll_set.h"
+#include "gateway/flow/relay.h"
 #include "gateway/gate.h"
-#include "gateway/relay.h"
-#include "gateway/watch.h"
 #include "os/fd.h"
 
 struct scene {

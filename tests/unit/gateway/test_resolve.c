@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The resolver against a name server of our own. */
 #include <errno.h>
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 
 #include "base/err.h"
 #include "dns_server.h"
-#include "gateway/resolve.h"
+#include "gateway/net/resolve.h"
 
 static const char hosts[] = "127.0.0.1 localhost\n192.0.2.77\tMyHost.Example myhost # mine\n2001:db8::7 myhost\n";
 

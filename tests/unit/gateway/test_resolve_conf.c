@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolv.conf and hosts, as people and DHCP clients write them. */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "gateway/resolve_conf.h"
+#include "gateway/net/resolve_conf.h"
 
 static void test_resolv_conf(void **state) {
     static const struct {

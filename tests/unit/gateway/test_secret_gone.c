@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A secret that was put into a request is nowhere in memory once the bytes were written: all that this process can write to is
  * read. The secret stands on a page that is left out, and so does what memory is read into.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AWS's own examples are compared with in tests/integration/test_gate_secrets.py (botocore); here: what must be refused, and corners. */
 #include <errno.h>
 #include <setjmp.h>
@@ -8,8 +9,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/http_head.h"
-#include "gateway/sigv4.h"
+#include "gateway/http/http_head.h"
+#include "gateway/secret/sigv4.h"
 
 #define DATE "20260101T000000Z"
 #define HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

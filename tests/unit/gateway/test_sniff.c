@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "gateway/sniff.h"
+#include "gateway/flow/sniff.h"
 
 static void first_bytes(void **state UNUSED) {
     static const struct {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: tokens are covered in whatever form they come and wherever the bytes are cut; names, punctuation and lengths stay; what is no token is not touched. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "gateway/token_cover.h"
+#include "gateway/secret/token_cover.h"
 
 #define T "ya29.A0_abc-DEF~+/=="
 #define C "********************"

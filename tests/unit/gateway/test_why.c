@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "gateway/why.h"
+#include "gateway/flow/why.h"
 
 static void note(struct why *w, uint64_t now, const char *host, uint16_t port) {
     struct policy_verdict v;

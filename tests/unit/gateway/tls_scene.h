@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A gate with a loop and nothing else, a broker in the same loop that signs whatever it is asked for, and certificates for
  * servers. What the gate sends to its supervisor ends here.
@@ -20,11 +21,11 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "gateway/brokerlink.h"
 #include "gateway/gate.h"
-#include "gateway/stream.h"
-#include "gateway/tls.h"
-#include "gateway/tls_priv.h"
+#include "gateway/secret/brokerlink.h"
+#include "gateway/tls/stream.h"
+#include "gateway/tls/tls.h"
+#include "gateway/tls/tls_priv.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/brokermsg.h"

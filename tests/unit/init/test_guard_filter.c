@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every number of a call, and the arguments that make a difference, through an interpreter: against the table that the guard works with. */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "init/guard_filter.c" /* bawn-init's sources are no part of the library */
+#include "init/guard/guard_filter.c" /* bawn-init's sources are no part of the library */
 #include "unit/jail/bpf.h"
 
 /* The table names them; none is run here. */

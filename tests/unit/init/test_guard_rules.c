@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "init/guard_rules.c" /* bawn-init's sources are no part of the library */
-#include "workspace/protect.h"
+#include "init/guard/guard_rules.c" /* bawn-init's sources are no part of the library */
+#include "workspace/hide/protect.h"
 
 struct row {
     const char *path;

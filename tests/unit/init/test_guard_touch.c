@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "init/guard_touch.c" /* bawn-init's sources are no part of the library */
+#include "init/guard/guard_touch.c" /* bawn-init's sources are no part of the library */
 
 void guard_orphan(struct guard *g) {
     closep(&g->sock);
@@ -49,8 +50,8 @@ static int end(void **state) {
 }
 
 /* What the supervisor hears next; an empty path: nothing. */
-static struct packet hear(const struct scene *s) {
-    struct packet p = {0};
+static struct touch_packet hear(const struct scene *s) {
+    struct touch_packet p = {0};
     struct pollfd poll_fd = {.fd = s->supervisor, .events = POLLIN};
     int fd = -1;
     size_t n_fds = 1;
@@ -70,7 +71,7 @@ static void answer(const struct scene *s, int32_t value) {
 
 static void test_new_paths_are_told_once(void **state) {
     struct scene *s = *state;
-    struct packet p;
+    struct touch_packet p;
 
     assert_int_equal(guard_touch_new(&s->g, "a/b"), 0);
     p = hear(s);
@@ -89,7 +90,7 @@ static void test_new_paths_are_told_once(void **state) {
 static void test_old_paths_wait(void **state) {
     struct scene *s = *state;
     struct stat st = {.st_mode = S_IFDIR | 0755, .st_ino = 7, .st_dev = 8, .st_mtim = {2, 3}, .st_size = 4};
-    struct packet p;
+    struct touch_packet p;
 
     answer(s, 0);
     assert_int_equal(guard_touch_at(&s->g, "d", AT_FDCWD, "d", &st, true), 0);
@@ -134,7 +135,7 @@ static void test_alone_everything_fails(void **state) {
 
 static void test_refusals_are_told_once_per_reason(void **state) {
     struct scene *s = *state;
-    struct packet p;
+    struct touch_packet p;
 
     assert_int_equal(guard_refuse(&s->g, "x", GUARD_WHY_HIDDEN, -EPERM), -EPERM);
     p = hear(s);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -7,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "init/inside.c" /* bawn-init's sources are no part of the library */
-#include "jail/network.h"
+#include "init/published_connect.c" /* bawn-init's sources are no part of the library */
+#include "jail/network/network.h"
 
 static_assert((int)OWN_PORT == (int)NETWORK_PORT, "one port");
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An interpreter for filters of system calls: what the kernel would answer. Included after cmocka.h. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs on whatever hierarchies the machine has. The bombs go off only inside a group whose limits were read back.
  * With BAWN_CGROUP_HELPER set (the path of bawn-scope) systemd is asked too, where there is one.
@@ -21,7 +22,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "jail/cgroup_priv.h"
+#include "jail/cgroup/cgroup_priv.h"
 #include "os/fd.h"
 #include "os/process.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of a command is made, not inherited: what passes is named here, and nothing else does. */
 #include <errno.h>
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/settings.h"
-#include "jail/plan.h"
+#include "jail/plan/plan.h"
 
 /* The environment inside, for this environment outside. */
 static int make_env(char *const *outside, const struct env_spec *named, size_t n_named, struct plan *ret, struct err *err) {

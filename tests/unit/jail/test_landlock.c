@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every test restricts a child and looks from inside; the same action is shown to work without, or in the other mode. */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "jail/landlock.h"
+#include "jail/fence/landlock.h"
 #include "os/fd.h"
 
 struct fixture {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real namespace of its own for every test: a child makes it and the listeners, sends them here, and then makes any socket that is
  * asked for. A socket stays in the namespace in which it was made, so this process plays both the inside and the outside.
@@ -18,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "jail/network.h"
+#include "jail/network/network.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/initmsg.h"

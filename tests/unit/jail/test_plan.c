@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans for hosts that exist only here: nothing is touched, everything can be read off. */
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +14,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/settings.h"
-#include "jail/plan.h"
+#include "jail/plan/plan.h"
 
 #define G (1ull << 30)
 

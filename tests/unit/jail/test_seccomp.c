@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The generated tables are evaluated in three ways: by a small interpreter, for every architecture, against cases written
  * down here and against the whole policy; by the kernel, in children that make the refused calls; and by real programs,
@@ -25,8 +26,8 @@
 
 #define SECCOMP_TABLES_ALL
 #include "base/err.h"
-#include "jail/seccomp.h"
-#include "jail/seccomp_policy.h"
+#include "jail/fence/seccomp.h"
+#include "jail/fence/seccomp_policy.h"
 #include "jail/seccomp_tables.h"
 #include "unit/jail/bpf.h"
 

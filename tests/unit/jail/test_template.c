@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a template is made of: which plans have one, what is equal, and bytes that are cut or wrong. */
 #include <errno.h>
 #include <setjmp.h>
@@ -9,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "jail/template_priv.h"
+#include "jail/apply/template_priv.h"
 
 static struct step steps[] = {
     {STEP_RO, "/usr", "/usr"},

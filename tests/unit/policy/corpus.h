@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A fuzzer's corpus as a unit test; it is found from the project's root, where tests are run. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ATTACKS 49-51: what an address is for, however it is wrapped. */
 #include <errno.h>
 #include <setjmp.h>
@@ -6,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "policy/addr.h"
+#include "policy/host/addr.h"
 
 static struct addr addr(const char *text) {
     struct addr a;

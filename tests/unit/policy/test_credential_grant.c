@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 
 static const struct grant_seed seed = {.bytes = {1, 2, 3}, .scope = "/home/u/work"},
                                other_seed = {.bytes = {1, 2, 4}, .scope = "/home/u/work"},

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ATTACKS 46, 47: one spelling per host, or a refusal. test_policy_oracle.py asks Python about very many more. */
 #include <errno.h>
 #include <setjmp.h>
@@ -7,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/host.h"
-#include "policy/punycode.h"
+#include "policy/host/host.h"
+#include "policy/host/punycode.h"
 
 #define TEN "abcdefghij"
 #define SIXTY TEN TEN TEN TEN TEN TEN

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ATTACKS 47, 54: one spelling per path, so that rule and server see the same request. */
 #include <errno.h>
 #include <setjmp.h>
@@ -6,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "policy/http_path.h"
+#include "policy/host/http_path.h"
 
 static struct http_path p;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading, writing and asking a file of rules. */
 #include <errno.h>
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/rule.h"
+#include "policy/rules/rule.h"
 
 static void read_text(const char *text, struct rules *ret) {
     struct err err = {0};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests against rules. Each row is a question; the rules stand above it. */
 #include <errno.h>
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 
 static void set(struct policy *p, enum policy_layer_kind kind, const char *text, bool narrow_only) {
     CLEANUP(rules_done) struct rules rules = {0};

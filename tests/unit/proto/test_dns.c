@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions as strict as they have to be, answers to the last byte. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claim: what a sandboxed program prints cannot reprogram, read or type into the user's terminal (ATTACKS 78). */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which name a ClientHello asks for (ATTACKS 52): real ones of several clients, and ones that have two readings. */
 #include <stdarg.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The second ClientHello of a TLS connection: found whatever it is cut into, and never where the server did not ask for it. */
 #include <stdarg.h>
 

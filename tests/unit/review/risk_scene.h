@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A change set in a temporary folder, for the tests of the risk rules: old/ is the workspace, new/ what the run left. */
 #pragma once
 
@@ -14,8 +15,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/risk_rule.h"
-#include "workspace/ignore.h"
+#include "review/risk/risk_rule.h"
+#include "workspace/hide/ignore.h"
 
 struct scene {
     char top[64];

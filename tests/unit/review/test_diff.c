@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -9,7 +10,7 @@
 
 #include "base/err.h"
 #include "os/fd.h"
-#include "review/diff.h"
+#include "review/report/diff.h"
 
 static struct buf text(const char *s) {
     struct buf b = BUF_INIT(16 * 1024 * 1024);

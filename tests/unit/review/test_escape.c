@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "review/escape.h"
+#include "review/report/escape.h"
 
 struct row {
     const char *in, *out;

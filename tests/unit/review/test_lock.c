@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child enters the jail and tries; the same attempt is shown to work before. */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "base/err.h"
 #include "os/fd.h"
 #include "os/safepath.h"
-#include "review/lock.h"
+#include "review/review_jail.h"
 
 struct scene {
     char dir[32];

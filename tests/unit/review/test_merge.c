@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -5,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "review/diff.h"
+#include "review/report/diff.h"
 
 static struct buf text(const char *s) {
     struct buf b = BUF_INIT(1024 * 1024);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Git's objects from stores that an agent wrote: what is not what its name says is not read. */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "base/sha1.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/objects_priv.h"
+#include "review/git/objects_priv.h"
 
 static char top[64];
 static int root = -1;

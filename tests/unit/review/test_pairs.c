@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The readers of configuration files: what they see, and what they say they do not understand. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -5,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "review/pairs.h"
+#include "review/pairs/pairs.h"
 
 struct reading {
     pairs_read_fn *read;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of change sets made by hand: two folders with the versions, and changes that name files in them. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -11,14 +12,14 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "review/report.h"
+#include "review/report/report.h"
 
 struct scene {
     char dir[32];
     struct judgement j;
     struct change changes[8];
     struct verdict verdicts[8];
-    struct request q;
+    struct review_request q;
     struct report r;
 };
 
@@ -51,8 +52,8 @@ static int begin(void **state) {
     s->j.set.new_root = open_folder(s->dir, "new");
     s->j.set.host_root = open_folder(s->dir, "old");
     s->j.v = s->verdicts;
-    s->q =
-        (struct request){.run = "web-abcd", .workspace = "/home/u/web \xff", .mode = WORKSPACE_OVERLAY, .fail_on = RISK_MEDIUM};
+    s->q = (struct review_request){
+        .run = "web-abcd", .workspace = "/home/u/web \xff", .mode = WORKSPACE_OVERLAY, .fail_on = RISK_MEDIUM};
     s->r = (struct report)REPORT_INIT(&s->q, &s->j, -1);
     *state = s;
     return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules for any file: modes, interpreters, machine code, links, hidden characters. */
 #include "risk_scene.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every place where git looks for code (ATTACKS 34 to 39). */
 #include "risk_scene.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration of editors, package managers, build tools and agents: what is reported by key. */
 #include "risk_scene.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lockfiles: which dependency was added, changed, moved or lost its hash. */
 #include "risk_scene.h"
 

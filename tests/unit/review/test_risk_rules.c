@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every row of the table of paths, and the driver around it. */
 #include "risk_scene.h"
 
-#include "workspace/protect.h"
+#include "workspace/hide/protect.h"
 
 /* A path that the pattern names: "**" and "*" become "x". */
 static void sample(const char *pattern, size_t len, char *out, size_t size) {

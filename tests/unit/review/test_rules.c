@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -5,8 +6,8 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "review/rules.h"
-#include "workspace/ignore.h"
+#include "review/risk/rules.h"
+#include "workspace/hide/ignore.h"
 
 static struct ignore *rules_of(const char *top, const char *below) {
     struct ignore *ig = ignore_new();

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which ids a file of git's names, and the map that holds them. */
 #include <errno.h>
 #include <setjmp.h>
@@ -6,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "review/gitnew_priv.h"
+#include "review/git/gitnew_priv.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claim: only a key that a person presses answers a question; answers of the terminal to queries, the mouse and pastes do not. */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "supervisor/ask_keys.h"
+#include "supervisor/terminal/ask_keys.h"
 
 static enum ask_key feed(struct ask_keys *k, const char *s, size_t n) {
     return ask_keys_feed(k, (const uint8_t *)s, n);

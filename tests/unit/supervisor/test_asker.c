@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claims (N6): equal questions are one, too many are denied unasked, no answer is a no; a question on the terminal leaves the screen as it was,
  * and neither the inside nor what was typed before it was shown can answer it.
@@ -21,9 +22,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "supervisor/asker.h"
-#include "supervisor/stdio.h"
-#include "supervisor/watch.h"
+#include "supervisor/network/asker.h"
+#include "supervisor/terminal/stdio.h"
+#include "supervisor/watch/limit_watch.h"
 
 enum { TIMEOUT_MS = 60000, IDS_MAX = 2000 };
 

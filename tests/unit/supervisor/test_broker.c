@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor's side of bawn-broker, with a broker that the test plays: this program again, started as "bawn-broker". Words on the
  * gate's socket say what it shall do; its answers say what it heard.
@@ -29,8 +30,8 @@
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/sock.h"
-#include "supervisor/broker.h"
-#include "supervisor/watch.h"
+#include "supervisor/credential/broker_process.h"
+#include "supervisor/watch/limit_watch.h"
 
 /* The broker ----------------------------------------------------------------------------------------------------- */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of sandboxes without one that runs: trees, checkpoints, forks, locks, leftovers. */
 #include "../workspace/sides.h"
 
@@ -6,8 +7,8 @@
 
 #include "base/str.h"
 #include "os/remove.h"
-#include "supervisor/clone_priv.h"
-#include "workspace/rundir.h"
+#include "supervisor/clone/clone_priv.h"
+#include "workspace/run/rundir.h"
 
 struct world {
     char top[64], boxes[96], runs[96], workspace[96];

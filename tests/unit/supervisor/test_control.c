@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: only the user's own processes talk to a supervisor; a client cannot stop it, whatever it does; nothing stays behind. */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,8 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "supervisor/control.h"
-#include "supervisor/control_client.h"
+#include "supervisor/control/control.h"
+#include "supervisor/control/control_client.h"
 
 static char dir[64];
 static bool stop;

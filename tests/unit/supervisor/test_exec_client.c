@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client of the exec socket against a keeper that a child of ours plays. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
-#include "supervisor/exec_client.h"
+#include "supervisor/keep/exec_client.h"
 
 enum { PLAYED_OUT = 90 }; /* what a child exits with when something it asserts is not so */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The gatekeeper with a gate that the test plays: this program again, started as "bawn-gate". The sandbox's TCP listener is one on loopback;
  * who connects says what the gate shall do, and reads what it heard.
@@ -29,12 +30,12 @@
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/sock.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 #include "proto/initmsg.h"
-#include "supervisor/asker.h"
-#include "supervisor/control_client.h"
-#include "supervisor/gate.h"
-#include "supervisor/watch.h"
+#include "supervisor/control/control_client.h"
+#include "supervisor/network/asker.h"
+#include "supervisor/network/gate_process.h"
+#include "supervisor/watch/limit_watch.h"
 
 enum { FLOOD = 10000 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include "os/remove.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
-#include "supervisor/guard.h"
+#include "supervisor/watch/guard_link.h"
 
 struct scene {
     char path[40];
@@ -26,7 +27,7 @@ struct scene {
     int begun;       /* how often the journal was asked for */
     int begin_fails; /* with this */
     struct journal_opts opts;
-    struct guard guard;
+    struct guard_link guard;
 };
 
 static struct buf lines = BUF_INIT(1 << 20); /* what was logged */

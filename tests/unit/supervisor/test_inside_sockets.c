@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: only the user enters the folder, everybody may connect; nothing is left, and what the killed left is swept. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
-#include "supervisor/inside_sockets.h"
+#include "supervisor/credential/inside_sockets.h"
 
 static char dir[64], variable[128];
 static char *environment[] = {variable, NULL};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -5,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "supervisor/keep_ring.h"
+#include "supervisor/keep/keep_ring.h"
 
 /* What came, as "1:text2:text". */
 static void note(void *arg, int stream, const char *bytes, size_t len) {

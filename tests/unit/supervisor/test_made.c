@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: a file that the command made is known by what it is, not by its name; a descriptor that cannot read proves nothing. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -11,7 +12,7 @@
 #include <cmocka.h>
 
 #include "os/remove.h"
-#include "supervisor/made.h"
+#include "supervisor/watch/made.h"
 
 static char folder[32];
 

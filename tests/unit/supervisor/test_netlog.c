@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: every event is one whole JSON line in a file that only the user reads; the file is bounded; counts are bounded, too. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +14,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config/paths.h"
+#include "config/load/paths.h"
 #include "os/remove.h"
-#include "policy/verdict.h"
+#include "policy/rules/verdict.h"
 #include "proto/gatemsg.h"
-#include "supervisor/netcount.h"
-#include "supervisor/netlog.h"
+#include "supervisor/network/netcount.h"
+#include "supervisor/network/netlog.h"
 
 static struct buf seen = BUF_INIT(1 << 16);
 static char state_dir[64];

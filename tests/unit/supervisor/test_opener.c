@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: a login is one only as its credential's definition has it, whatever the sandbox says; nothing of its address is opened; few are shown. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "supervisor/opener.h"
+#include "supervisor/credential/opener.h"
 
 static struct buf seen = BUF_INIT(1 << 20);
 

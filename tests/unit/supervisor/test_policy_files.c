@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which files with network rules count, and for what. */
 #include "../config/scene.h"
 #include "base/sha256.h"
-#include "config/trust.h"
-#include "supervisor/policy_files.h"
+#include "config/load/trust.h"
+#include "supervisor/network/policy_files.h"
 
 #define USER_RULES "home/.config/bawn/network.json"
 #define PROJECT_RULES "work/.bawn/network.json"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: --publish listens on loopback only unless told otherwise, and a port that is taken is an error before anything runs. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "supervisor/published.h"
+#include "supervisor/network/published.h"
 
 static void quiet(const char *line, size_t len) {}
 

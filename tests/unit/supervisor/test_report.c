@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a run says at its end, and what it needs from an engine before it begins. */
 #include <errno.h>
 #include <setjmp.h>
@@ -10,7 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/settings.h"
-#include "supervisor/run.h"
+#include "supervisor/session/run.h"
 
 static struct buf seen = BUF_INIT(1 << 16);
 
@@ -161,7 +162,7 @@ static void test_json_of_nothing(void **state) {
     json_decref(j);
 }
 
-enum { ALWAYS = KEEPS_FILES | KEEPS_SYSCALLS | KEEPS_END };
+enum { ALWAYS = ENFORCES_FILES | ENFORCES_SYSCALLS | ENFORCES_END };
 
 static void test_needs(void **state) {
     static const struct {
@@ -169,14 +170,14 @@ static void test_needs(void **state) {
         unsigned needs;
     } table[] = {
         {{.network = NETWORK_FULL}, ALWAYS},
-        {{.network = NETWORK_NONE}, ALWAYS | KEEPS_NETWORK},
-        {{.network = NETWORK_LIST}, ALWAYS | KEEPS_NETWORK},
-        {{.network = NETWORK_LIMITED}, ALWAYS | KEEPS_NETWORK},
-        {{.network = NETWORK_FULL, .cpus_milli = 1}, ALWAYS | KEEPS_CPU},
-        {{.network = NETWORK_FULL, .memory = 1}, ALWAYS | KEEPS_MEMORY},
-        {{.network = NETWORK_FULL, .pids = 1}, ALWAYS | KEEPS_PIDS},
-        {{.network = NETWORK_FULL, .disk = 1}, ALWAYS | KEEPS_DISK},
-        {{.network = NETWORK_FULL, .timeout_ms = 1}, ALWAYS | KEEPS_TIME},
+        {{.network = NETWORK_NONE}, ALWAYS | ENFORCES_NETWORK},
+        {{.network = NETWORK_LIST}, ALWAYS | ENFORCES_NETWORK},
+        {{.network = NETWORK_LIMITED}, ALWAYS | ENFORCES_NETWORK},
+        {{.network = NETWORK_FULL, .cpus_milli = 1}, ALWAYS | ENFORCES_CPU},
+        {{.network = NETWORK_FULL, .memory = 1}, ALWAYS | ENFORCES_MEMORY},
+        {{.network = NETWORK_FULL, .pids = 1}, ALWAYS | ENFORCES_PIDS},
+        {{.network = NETWORK_FULL, .disk = 1}, ALWAYS | ENFORCES_DISK},
+        {{.network = NETWORK_FULL, .timeout_ms = 1}, ALWAYS | ENFORCES_TIME},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(table); i++)

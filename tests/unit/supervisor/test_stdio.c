@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claims: the command sees its descriptors as without a sandbox; nothing that leads out is handed in (ATTACKS 19, 26, 77);
  * the user's terminal is left as found. "outer" is the user's terminal, the test is the person in front of it.
@@ -26,8 +27,8 @@
 
 #include "base/err.h"
 #include "os/fd.h"
-#include "supervisor/stdio.h"
-#include "supervisor/tty.h"
+#include "supervisor/terminal/stdio.h"
+#include "supervisor/terminal/tty.h"
 
 enum { BULK = 100 * 1000 * 1000 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "supervisor/sweep.h"
+#include "supervisor/session/sweep.h"
 
 enum { MANY = 120, FEW = 10, DEAD_PID = 1 << 23 }; /* above any pid that Linux gives */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time by arithmetic on the deadlines; growth on a small tmpfs of its own, where nobody else writes. */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +15,13 @@
 
 #include "os/clock.h"
 #include "os/fd.h"
-#include "supervisor/watch.h"
+#include "supervisor/watch/limit_watch.h"
 
 #define MIB (1ull << 20)
 
 static void test_nothing_to_watch(void **state) {
     const struct limits none = {0}, disk = {.disk = MIB};
-    struct watch w;
+    struct limit_watch w;
 
     watch_init(&w, &none, AT_FDCWD, true, 0);
     assert_int_equal(watch_timeout(&w), -1);
@@ -33,7 +34,7 @@ static void test_nothing_to_watch(void **state) {
 static void test_deadline(void **state) {
     const struct limits hour = {.timeout_ms = 3600000};
     uint64_t before = watch_now_ms(), after;
-    struct watch w;
+    struct limit_watch w;
     int t;
 
     watch_init(&w, &hour, AT_FDCWD, true, 0);
@@ -53,7 +54,7 @@ static void test_timeout_arithmetic(void **state) {
     uint64_t now = watch_now_ms();
     const uint64_t far = now + (1ull << 40), soon = now + 1000000;
     const struct {
-        struct watch w;
+        struct limit_watch w;
         int low, high;
     } table[] = {
         {{.deadline_ms = far}, INT_MAX, INT_MAX}, /* what poll() can take, not a negative number */
@@ -79,7 +80,7 @@ static void test_timeout_arithmetic(void **state) {
 }
 
 static void test_time_comes_before_disk(void **state) {
-    struct watch w = {.deadline_ms = 1, .disk = 1, .next_disk_ms = 1};
+    struct limit_watch w = {.deadline_ms = 1, .disk = 1, .next_disk_ms = 1};
 
     assert_int_equal(watch_check(&w), WATCH_TIME);
 }
@@ -132,7 +133,7 @@ static void write_mib(const char *path, size_t n) {
         assert_int_equal(fd_write_all(fd, block, sizeof block), 0);
 }
 
-static enum watch_event look(struct watch *w) {
+static enum watch_event look(struct limit_watch *w) {
     w->next_disk_ms = 0; /* do not wait for the next tick */
     return watch_check(w);
 }
@@ -145,9 +146,9 @@ static int root_fd(void) {
     return fd;
 }
 
-static struct watch watch_4_mib(void) {
+static struct limit_watch watch_4_mib(void) {
     const struct limits l = {.disk = 4 * MIB};
-    struct watch w;
+    struct limit_watch w;
 
     watch_init(&w, &l, root_fd(), true, 0);
     assert_int_equal(w.disk, 4 * MIB);
@@ -156,7 +157,7 @@ static struct watch watch_4_mib(void) {
 }
 
 static void test_growth(void **state) {
-    struct watch w;
+    struct limit_watch w;
 
     need_room(state);
     w = watch_4_mib();
@@ -171,7 +172,7 @@ static void test_growth(void **state) {
 }
 
 static void test_growth_in_many_folders(void **state) {
-    struct watch w;
+    struct limit_watch w;
 
     need_room(state);
     w = watch_4_mib();
@@ -188,7 +189,7 @@ static void test_growth_in_many_folders(void **state) {
 
 /* Somebody else fills the disk: not this sandbox's fault. */
 static void test_growth_elsewhere(void **state) {
-    struct watch w;
+    struct limit_watch w;
 
     need_room(state);
     w = watch_4_mib();
@@ -202,7 +203,7 @@ static void test_growth_elsewhere(void **state) {
 
 /* Large files that were there before, and that nobody touched. */
 static void test_old_files_do_not_count(void **state) {
-    struct watch w;
+    struct limit_watch w;
 
     need_room(state);
     write_mib("old", 20);
@@ -224,7 +225,7 @@ static int folder(const char *name) {
 /* The home of a kept sandbox counts as a whole, also where the workspace cannot be written. */
 static void test_a_home_counts_as_a_whole(void **state) {
     const struct limits l = {.disk = 4 * MIB};
-    struct watch w;
+    struct limit_watch w;
     int home;
 
     need_room(state);
@@ -245,7 +246,7 @@ static void test_a_home_counts_as_a_whole(void **state) {
 /* A home that is over the limit can be emptied, not filled, also with what came before the first look. */
 static void test_a_home_over_the_limit(void **state) {
     const struct limits l = {.disk = 4 * MIB};
-    struct watch w, again;
+    struct limit_watch w, again;
     int home;
 
     need_room(state);
@@ -269,7 +270,7 @@ static void test_a_home_over_the_limit(void **state) {
 }
 
 static void test_links_are_not_followed(void **state) {
-    struct watch w;
+    struct limit_watch w;
 
     need_room(state);
     w = watch_4_mib();
@@ -286,7 +287,7 @@ static void test_links_are_not_followed(void **state) {
 /* The walk ends, neither out of stack nor out of descriptors. What lies deeper cannot be seen, so all that the file system lost counts. */
 static void test_deep_trees(void **state) {
     enum { LEVELS = 600 };
-    struct watch w;
+    struct limit_watch w;
     int fds[LEVELS + 1];
 
     need_room(state);
@@ -306,7 +307,7 @@ static void test_deep_trees(void **state) {
 
 static void test_holes_do_not_count(void **state) {
     CLEANUP(closep) int fd = -1;
-    struct watch w;
+    struct limit_watch w;
 
     need_room(state);
     w = watch_4_mib();
@@ -317,7 +318,7 @@ static void test_holes_do_not_count(void **state) {
 }
 
 static void test_the_workspace_is_removed(void **state) {
-    struct watch w;
+    struct limit_watch w;
 
     need_room(state);
     w = watch_4_mib();

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "supervisor/wdtable.h"
+#include "supervisor/watch/wdtable.h"
 
 static void set(struct wdtable *t, int wd) {
     char text[16];

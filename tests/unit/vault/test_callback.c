@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: of everything that comes to the port of a login, only a GET of its path with its state counts, and it counts once. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forms: whatever is in a token, it stays one parameter. */
 #include <errno.h>
 #include <setjmp.h>

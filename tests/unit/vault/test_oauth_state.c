@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a token server says, and what is kept of it. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of the file store: no byte can change unseen, no other key opens it, and its entries come back as they went in. */
 #include <errno.h>
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "policy/credential.h"
+#include "policy/credential/credential.h"
 #include "vault/sealed.h"
 
 static struct secret secret_of(const char *text, size_t len) {

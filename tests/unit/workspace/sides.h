@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of place and sync: two trees, host/ and run/tree/, in a folder of their own that is removed with all in it. */
 #pragma once
 
@@ -14,7 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "os/fd.h"
-#include "workspace/walk.h"
+#include "workspace/copy/walk.h"
 
 struct sides {
     char top[64];

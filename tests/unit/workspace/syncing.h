@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of sync: copies and syncs a workspace by given rules, in a run called demo. */
 #pragma once
 
 #include "sides.h"
-#include "workspace/ignore.h"
-#include "workspace/sync.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/mode/sync.h"
 
 static inline struct ignore *rules(const char *text) {
     struct ignore *ig = ignore_new();
@@ -12,8 +13,7 @@ static inline struct ignore *rules(const char *text) {
     return ig;
 }
 
-static inline int copy_in_by(struct sides *s, const char *hide, const struct sync_progress *p, struct strv *notes,
-                             struct err *err) {
+static inline int copy_in_by(struct sides *s, const char *hide, const struct progress *p, struct strv *notes, struct err *err) {
     CLEANUP(ignore_freep) struct ignore *ig = rules(hide);
     struct rundir rd = {.name = (char *)"demo", .fd = s->run, .lock = -1};
 

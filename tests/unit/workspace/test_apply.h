@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Applying in a scene of test_change.h: outcomes and whole trees as text. */
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include "base/strv.h"
 #include "test_change.h"
-#include "workspace/apply.h"
+#include "workspace/apply/apply.h"
 
 static inline int overlay_scene(void **state) {
     int r = scene_make(state, WORKSPACE_OVERLAY, "upper");

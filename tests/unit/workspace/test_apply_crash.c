@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kill -9, or a failure, in the middle of an apply, at every system call that changes a file: whatever is left, the next call makes the
  * workspace what it was, or what it would have become, and nothing between.

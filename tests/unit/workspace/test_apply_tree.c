@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sync and worktree mode: the copy stays as it is, and what was applied becomes its base. */
 #include "test_apply.h"
 
-#include "workspace/manifest.h"
-#include "workspace/place.h"
+#include "workspace/copy/manifest.h"
+#include "workspace/copy/place.h"
 
 static int sync_scene(void **state) {
     int r = scene_make(state, WORKSPACE_SYNC, "tree");

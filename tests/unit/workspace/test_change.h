@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A workspace and the folder of a run, filled by hand, and change sets as text. */
 #pragma once
 
@@ -20,9 +21,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "workspace/change.h"
-#include "workspace/ignore.h"
-#include "workspace/journal.h"
+#include "workspace/change/change.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/run/journal.h"
 
 struct scene {
     char top[32];

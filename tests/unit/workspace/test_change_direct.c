@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "test_change.h"
 
 static int setup(void **state) {

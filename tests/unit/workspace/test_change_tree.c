@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "test_change.h"
-#include "workspace/manifest.h"
+#include "workspace/copy/manifest.h"
 
 static int setup_sync(void **state) {
     return scene_make(state, WORKSPACE_SYNC, "tree");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies that are hard to make: deep, owned by others, written meanwhile, no space. */
 #include "sides.h"
 
@@ -7,9 +8,9 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "workspace/ignore.h"
-#include "workspace/place.h"
-#include "workspace/sync.h"
+#include "workspace/copy/place.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/mode/sync.h"
 
 static int copy_in(struct sides *s, struct strv *notes, struct err *err) {
     CLEANUP(ignore_freep) struct ignore *ig = ignore_new();

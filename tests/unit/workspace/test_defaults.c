@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "workspace/defaults.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/defaults.h"
+#include "workspace/hide/ignore.h"
 
 /* Every rule that hides has samples, and each is hidden by that very rule: so `--check` asks for exactly this set. */
 static void test_samples(void **state) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Object names are those of `git hash-object`; what is in an object does not matter here, so the objects are empty files. */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "workspace/gitblobs.h"
+#include "workspace/git/gitblobs.h"
 
 enum { SHORT = 20, WIDE = 32, MIB = 1024 * 1024, NOBODY = 65534 };
 

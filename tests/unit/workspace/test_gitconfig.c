@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The examples; test_worktree_git.py asks git about very many more. */
 #include <errno.h>
 #include <setjmp.h>
@@ -7,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "workspace/gitconfig.h"
+#include "workspace/git/gitconfig.h"
 
 static int note(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
     buf_addf(arg, "%u:%s%s%s|", line, key, value ? "=" : "", value ? value : "");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files come from git itself (tests/fuzz/corpus/gitindex); here they are read, cut short and bent. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 
 #include "base/strv.h"
 #include "os/fd.h"
-#include "workspace/gitindex.h"
+#include "workspace/git/gitindex.h"
 
 enum { FILE_MAX = 4096 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: visible names of hidden files are found, of files in hidden folders too, and nothing else. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -13,8 +14,8 @@
 
 #include "base/err.h"
 #include "os/remove.h"
-#include "workspace/hardlinks.h"
-#include "workspace/ignore.h"
+#include "workspace/copy/hardlinks.h"
+#include "workspace/hide/ignore.h"
 
 static const char rules[] = ".env\n.env2\nsecret/\n";
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules by hand; that they are git's is shown by tests/integration/test_ignore_git.py. */
 #include <errno.h>
 #include <setjmp.h>
@@ -7,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "workspace/ignore.h"
+#include "workspace/hide/ignore.h"
 
 static struct ignore *with(const char *rules) {
     struct ignore *ig = ignore_new();

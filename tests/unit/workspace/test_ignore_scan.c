@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -10,7 +11,7 @@
 #include "base/err.h"
 #include "base/strv.h"
 #include "os/fd.h"
-#include "workspace/ignore_scan.h"
+#include "workspace/hide/ignore_scan.h"
 
 struct tree {
     char top[64];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "workspace/journal_priv.h"
+#include "workspace/run/journal_priv.h"
 
 static const struct journal_opts roomy = {.budget = 1 << 20, .file_max = 1 << 20};
 

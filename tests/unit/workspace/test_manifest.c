@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 #include <cmocka.h>
 
 #include "os/fd.h"
-#include "workspace/manifest.h"
+#include "workspace/copy/manifest.h"
 
 static const struct manifest_stamp none;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +13,8 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "workspace/defaults.h"
-#include "workspace/pin.h"
+#include "workspace/hide/defaults.h"
+#include "workspace/hide/pin.h"
 
 static struct ignore *rules(const char *const files[][2]) {
     struct ignore *ig = ignore_new();

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sides.h"
 
 #include <dirent.h>
@@ -5,8 +6,8 @@
 #include <sys/xattr.h>
 
 #include "base/str.h"
-#include "workspace/place.h"
-#include "workspace/xattrs.h"
+#include "workspace/copy/place.h"
+#include "workspace/copy/xattrs.h"
 
 static const struct manifest_stamp nothing;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "workspace/ignore.h"
-#include "workspace/protect.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/hide/protect.h"
 
 static struct ignore *make(const struct strv *extra, const char *hooks_path) {
     struct ignore *ig = NULL;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +14,7 @@
 
 #include "base/buf.h"
 #include "os/remove.h"
-#include "workspace/protect.h"
+#include "workspace/hide/protect.h"
 
 struct scene {
     char path[64];

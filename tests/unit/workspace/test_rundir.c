@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "workspace/rundir_priv.h"
+#include "workspace/run/rundir_priv.h"
 
 struct scene {
     char top[40], runs[64];

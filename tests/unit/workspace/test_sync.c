@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "syncing.h"
 
 #include <sys/xattr.h>
@@ -64,7 +65,7 @@ static void count_up(uint64_t files, uint64_t bytes, uint64_t total, void *arg) 
 static void test_progress_ends_at_the_total(void **state) {
     struct sides *s = *state;
     uint64_t last[3] = {0};
-    const struct sync_progress p = {.tell = count_up, .arg = last};
+    const struct progress p = {.report = count_up, .arg = last};
     char path[32];
 
     for (int i = 0; i < 130; i++) {

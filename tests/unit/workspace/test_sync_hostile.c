@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the inside, or an unlucky host, can put in the way of a sync: nothing is reached that should not be, nothing is lost. */
 #include "syncing.h"
 

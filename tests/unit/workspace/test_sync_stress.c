@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sync while both sides are written, and sync that is killed: whatever was written is somewhere afterwards. */
 #include "sides.h"
 
@@ -7,8 +8,8 @@
 
 #include "base/str.h"
 #include "base/strv.h"
-#include "workspace/ignore.h"
-#include "workspace/sync.h"
+#include "workspace/hide/ignore.h"
+#include "workspace/mode/sync.h"
 
 enum { FILES = 16, WRITES = 1000, VERSION_LEN = 24, KILLS = 40, KILL_FILES = 60 };
 

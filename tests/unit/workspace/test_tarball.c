@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tar(1) is the judge. */
 #include "sides.h"
 
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "workspace/tarball.h"
+#include "workspace/copy/tarball.h"
 
 /* tar OPTIONS -f archive.tar, in host/: its standard output, or NULL if it failed. */
 static char *tar(const struct sides *s, const char *options) {

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sides.h"
 
 #include <sys/sysmacros.h>
 
 #include "base/str.h"
-#include "workspace/transfer.h"
+#include "workspace/copy/transfer.h"
 
 static int setup(void **state) {
     int r = sides_setup(state);

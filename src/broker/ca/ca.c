@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "broker/ca/ca_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/bn.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "os/fd.h"
+
+enum { SERIAL_BITS = 126, DAY_S = 24 * 3600, NAME_BYTES = 6 };
+
+static const char key_name[] = "key.pem", cert_name[] = "ca.pem";
+
+bool ca_begin(X509 *cert, int days) {
+    BIGNUM *n = BN_new();
+    bool ok = n && BN_rand(n, SERIAL_BITS, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) == 1 &&
+              BN_to_ASN1_INTEGER(n, X509_get_serialNumber(cert)) != NULL;
+
+    BN_free(n);
+    return ok && X509_set_version(cert, X509_VERSION_3) == 1 && X509_gmtime_adj(X509_getm_notBefore(cert), -CA_EARLY_S) &&
+           X509_gmtime_adj(X509_getm_notAfter(cert), (long)days * DAY_S);
+}
+
+bool ca_extend(X509 *cert, X509 *issuer, int nid, const char *value) {
+    X509_EXTENSION *ext;
+    X509V3_CTX ctx;
+    bool ok;
+
+    X509V3_set_ctx(&ctx, issuer, cert, NULL, NULL, 0);
+    ext = X509V3_EXT_nconf_nid(NULL, &ctx, nid, value);
+    ok = ext && X509_add_ext(cert, ext, -1) == 1;
+    X509_EXTENSION_free(ext);
+    return ok;
+}
+
+static bool name_it(X509 *cert) {
+    uint8_t random[NAME_BYTES];
+    char name[64];
+    int n = snprintf(name, sizeof name, "Bawn sandbox CA ");
+
+    if (RAND_bytes(random, sizeof random) != 1)
+        return false;
+    for (size_t i = 0; i < sizeof random; i++)
+        n += snprintf(name + n, sizeof name - (size_t)n, "%02x", random[i]);
+    return X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC, (const uint8_t *)name, -1, -1, 0) == 1 &&
+           X509_set_issuer_name(cert, X509_get_subject_name(cert)) == 1;
+}
+
+static bool sign_self(struct ca *ca) {
+    static const struct {
+        int nid;
+        const char *value;
+    } extensions[] = {
+        {NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+        {NID_key_usage, "critical,keyCertSign,cRLSign"},
+        {NID_subject_key_identifier, "hash"},
+        {NID_authority_key_identifier, "keyid:always"},
+    };
+
+    if (!ca_begin(ca->cert, CA_DAYS) || !name_it(ca->cert) || X509_set_pubkey(ca->cert, ca->key) != 1)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(extensions); i++)
+        if (!ca_extend(ca->cert, ca->cert, extensions[i].nid, extensions[i].value))
+            return false;
+    return X509_sign(ca->cert, ca->key, EVP_sha256()) > 0;
+}
+
+int ca_make(struct ca *ret, struct err *err) {
+    CLEANUP(ca_done) struct ca ca = {.key = EVP_EC_gen("P-256"), .cert = X509_new()};
+
+    if (!ca.key || !ca.cert || !sign_self(&ca))
+        return err_set(err, -EIO, "OpenSSL could not make a certificate authority");
+    *ret = TAKE(ca, (struct ca){0});
+    return 0;
+}
+
+void ca_done(struct ca *ca) {
+    EVP_PKEY_free(ca->key); /* which zeroes the private number */
+    X509_free(ca->cert);
+    *ca = (struct ca){0};
+}
+
+static int write_file(int dirfd, const char *name, mode_t mode, const void *data, size_t len, struct err *err) {
+    CLEANUP(closep) int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    int r = fd < 0 ? -errno : fd_write_all(fd, data, len);
+
+    return r < 0 ? err_sys(err, r, "write %s of the certificate authority", name) : 0;
+}
+
+int ca_pem(const struct ca *ca, struct buf *out) {
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *data;
+    long n;
+
+    if (!bio || PEM_write_bio_X509(bio, ca->cert) != 1) {
+        BIO_free(bio);
+        return -ENOMEM;
+    }
+    n = BIO_get_mem_data(bio, &data);
+    buf_add(out, data, (size_t)n);
+    BIO_free(bio);
+    return buf_ok(out) ? 0 : -ENOMEM;
+}
+
+/* Secure memory of BIO_s_secmem() is zeroed when it is freed; a plain one is not. */
+static int write_key(const struct ca *ca, int dirfd, struct err *err) {
+    BIO *bio = BIO_new(BIO_s_secmem());
+    char *data = NULL;
+    long n = 0;
+    int r;
+
+    if (!bio || PEM_write_bio_PrivateKey(bio, ca->key, NULL, NULL, 0, NULL, NULL) != 1) {
+        BIO_free(bio);
+        return err_oom(err);
+    }
+    n = BIO_get_mem_data(bio, &data);
+    r = write_file(dirfd, key_name, 0600, data, (size_t)n, err);
+    OPENSSL_cleanse(data, (size_t)n);
+    BIO_free(bio);
+    return r;
+}
+
+int ca_write(const struct ca *ca, int dirfd, struct err *err) {
+    CLEANUP(buf_done) struct buf pem = BUF_INIT(CA_PEM_MAX);
+    int r = ca_pem(ca, &pem);
+
+    if (r < 0)
+        return err_oom(err);
+    r = write_key(ca, dirfd, err);
+    return r < 0 ? r : write_file(dirfd, cert_name, 0644, pem.data, pem.len, err);
+}
+
+/* What PEM_read_bio_* gives, by either function. */
+static int read_pem(int dirfd, const char *name, struct ca *ca, struct err *err) {
+    char text[CA_PEM_MAX];
+    ssize_t n = fd_read_file_at(dirfd, name, text, sizeof text);
+    BIO *bio = n < 0 ? NULL : BIO_new_mem_buf(text, (int)n);
+
+    if (bio && name == key_name)
+        ca->key = PEM_read_bio_PrivateKey(bio, NULL, NULL, NULL);
+    else if (bio)
+        ca->cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+    BIO_free(bio);
+    OPENSSL_cleanse(text, sizeof text);
+    return n < 0 ? err_sys(err, (int)n, "read %s of the certificate authority", name) : 0;
+}
+
+int ca_read(int dirfd, struct ca *ret, struct err *err) {
+    CLEANUP(ca_done) struct ca ca = {0};
+    int r = read_pem(dirfd, key_name, &ca, err);
+
+    r = r < 0 ? r : read_pem(dirfd, cert_name, &ca, err);
+    if (r < 0)
+        return r;
+    if (!ca.key || !ca.cert || X509_check_private_key(ca.cert, ca.key) != 1)
+        return err_set(err, -EINVAL, "the certificate authority is damaged: its key and its certificate do not belong together");
+    *ret = TAKE(ca, (struct ca){0});
+    return 0;
+}

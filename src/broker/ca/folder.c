@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "broker/ca/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/pem.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "broker/ca/ca.h"
+#include "broker/ca/jks.h"
+#include "broker/ca/nssdb.h"
+#include "os/fd.h"
+#include "os/process.h"
+#include "os/remove.h"
+
+static const char bundle_name[] = "ca-certificates.crt", own_name[] = "bawn-ca.pem", java_name[] = "java";
+
+static int put(int dirfd, const char *name, const struct buf *b, struct err *err) {
+    CLEANUP(closep) int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int r = !buf_ok(b) ? -ENOMEM : fd < 0 ? -errno : fd_write_all(fd, buf_str(b), b->len);
+
+    return r < 0 ? err_sys(err, r, "write '%s'", name) : 0;
+}
+
+static int make_dir(int dirfd, const char *name, int *ret, struct err *err) {
+    int fd = mkdirat(dirfd, name, 0755) < 0 ? -1 : openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return err_sys(err, -errno, "make the folder '%s'", name);
+    *ret = fd;
+    return 0;
+}
+
+static int load_bundle(const char *path, struct buf *out, struct err *err) {
+    CLEANUP(closep) int fd = path[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
+    char part[64 * 1024];
+    ssize_t n = 0;
+
+    if (!path[0])
+        return 0;
+    while (fd >= 0 && (n = fd_read_some(fd, part, sizeof part)) > 0)
+        buf_add(out, part, (size_t)n);
+    if (fd < 0 || n < 0)
+        return err_sys(err, fd < 0 ? -errno : (int)n, "read the trusted certificates in '%s'", path);
+    if (!buf_ok(out))
+        return err_set(err, -EFBIG, "'%s' is larger than a file of certificates may be", path);
+    if (out->len && out->data[out->len - 1] != '\n')
+        buf_addc(out, '\n');
+    return 0;
+}
+
+/* What is no certificate in the bundle is passed over, as OpenSSL does. */
+static int put_java(int certs, const struct buf *bundle, const struct ca *ca, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(JKS_MAX);
+    CLEANUP(closep) int java = -1;
+    BIO *bio = BIO_new_mem_buf(buf_str(bundle), (int)bundle->len);
+    struct jks j;
+    X509 *cert;
+    int r;
+
+    jks_begin(&j, &b);
+    jks_add(&j, "bawn", ca->cert);
+    while (bio && (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL))) {
+        char alias[32];
+
+        snprintf(alias, sizeof alias, "host-%u", j.n);
+        jks_add(&j, alias, cert);
+        X509_free(cert);
+    }
+    BIO_free(bio);
+    if (jks_end(&j) < 0)
+        return err_oom(err);
+    r = make_dir(certs, java_name, &java, err);
+    return r < 0 ? r : put(java, "cacerts", &b, err);
+}
+
+/* OpenSSL finds a certificate in a folder by a hash of its name; a number tells those with the same hash apart. */
+static int link_hash(int certs, const struct ca *ca, struct err *err) {
+    char name[32];
+
+    for (int i = 0; i < TRUST_FILES_MAX; i++) {
+        snprintf(name, sizeof name, "%08lx.%d", X509_subject_name_hash(ca->cert), i);
+        if (symlinkat(own_name, certs, name) == 0)
+            return 0;
+        if (errno != EEXIST)
+            break;
+    }
+    return err_sys(err, -errno, "link the certificate of the sandbox");
+}
+
+static int put_certs(int dirfd, const struct ca *ca, const struct trust_source *from, struct err *err) {
+    static const char *const ours[] = {bundle_name, own_name, java_name, NULL};
+    CLEANUP(buf_done) struct buf bundle = BUF_INIT(TRUST_BUNDLE_MAX), pem = BUF_INIT(CA_PEM_MAX);
+    CLEANUP(closep) int certs = -1;
+    int r = make_dir(dirfd, "certs", &certs, err);
+
+    r = r < 0 ? r : load_bundle(from->bundle, &bundle, err);
+    r = r < 0 ? r : folder_copy_certs(from->folder, certs, ours, err);
+    r = r < 0 ? r : put_java(certs, &bundle, ca, err);
+    if (r < 0)
+        return r;
+    if (ca_pem(ca, &pem) < 0)
+        return err_oom(err);
+    buf_add(&bundle, pem.data, pem.len);
+    r = put(certs, bundle_name, &bundle, err);
+    r = r < 0 ? r : put(certs, own_name, &pem, err);
+    return r < 0 ? r : link_hash(certs, ca, err);
+}
+
+static int fill(int dirfd, const struct trust_source *from, struct err *err) {
+    CLEANUP(ca_done) struct ca ca = {0};
+    CLEANUP(buf_done) struct buf stamp = BUF_INIT(TRUST_STAMP_SIZE);
+    char line[TRUST_STAMP_SIZE];
+    int r = ca_make(&ca, err);
+
+    trust_stamp(from, line); /* before reading: what changes meanwhile makes this one old */
+    buf_adds(&stamp, line);
+    r = r < 0 ? r : ca_write(&ca, dirfd, err);
+    r = r < 0 ? r : put_certs(dirfd, &ca, from, err);
+    r = r < 0 ? r : nssdb_make(dirfd, err);
+    return r < 0 ? r : put(dirfd, "stamp", &stamp, err);
+}
+
+/* "making-<pid>-<start time>-<random>": castock sweeps it when we are dead. */
+static int temporary_name(const char *path, char *out, size_t size, struct err *err) {
+    const char *slash = strrchr(path, '/');
+    int n = snprintf(out, size, "%.*smaking-%d-%llu-XXXXXX", slash ? (int)(slash + 1 - path) : 0, path, (int)getpid(),
+                     (unsigned long long)process_start_time(getpid()));
+
+    if (n < 0 || (size_t)n >= size)
+        return err_set(err, -ENAMETOOLONG, "the path of the state folder is too long");
+    return mkdtemp(out) ? 0 : err_sys(err, -errno, "make a folder for a certificate authority beside '%s'", path);
+}
+
+int folder_make(const char *path, const struct trust_source *from, struct err *err) {
+    CLEANUP(closep) int dirfd = -1;
+    char temporary[PATH_MAX];
+    int r = temporary_name(path, temporary, sizeof temporary, err);
+
+    if (r < 0)
+        return r;
+    dirfd = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    r = dirfd < 0 ? err_sys(err, -errno, "open '%s'", temporary) : fill(dirfd, from, err);
+    if (r == 0 && (fchmod(dirfd, 0755) < 0 || renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0))
+        r = err_sys(err, -errno, "put the certificate authority at '%s'", path);
+    if (r < 0)
+        remove_tree(AT_FDCWD, temporary);
+    return r;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ssh-agent inside, its outer half. Requests wait in line, and one after the other goes to the user's agent:
+ *
+ *     list    ask for its keys                      -> those that are chosen
+ *     sign    judge -> ask for its keys -> is it one of the chosen? -> judge again, as policy may be another one by now -> sign
+ *
+ * The keys are asked for each time: what the user adds to or takes from the agent counts at once. The connection is kept, and
+ * asked for again when it broke; a request that an old connection could not take is tried once more on a new one.
+ */
+#include <errno.h>
+
+#include "broker/ssh/ssh_choice.h"
+#include "broker/ssh/ssh_judge.h"
+#include "broker/ssh/ssh_link.h"
+#include "os/fd.h"
+
+enum { JOBS_MAX = 256 };
+
+enum phase { WAITING, LISTING, SIGNING };
+
+struct ssh_job {
+    struct ssh_job *next;
+    uint32_t id;
+    bool sign, again; /* again: its first connection broke */
+    struct ssh_guess guess;
+    size_t bind_len, len;
+    uint8_t data[]; /* bind, then the payload of SIGN_REQUEST */
+};
+
+struct ssh_relay {
+    struct ssh_link link;
+    enum phase phase; /* of the first job */
+    bool wanted;      /* the supervisor was asked for a connection */
+    bool used;        /* the connection has answered before */
+    struct ssh_job *jobs;
+    size_t n;
+    uint64_t deadline; /* ms; of the first job */
+};
+
+int ssh_new(struct broker *b) {
+    b->ssh = calloc(1, sizeof *b->ssh);
+    if (!b->ssh)
+        return -ENOMEM;
+    b->ssh->link.fd = -1;
+    return 0;
+}
+
+void ssh_free(struct broker *b) {
+    struct ssh_job *j;
+
+    while (b->ssh && (j = b->ssh->jobs)) {
+        b->ssh->jobs = j->next;
+        free(j);
+    }
+    if (b->ssh)
+        ssh_link_done(&b->ssh->link);
+    free(TAKE_PTR(b->ssh));
+}
+
+static struct ssh_bytes job_bind(const struct ssh_job *j) {
+    return (struct ssh_bytes){j->data, j->bind_len};
+}
+
+static struct ssh_bytes job_payload(const struct ssh_job *j) {
+    return (struct ssh_bytes){j->data + j->bind_len, j->len - j->bind_len};
+}
+
+/* Into the log: who was signed for, or why not. */
+static void tell(struct broker *b, const struct ssh_sign *sign, const struct ssh_verdict *v, int status) {
+    struct broker_msg m = {.type = BROKER_MSG_USED, .index = UINT32_MAX, .value = status, .port = v->port, .count = 1};
+    char fingerprint[SSH_FINGERPRINT_SIZE];
+
+    ssh_fingerprint(sign->key, fingerprint);
+    snprintf(m.text, sizeof m.text, "%s%s%s", fingerprint, v->why ? " " : "", v->why ? v->why : "");
+    snprintf(m.host, sizeof m.host, "%s", v->host);
+    snprintf(m.method, sizeof m.method, "%s", v->what);
+    broker_msg_send(b, &m);
+}
+
+static int judge(struct broker *b, struct ssh_bytes bind, struct ssh_bytes payload, const struct ssh_guess *guess,
+                 struct ssh_sign *ret_sign, struct ssh_verdict *ret) {
+    int r = ssh_sign_parse(payload, ret_sign);
+
+    if (r < 0)
+        return r;
+    r = ssh_judge(b, bind, ret_sign, guess, ret);
+    if (r < 0)
+        tell(b, ret_sign, ret, r);
+    return r;
+}
+
+/* The first job is over. */
+static void job_end(struct broker *b, int status, struct ssh_bytes data) {
+    struct ssh_relay *s = b->ssh;
+    struct ssh_job *j = s->jobs;
+
+    s->jobs = j->next;
+    s->n--;
+    s->phase = WAITING;
+    broker_answer_send(b, j->id, status, data.p, data.len);
+    free(j);
+}
+
+static void all_end(struct broker *b, int status) {
+    while (b->ssh->jobs)
+        job_end(b, status, (struct ssh_bytes){0});
+}
+
+static void begin(struct broker *b) {
+    struct ssh_relay *s = b->ssh;
+
+    if (!s->jobs || s->phase != WAITING)
+        return;
+    if (s->link.fd < 0) {
+        if (!s->wanted) {
+            s->deadline = broker_now_ms() + BROKER_SSH_TIMEOUT_MS;
+            s->wanted = true;
+            broker_msg_send(b, &(struct broker_msg){.type = BROKER_MSG_WANT_AGENT});
+        }
+        return;
+    }
+    s->deadline = broker_now_ms() + BROKER_SSH_TIMEOUT_MS;
+    s->phase = LISTING;
+    if (ssh_link_send(&s->link, SSH_AGENTC_REQUEST_IDENTITIES, (struct ssh_bytes){0}) < 0)
+        all_end(b, -ENOMEM);
+}
+
+static void enqueue(struct broker *b, uint32_t id, bool sign, struct ssh_bytes bind, struct ssh_bytes payload,
+                    const struct ssh_guess *guess) {
+    struct ssh_relay *s = b->ssh;
+    struct ssh_job *j = s->n < JOBS_MAX ? calloc(1, sizeof *j + bind.len + payload.len) : NULL, **at;
+
+    if (!j) {
+        broker_answer_send(b, id, -EBUSY, NULL, 0);
+        return;
+    }
+    j->id = id;
+    j->sign = sign;
+    j->guess = *guess;
+    j->bind_len = bind.len;
+    j->len = bind.len + payload.len;
+    if (bind.len)
+        memcpy(j->data, bind.p, bind.len);
+    if (payload.len)
+        memcpy(j->data + bind.len, payload.p, payload.len);
+    for (at = &s->jobs; *at; at = &(*at)->next)
+        ;
+    *at = j;
+    s->n++;
+    begin(b);
+}
+
+void ssh_keys(struct broker *b, const struct broker_request *req, const uint8_t *data UNUSED) {
+    if (!b->config.ssh || req->len)
+        broker_answer_send(b, req->id, -EACCES, NULL, 0);
+    else
+        enqueue(b, req->id, false, (struct ssh_bytes){0}, (struct ssh_bytes){0}, &(struct ssh_guess){0});
+}
+
+void ssh_sign(struct broker *b, const struct broker_request *req, const uint8_t *data) {
+    struct ssh_guess guess = {.port = req->port <= UINT16_MAX ? (uint16_t)req->port : 0};
+    struct broker_part parts[2];
+    struct ssh_bytes bind, payload;
+    struct ssh_verdict v;
+    struct ssh_sign sign;
+    int r = broker_parts_read(data, req->len, parts, ARRAY_LEN(parts));
+
+    memcpy(guess.host, req->host, strnlen(req->host, BROKER_HOST_MAX));
+    if (r == 0) {
+        bind = (struct ssh_bytes){(const uint8_t *)parts[0].p, parts[0].len};
+        payload = (struct ssh_bytes){(const uint8_t *)parts[1].p, parts[1].len};
+        r = judge(b, bind, payload, &guess, &sign, &v);
+    }
+    if (r < 0)
+        broker_answer_send(b, req->id, -EACCES, NULL, 0);
+    else
+        enqueue(b, req->id, true, bind, payload, &guess);
+}
+
+/* The keys came, and one of them is to sign. */
+static int go_on(struct broker *b, struct ssh_job *j, struct ssh_bytes msg) {
+    struct ssh_relay *s = b->ssh;
+    struct ssh_verdict v;
+    struct ssh_sign sign;
+    int r = judge(b, job_bind(j), job_payload(j), &j->guess, &sign, &v);
+
+    if (r < 0)
+        return -EACCES;
+    r = ssh_choice_has(b->config.ssh_keys ? b->config.ssh_keys : "", msg.p, msg.len, sign.key);
+    if (r == 0) {
+        v.why = "it is not one of the chosen keys";
+        tell(b, &sign, &v, -EACCES);
+        return -EACCES;
+    }
+    s->phase = SIGNING;
+    return r < 0 ? r : ssh_link_send(&s->link, SSH_AGENTC_SIGN_REQUEST, job_payload(j));
+}
+
+static void take_keys(struct broker *b, struct ssh_bytes msg) {
+    CLEANUP(buf_done) struct buf out = BUF_INIT(SSH_AGENT_MESSAGE_MAX);
+    struct ssh_job *j = b->ssh->jobs;
+    int r;
+
+    if (j->sign) {
+        r = go_on(b, j, msg);
+        if (r < 0)
+            job_end(b, r, (struct ssh_bytes){0});
+        return;
+    }
+    r = b->config.ssh ? ssh_choice_filter(b->config.ssh_keys ? b->config.ssh_keys : "", msg.p, msg.len, &out) : -EACCES;
+    job_end(b, r, r < 0 ? (struct ssh_bytes){0} : (struct ssh_bytes){(const uint8_t *)out.data, out.len});
+}
+
+static void take_signature(struct broker *b, struct ssh_bytes msg) {
+    struct ssh_reader r = ssh_reader_of(msg.p, msg.len);
+    struct ssh_job *j = b->ssh->jobs;
+    uint8_t type = ssh_get_u8(&r);
+    struct ssh_bytes signature = ssh_get_string(&r);
+    struct ssh_verdict v;
+    struct ssh_sign sign;
+
+    /* Its human was asked for consent and said no, the key is locked, ... */
+    if (type != SSH_AGENT_SIGN_RESPONSE || !ssh_end(&r) || !signature.len) {
+        job_end(b, -ENOKEY, (struct ssh_bytes){0});
+        return;
+    }
+    if (judge(b, job_bind(j), job_payload(j), &j->guess, &sign, &v) < 0) {
+        job_end(b, -EACCES, (struct ssh_bytes){0});
+        return;
+    }
+    tell(b, &sign, &v, 0);
+    job_end(b, 0, msg);
+}
+
+/* It may only be old: the user's agent was started anew. */
+static void link_lost(struct broker *b) {
+    struct ssh_relay *s = b->ssh;
+    bool old = s->used;
+
+    ssh_link_done(&s->link);
+    s->used = false;
+    if (s->phase == WAITING)
+        return;
+    if (!old || s->jobs->again) {
+        job_end(b, -ENOKEY, (struct ssh_bytes){0});
+        return;
+    }
+    s->jobs->again = true;
+    s->phase = WAITING;
+}
+
+void ssh_agent_fd(struct broker *b, int fd_or_error) {
+    struct ssh_relay *s = b->ssh;
+    int fd = fd_or_error;
+
+    if (!s->wanted || s->link.fd >= 0) {
+        closep(&fd);
+        return;
+    }
+    s->wanted = false;
+    if (fd < 0 || ssh_link_init(&s->link, fd) < 0)
+        all_end(b, -ENOKEY);
+    else
+        begin(b);
+}
+
+/* Whoever waits is judged again before the answer; nothing here points into the configuration. */
+void ssh_configured(struct broker *b) {
+    if (b->config.ssh)
+        return;
+    ssh_link_done(&b->ssh->link);
+    b->ssh->wanted = b->ssh->used = false;
+    all_end(b, -EACCES);
+}
+
+void ssh_poll_fill(struct broker *b, struct pollfd *ret) {
+    *ret = (struct pollfd){.fd = b->ssh->link.fd};
+    if (ret->fd >= 0)
+        ret->events = ssh_link_events(&b->ssh->link);
+}
+
+int ssh_timeout_ms(const struct broker *b) {
+    uint64_t now;
+
+    if (!b->ssh->jobs)
+        return -1;
+    now = broker_now_ms();
+    return b->ssh->deadline > now ? (int)MIN_OF(b->ssh->deadline - now, (uint64_t)BROKER_SSH_TIMEOUT_MS) : 0;
+}
+
+void ssh_poll_done(struct broker *b, short revents) {
+    struct ssh_relay *s = b->ssh;
+    struct ssh_bytes msg = {0};
+    int r = revents && s->link.fd >= 0 ? ssh_link_turn(&s->link, &msg) : 0;
+
+    if (r < 0)
+        link_lost(b);
+    else if (r > 0) {
+        s->used = true;
+        if (s->phase == LISTING)
+            take_keys(b, msg);
+        else
+            take_signature(b, msg);
+    }
+    if (s->jobs && s->deadline <= broker_now_ms()) { /* an agent that hangs for one hangs for all */
+        ssh_link_done(&s->link);
+        s->wanted = s->used = false;
+        all_end(b, -ETIMEDOUT);
+    }
+    begin(b);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/changes/review_ask.h"
+#include "cli/changes/review_options.h"
+#include "ops/audit_verb.h"
+
+enum { NOTHING_MAX = 16 * 1024 };
+
+static const struct opt opts[] = {
+    {REVIEW_DIRECTORY, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir"},
+    {REVIEW_INTERACTIVE, 'i', "interactive", NULL, "step through the changes: apply, skip, discard, view", NULL},
+    {REVIEW_DIFF, 0, "diff", NULL, "show the diff of each file, too", NULL},
+    {REVIEW_ONLY, 0, "only", "GLOB", "only these paths (syntax of .gitignore); may be repeated", NULL},
+    {REVIEW_FAIL_ON, 0, "fail-on", "LEVEL", "the lowest level that makes the exit status 1 (default: medium)",
+     "high|medium|low|none"},
+    {REVIEW_JSON, 0, "json", NULL, "print JSON", NULL},
+    {REVIEW_SARIF, 0, "sarif", NULL, "print SARIF 2.1.0, for code scanners", NULL},
+    {REVIEW_LIST, 0, "list", NULL, "list the runs of this workspace", NULL},
+    {REVIEW_NO_PAGER, 0, "no-pager", NULL, "do not start $PAGER", NULL},
+    {REVIEW_COLOUR, 0, "color", "[=WHEN]", "colours: auto, always or never", "auto|always|never"},
+};
+
+static int check(const struct review_args *a, struct err *err) {
+    if (a->operands.len > 1)
+        return err_usage(err, "unexpected argument '%s'", a->operands.v[1]);
+    if (a->interactive && (a->exclusive || a->list))
+        return err_usage(err, "--interactive and %s exclude each other", a->exclusive ? a->exclusive : "--list");
+    if (a->list && a->format && !str_eq(a->format, "json"))
+        return err_usage(err, "--list and %s exclude each other", a->exclusive);
+    return 0;
+}
+
+/* No run has left anything: nothing risky, which is no failure (`bawn run -w overlay ... && bawn review` in CI). */
+static int say_nothing(const struct review_args *a, struct err *err) {
+    static const char sarif[] =
+        "{\"$schema\":\"https://json.schemastore.org/sarif-2.1.0.json\",\"version\":\"2.1.0\",\"runs\":[{\"tool\":"
+        "{\"driver\":{\"name\":\"bawn\"}},\"results\":[]}]}";
+    CLEANUP(buf_done) struct buf out = BUF_INIT(NOTHING_MAX);
+
+    if (!a->format || str_eq(a->format, "text")) {
+        log_err(err);
+        return 0;
+    }
+    if (str_eq(a->format, "sarif")) {
+        puts(sarif);
+        return 0;
+    }
+    buf_adds(&out, "{\"version\":1,\"run\":\"\",\"mode\":\"direct\",\"workspace\":\"\",\"summary\":{\"changes\":0,\"high\":0,"
+                   "\"medium\":0,\"low\":0,\"none\":0},\"notes\":[");
+    buf_add_json(&out, err->msg);
+    buf_adds(&out, "],\"changes\":[]}");
+    puts(buf_str(&out));
+    return 0;
+}
+
+static int review(struct review_args *a, struct err *err) {
+    CLEANUP(run_pick_done) struct run_pick p = RUN_PICK_INIT;
+    CLEANUP(strv_done) struct strv words = {0};
+    const struct run_pick_opts o = {
+        .directory = a->directory,
+        .name = a->operands.len ? a->operands.v[0] : NULL,
+        .what = RUN_PICK_CHANGES,
+        .lock = a->interactive,
+    };
+    int r = check(a, err);
+
+    if (r < 0 || a->list)
+        return r < 0 ? r : review_list(a, err);
+    r = run_pick(&o, &p, err);
+    if (r == -ENOENT && !o.name)
+        return say_nothing(a, err);
+    if (r == 0 && audit_verb_word(AUDIT_REVIEW, p.rd.name, a->interactive ? "review --interactive" : "review", NULL, err) < 0)
+        log_err(err); /* looking does no harm, and is all the more needed */
+    if (r == 0 && a->interactive) {
+        r = review_words(a, &words, err);
+        return r < 0 ? r : review_ask(&p, &words, review_colours(a), err);
+    }
+    a->format = a->format ? a->format : "text";
+    return r < 0 ? r : review_show(a, "review", &p, &words, err);
+}
+
+static int run_review(const struct verb *self, int argc, char **argv) {
+    CLEANUP(review_args_done) struct review_args a = {0};
+    struct err err = {0};
+    int r = review_args_parse(opts, ARRAY_LEN(opts), argc, argv, &a, &err);
+
+    r = r < 0 ? r : review(&a, &err);
+    return r < 0 ? verb_fail(self, &err) : r;
+}
+
+static const char description[] =
+    "Shows what a run changed, the riskiest first: whatever the host might later execute, obey or be fooled by, each with the "
+    "reason. RUN is the name of a run; without it, the latest of this workspace. It works for every workspace mode, with "
+    "or without git, and runs no program of the repository.\n\n"
+    "Files are read by a process of its own that can read the run and the workspace and do nothing else. Names and "
+    "content are shown with control characters, bidirectional and invisible characters made visible (\\x1b, \\u{202e}).\n\n"
+    "The exit status is 0 if nothing risky was changed, 1 if something was (--fail-on says from which level on), 125 if the "
+    "review failed. With --interactive, what was decided is done at the end, all at once.\n\n"
+    "    bawn review\n"
+    "    bawn review --diff --only 'src/**'\n"
+    "    bawn review my-run --json --fail-on high";
+
+const struct verb verb_review = {
+    .name = "review",
+    .summary = "show what a run changed, the riskiest first",
+    .synopsis = "[options] [RUN]",
+    .description = description,
+    .opts = opts,
+    .n_opts = ARRAY_LEN(opts),
+    .run = run_review,
+};

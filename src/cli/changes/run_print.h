@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How `bawn apply`, `discard` and `rollback` name changes. Paths are the agent's bytes: escaped, always. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/strv.h"
+#include "workspace/change/change.h"
+
+struct err;
+
+enum { RUN_PRINT_MAX = 1024 * 1024 * 1024 };
+
+char run_print_letter(enum change_kind kind); /* A M D R */
+/* "A applied   src/new.c (why)", "R applied   old -> new". why may be NULL or "". */
+void run_print_line(struct buf *b, const struct change *c, const char *outcome, const char *why);
+/* {"kind": ..., "path": ..., "from": ..., "outcome": ..., "why": ...}; a name that is not UTF-8 also as "path_bytes", base64. */
+void run_print_json(struct buf *b, const struct change *c, const char *outcome, const char *why);
+/* ["a", "b"] */
+void run_print_json_list(struct buf *b, const struct strv *paths);
+/* "left as it is: PATH", one line each. */
+void run_print_left(struct buf *b, const struct strv *left, const char *why);
+/* "file" or "files" */
+const char *run_print_files(size_t n);
+
+int run_print_out(const struct buf *b, struct err *err);
+
+/* Asks on the terminal; false if the answer is not yes. */
+bool run_print_ask(const char *question);

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/policy/policy_view.h"
+#include "ops/policy/policy_live.h"
+
+enum { OPT_JSON = 1, OPT_GROUPS, OPT_SANDBOX };
+
+static const struct opt opts[] = {
+    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
+    {OPT_GROUPS, 0, "groups", NULL, "also list the hosts of the built-in groups", NULL},
+    {OPT_SANDBOX, 0, "sandbox", "SANDBOX",
+     "what a running one (its name, or its pid) has in force, answers to questions included", "@sandbox"},
+    POLICY_VIEW_OPTS,
+};
+
+struct policy_ls_request {
+    struct policy_view_opts view;
+    bool json, groups;
+    const char *sandbox;
+};
+
+static int take(void *arg, int id, const char *value, struct err *err) {
+    struct policy_ls_request *q = arg;
+
+    if (id == OPT_JSON)
+        q->json = true;
+    else if (id == OPT_GROUPS)
+        q->groups = true;
+    else if (id == OPT_SANDBOX)
+        q->sandbox = value;
+    else
+        policy_view_take(&q->view, id, value);
+    return 0;
+}
+
+/* The layers as they are asked: those that grant from the strongest on, then those that can only take away. */
+static size_t order(const struct policy *p, enum policy_layer_kind ret[static LAYERS]) {
+    size_t n = 0;
+
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (enum policy_layer_kind k = 0; k < LAYERS; k++)
+            if (p->layers[k].present && p->layers[k].narrow_only == narrow)
+                ret[n++] = k;
+    return n;
+}
+
+static void add_json_layer(const struct policy_view *v, enum policy_layer_kind kind, struct buf *b) {
+    const struct policy_layer *l = &v->policy.layers[kind];
+
+    buf_addf(b, "  {\"layer\": \"%s\", \"file\": ", policy_layer_names[kind]);
+    buf_add_json(b, policy_files_source(&v->files, policy_layer_names[kind]));
+    buf_addf(b, ", \"narrow_only\": %s, \"mode\": ", l->narrow_only ? "true" : "false");
+    if (l->rules.mode == NET_UNSET)
+        buf_adds(b, "null");
+    else
+        buf_add_json(b, net_mode_names[l->rules.mode]);
+    buf_addf(b, ", \"unlisted\": \"%s\", \"rules\": [", rule_action_names[l->rules.unlisted]);
+    for (size_t i = 0; i < l->rules.len; i++) {
+        buf_adds(b, i ? ",\n    " : "\n    ");
+        rule_add_json(&l->rules.v[i], b);
+    }
+    buf_adds(b, "]}");
+}
+
+static void add_json_groups(struct buf *b) {
+    for (size_t i = 0; i < n_builtin_groups; i++) {
+        CLEANUP(group_done) struct group g = {0};
+
+        if (group_read(builtin_groups[i].name, builtin_groups[i].text, &g, NULL) < 0)
+            continue;
+        buf_addf(b, "%s\n  \"%s\": [", i ? "," : "", g.name);
+        for (size_t k = 0; k < g.n; k++) {
+            buf_adds(b, k ? ", " : "");
+            buf_add_json(b, g.hosts[k].text);
+        }
+        buf_addc(b, ']');
+    }
+}
+
+static void add_json(const struct policy_view *v, struct buf *b) {
+    enum rule_action unlisted;
+    enum net_mode mode = policy_mode(&v->policy, &unlisted);
+    enum policy_layer_kind kinds[LAYERS];
+    size_t n = order(&v->policy, kinds);
+
+    buf_addf(b, "{\"mode\": \"%s\", \"origin\": ", mode == NET_UNSET ? "list" : net_mode_names[mode]);
+    buf_add_json(b, v->settings.origin[SETTING_NETWORK]);
+    buf_addf(b, ", \"unlisted\": \"%s\", \"layers\": [\n", rule_action_names[unlisted]);
+    for (size_t i = 0; i < n; i++) {
+        add_json_layer(v, kinds[i], b);
+        buf_adds(b, i + 1 < n ? ",\n" : "\n");
+    }
+    buf_adds(b, "], \"groups\": {");
+    add_json_groups(b);
+    buf_adds(b, "}, \"notes\": [");
+    for (size_t i = 0; i < v->files.notes.len; i++) {
+        buf_adds(b, i ? ", " : "");
+        buf_add_json(b, v->files.notes.v[i]);
+    }
+    buf_adds(b, "]}\n");
+}
+
+static void add_mode(const struct policy_view *v, struct buf *b) {
+    enum rule_action unlisted;
+    enum net_mode mode = policy_mode(&v->policy, &unlisted);
+
+    switch (mode) {
+    case NET_NONE:
+        buf_adds(b, "mode none: no network, whatever the rules say");
+        break;
+    case NET_LIMITED:
+        buf_adds(b, "mode limited: ports 80 and 443 of any public host, and what the rules say");
+        break;
+    case NET_FULL:
+        buf_adds(b, "mode full: any public host, but for what the rules deny");
+        break;
+    case NET_UNSET:
+    case NET_LIST:
+        buf_adds(b, "mode list: what the rules allow; a host in no rule is ");
+        if (unlisted == RULE_ASK && v->policy.can_ask)
+            buf_addf(b, "asked about%s", v->settings.ask == ASK_AUTO ? " on a terminal and denied without one" : "");
+        else
+            buf_adds(b, "denied");
+        break;
+    case NET_MODES:
+        BUG("a mode that is none");
+    }
+    buf_adds(b, " (network: ");
+    buf_add_printable(b, v->settings.origin[SETTING_NETWORK]);
+    buf_adds(b, ")\n");
+}
+
+static void add_what(const struct rule *rule, struct buf *b) {
+    char size[24];
+
+    for (size_t i = 0; i < rule->n_ports; i++) {
+        buf_addf(b, i ? ",%u" : " ports %u", rule->ports[i].first);
+        if (rule->ports[i].last != rule->ports[i].first)
+            buf_addf(b, "-%u", rule->ports[i].last);
+    }
+    for (size_t i = 0; i < rule->methods.len; i++)
+        buf_addf(b, "%s%s", i ? "," : " ", rule->methods.v[i]);
+    for (size_t i = 0; i < rule->paths.len; i++)
+        buf_addf(b, " %s", rule->paths.v[i]);
+    if (rule->max_body) {
+        format_size(rule->max_body, size);
+        buf_addf(b, " up to %s", size);
+    }
+    if (rule->inspect != INSPECT_IF_NEEDED)
+        buf_adds(b, rule->inspect == INSPECT_YES ? " inspected" : " not inspected");
+    buf_adds(b, rule->allow_private ? " private addresses too" : "");
+    if (rule->comment) {
+        buf_adds(b, "  # ");
+        buf_add_printable(b, rule->comment);
+    }
+}
+
+static void add_rule_line(const struct rule *rule, struct buf *b) {
+    CLEANUP(buf_done) struct buf hosts = BUF_INIT(POLICY_OUTPUT_MAX), what = BUF_INIT(POLICY_OUTPUT_MAX);
+
+    for (size_t i = 0; i < rule->n_hosts; i++)
+        buf_addf(&hosts, "%s%s", i ? " " : "", rule->hosts[i].text);
+    add_what(rule, &what);
+    buf_addf(b, "  %-6s%-28s %-*s%s\n", rule_action_names[rule->action], rule->id, what.len ? 28 : 0, buf_str(&hosts),
+             buf_str(&what));
+}
+
+static void add_text(const struct policy_view *v, bool groups, struct buf *b) {
+    enum policy_layer_kind kinds[LAYERS];
+    size_t n = order(&v->policy, kinds);
+
+    add_mode(v, b);
+    for (size_t i = 0; i < n; i++) {
+        const struct policy_layer *l = &v->policy.layers[kinds[i]];
+
+        buf_addf(b, "\n%s", policy_layer_names[kinds[i]]);
+        if (kinds[i] != LAYER_BUILTIN) {
+            buf_adds(b, ": ");
+            buf_add_printable(b, policy_files_source(&v->files, policy_layer_names[kinds[i]]));
+        }
+        buf_adds(b, l->narrow_only ? " (can only deny)\n" : "\n");
+        if (l->rules.mode != NET_UNSET)
+            buf_addf(b, "  mode %s\n", net_mode_names[l->rules.mode]);
+        for (size_t k = 0; k < l->rules.len; k++)
+            add_rule_line(&l->rules.v[k], b);
+    }
+    for (size_t i = 0; groups && i < n_builtin_groups; i++)
+        buf_addf(b, "\n%s\n%s", builtin_groups[i].name, builtin_groups[i].text);
+}
+
+static int list(const struct policy_ls_request *q, struct buf *out, struct err *err) {
+    CLEANUP(policy_view_done) struct policy_view view = POLICY_VIEW_INIT;
+    int r;
+
+    if (q->sandbox)
+        return policy_live_rules(q->sandbox, q->json, out, err);
+    r = policy_view_open(&q->view, &view, err);
+    if (r < 0)
+        return r;
+    if (q->json)
+        add_json(&view, out);
+    else
+        add_text(&view, q->groups, out);
+    for (size_t i = 0; i < view.files.notes.len && !q->json; i++)
+        log_line("%s", view.files.notes.v[i]);
+    return 0;
+}
+
+static int run_policy_ls(const struct verb *self, int argc, char **argv) {
+    CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
+    struct policy_words words = {0};
+    struct policy_ls_request q = {0};
+    struct err err = {0};
+    int r = policy_read_words(self, argc, argv, take, &q, 0, &words, &err);
+
+    r = r < 0 ? r : list(&q, &out, &err);
+    return r < 0 ? verb_fail(self, &err) : policy_print(self, &out, 0);
+}
+
+static const char description[] =
+    "Lists the network rules that a sandbox started here would have, in the order in which they are asked: the first rule that "
+    "matches, in the first layer that has one, decides. Layers that can only deny stand at the end; each of them is asked as "
+    "well.\n\n"
+    "    sandbox        --allow and --deny, networkAllow and networkDeny\n"
+    "    project        .bawn/network.json in the workspace; can only deny until you trust it ('bawn trust')\n"
+    "    user           ~/.config/bawn/network.json\n"
+    "    built-in       @registries, @models and @git, unless a file has a mode\n"
+    "    organisation   /etc/bawn/network.json; can only deny";
+
+const struct verb verb_policy_ls = {
+    .name = "policy ls",
+    .summary = "list the network rules in force, in order",
+    .synopsis = "[options]",
+    .description = description,
+    .opts = opts,
+    .n_opts = ARRAY_LEN(opts),
+    .run = run_policy_ls,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One question to the policy, asked stage by stage as bawn-gate does it: the name when it is looked up, the connection, the
+ * address that was found, the request. The stage that says no, or else the last one, is the answer.
+ */
+#pragma once
+
+#include "policy/rules/verdict.h"
+
+struct err;
+
+enum policy_stage { STAGE_LOOKUP, STAGE_CONNECTION, STAGE_ADDRESS, STAGE_REQUEST, POLICY_STAGES };
+extern const char *const policy_stage_names[POLICY_STAGES];
+
+/* As it was written; host and path may have any bytes. method and path go together; address may be NULL. */
+struct policy_question {
+    const char *host, *path, *method, *address;
+    size_t host_len, path_len;
+};
+
+struct policy_answer {
+    char host[HOST_TEXT_MAX + 1]; /* in its one spelling; "" if it has none */
+    uint16_t port;                /* 0: none was named */
+    bool asked[POLICY_STAGES];
+    struct policy_verdict v[POLICY_STAGES];
+    enum policy_stage last;
+};
+
+/* Fails only if the question is none: an address that is not an address. */
+int policy_ask(const struct policy *p, const struct policy_question *q, struct policy_answer *ret, struct err *err);
+
+static inline const struct policy_verdict *policy_answer_verdict(const struct policy_answer *a) {
+    return &a->v[a->last];
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/fields/field.h"
+
+#include "base/buf.h"
+#include "base/str.h"
+
+#define EVERYWHERE (IN_SANDBOX | IN_PROFILE | IN_FLOOR)
+
+/* id, key, member of struct settings, type, where it may stand */
+#define SETTINGS(X)                                                                                          \
+    X(ENABLED, "mode", mode, type_mode, IN_SANDBOX | IN_FLOOR)                                               \
+    X(ENGINE, "engine", engine, type_engine, IN_SANDBOX | IN_PROFILE)                                        \
+    X(PROFILE, "profile", profile, type_profile, IN_SANDBOX)                                                 \
+    X(IMAGE, "image", image, type_image, IN_SANDBOX | IN_PROFILE)                                            \
+    X(CPUS, "resources.cpus", cpus_milli, type_cpus, EVERYWHERE)                                             \
+    X(MEMORY, "resources.memory", memory, type_size, EVERYWHERE)                                             \
+    X(SWAP, "resources.swap", swap, type_swap, EVERYWHERE)                                                   \
+    X(PIDS, "resources.pids", pids, type_pids, EVERYWHERE)                                                   \
+    X(DISK, "resources.disk", disk, type_size, EVERYWHERE)                                                   \
+    X(TIMEOUT, "resources.timeout", timeout_ms, type_duration, EVERYWHERE)                                   \
+    X(NETWORK, "network", network, type_network, EVERYWHERE)                                                 \
+    X(NETWORK_ALLOW, "networkAllow", network_allow, type_network_allow, IN_SANDBOX | IN_PROFILE)             \
+    X(NETWORK_DENY, "networkDeny", network_deny, type_network_deny, IN_SANDBOX | IN_PROFILE)                 \
+    X(PUBLISH, "publish", publish, type_publish, IN_SANDBOX | IN_PROFILE)                                    \
+    X(ASK, "ask", ask, type_ask, EVERYWHERE)                                                                 \
+    X(ASK_HOOK, "askHook", ask_hook, type_ask_hook, IN_SANDBOX | IN_FLOOR)                                   \
+    X(ASK_TIMEOUT, "askTimeout", ask_timeout_ms, type_ask_timeout, EVERYWHERE)                               \
+    X(SSH_AGENT, "sshAgent", ssh_agent, type_ssh_agent, EVERYWHERE)                                          \
+    X(SSH_KEYS, "sshKeys", ssh_keys, type_ssh_keys, EVERYWHERE)                                              \
+    X(SECRETS, "secrets", secrets, type_secrets, EVERYWHERE)                                                 \
+    X(MOUNTS, "mounts.extra", mounts, type_mounts, IN_SANDBOX | IN_FLOOR)                                    \
+    X(ENV, "env", env, type_env, IN_SANDBOX | IN_PROFILE)                                                    \
+    X(WORKSPACE_WRITABLE, "mounts.workspace_writable", workspace_writable, type_bool, IN_SANDBOX | IN_FLOOR) \
+    X(WORKSPACE_MODE, "workspace.mode", workspace_mode, type_workspace_mode, EVERYWHERE)                     \
+    X(WORKSPACE_PROTECT, "workspace.protect", protect, type_protect, IN_SANDBOX | IN_PROFILE)                \
+    X(WORKSPACE_SUBSTITUTE, "workspace.substitute", substitutes, type_substitutes, IN_SANDBOX | IN_PROFILE)  \
+    X(WORKSPACE_VOLUMES, "workspace.volumes", volumes, type_volumes, IN_SANDBOX | IN_PROFILE)                \
+    X(WORKSPACE_ROLLBACK, "workspace.rollback", rollback, type_size, IN_SANDBOX | IN_PROFILE)                \
+    X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)             \
+    X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                         \
+    X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)                                \
+    X(IDLE_TIMEOUT, "idle_timeout", idle_timeout_ms, type_duration, EVERYWHERE)
+
+#define AS_NAME(id, key, member, type, where) [SETTING_##id] = key,
+#define AS_FIELD(id, key, member, type, where) \
+    [SETTING_##id] = {SETTING_##id, key, offsetof(struct settings, member), &type, where},
+
+const char *const setting_names[SETTING_COUNT] = {SETTINGS(AS_NAME)};
+
+const struct field fields[] = {
+    SETTINGS(AS_FIELD){SETTING_ENABLED, "enabled", offsetof(struct settings, mode), &type_enabled, IN_SANDBOX | IN_FLOOR},
+    {SETTING_ENGINE, "runtime", offsetof(struct settings, engine), &type_engine, IN_SANDBOX},
+    {SETTING_ENGINE, "engines", offsetof(struct settings, allowed_engines), &type_engines, IN_FLOOR},
+    {SETTING_MOUNTS, "mounts", offsetof(struct settings, mounts), &type_mounts, IN_PROFILE},
+};
+const size_t n_fields = ARRAY_LEN(fields);
+
+const struct field *field_find(const char *key, unsigned where) {
+    for (size_t i = 0; i < n_fields; i++)
+        if (fields[i].where & where && str_eq(fields[i].key, key))
+            return &fields[i];
+    return NULL;
+}
+
+bool field_is_group(const char *key, unsigned where) {
+    size_t n = strlen(key);
+
+    for (size_t i = 0; i < n_fields; i++)
+        if (fields[i].where & where && strncmp(fields[i].key, key, n) == 0 && fields[i].key[n] == '.')
+            return true;
+    return false;
+}
+
+void settings_add_value(const struct settings *s, enum setting id, struct buf *b) {
+    fields[id].type->add_json(&fields[id], s, b);
+}
+
+enum { VALUE_MAX = 2 * DOC_SIZE_MAX };
+
+void settings_add_text(const struct settings *s, enum setting id, struct buf *b) {
+    CLEANUP(buf_done) struct buf json = BUF_INIT(VALUE_MAX);
+    const char *text;
+
+    settings_add_value(s, id, &json);
+    text = buf_str(&json);
+    if (str_eq(text, "null") && fields[id].type->none)
+        buf_adds(b, fields[id].type->none);
+    else if (text[0] == '"' && json.len >= 2)
+        buf_add(b, text + 1, json.len - 2);
+    else
+        buf_adds(b, text);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of the user's own things go with a run: "all", "none", or some by name. A project may always have less, never more. */
+#include <errno.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "config/fields/field.h"
+
+static int check_secret(const char *name, struct err *err) {
+    if (!profile_name_is_good(name))
+        return err_usage(err, "'%.80s' is not the name of a secret (letters, digits, '.', '_', '-'; at most 64)", name);
+    return 0;
+}
+
+static int check_key(const char *name, struct err *err) {
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+            return err_usage(err, "a key is its fingerprint (SHA256:...) or its comment, without control characters");
+    if (n == 0 || n > CHOICE_LEN_MAX)
+        return err_usage(err, "a key is its fingerprint (SHA256:...) or its comment, of 1 to %d bytes", CHOICE_LEN_MAX);
+    return 0;
+}
+
+static int add(struct setting_choice *c, const char *name, int (*check)(const char *name, struct err *err), struct err *err) {
+    int r = check(name, err);
+
+    if (r < 0)
+        return r;
+    if (strv_has(&c->names, name))
+        return 0;
+    if (c->names.len == CHOICE_MAX)
+        return err_usage(err, "more than %d names", CHOICE_MAX);
+    return strv_add(&c->names, name) < 0 ? err_oom(err) : 0;
+}
+
+int secrets_add_text(struct settings *s, const char *text, struct err *err) {
+    return add(&s->secrets, text, check_secret, err);
+}
+
+int ssh_keys_add_text(struct settings *s, const char *text, struct err *err) {
+    return add(&s->ssh_keys, text, check_key, err);
+}
+
+static int choice_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+    const char *word = json_is_string(v) ? json_string_value(v) : "";
+    struct setting_choice *c = member(f, out);
+
+    c->all = str_eq(word, "all");
+    if (c->all || str_eq(word, "none"))
+        return 0;
+    if (!json_is_array(v))
+        return reader_wrong_type(rd, v, "\"all\", \"none\" or an array of names", err);
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        json_t *item = json_array_get(v, i);
+        int r;
+
+        reader_enter_index(rd, i);
+        if (!json_is_string(item))
+            return reader_wrong_type(rd, item, "a string", err);
+        r = add(c, json_string_value(item), f->type == &type_secrets ? check_secret : check_key, err);
+        if (r < 0)
+            return reader_ctx(rd, r, err);
+        reader_leave(rd);
+    }
+    return 0;
+}
+
+static bool choice_within(const struct field *f, const struct settings *s, const struct settings *than) {
+    const struct setting_choice *a = member_of(f, s), *b = member_of(f, than);
+
+    if (b->all || a->all)
+        return b->all;
+    for (size_t i = 0; i < a->names.len; i++)
+        if (!strv_has(&b->names, a->names.v[i]))
+            return false;
+    return true;
+}
+
+/* Keeps what `only` has; NULL: everything. */
+static int copy(const struct setting_choice *from, const struct setting_choice *only, struct setting_choice *to) {
+    CLEANUP(strv_done) struct strv names = {0};
+
+    for (size_t i = 0; i < from->names.len; i++)
+        if ((!only || only->all || strv_has(&only->names, from->names.v[i])) && strv_add(&names, from->names.v[i]) < 0)
+            return -ENOMEM;
+    to->all = from->all;
+    strv_done(&to->names);
+    to->names = TAKE(names, (struct strv){0});
+    return 0;
+}
+
+static int choice_merge(const struct field *f, struct settings *into, const struct settings *from) {
+    return copy(member_of(f, from), NULL, member(f, into));
+}
+
+static int choice_clamp(const struct field *f, struct settings *s, const struct settings *floor, struct err *err) {
+    const struct setting_choice *most = member_of(f, floor);
+    struct setting_choice *c = member(f, s);
+    int r = c->all ? copy(most, NULL, c) : copy(c, most, c);
+
+    return r < 0 ? err_oom(err) : 0;
+}
+
+static void choice_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+    const struct setting_choice *c = member_of(f, s);
+
+    if (c->all || c->names.len == 0) {
+        buf_adds(b, c->all ? "\"all\"" : "\"none\"");
+        return;
+    }
+    buf_addc(b, '[');
+    for (size_t i = 0; i < c->names.len; i++) {
+        buf_adds(b, i ? ", " : "");
+        buf_add_json(b, c->names.v[i]);
+    }
+    buf_addc(b, ']');
+}
+
+bool choice_has(const struct setting_choice *c, const char *name) {
+    return c->all || strv_has(&c->names, name);
+}
+
+#define CHOICE                                                                                            \
+    .from_json = choice_from_json, .within = choice_within, .merge = choice_merge, .clamp = choice_clamp, \
+    .add_json = choice_add_json, .not_from_project = true
+const struct field_type type_secrets = {CHOICE};
+const struct field_type type_ssh_keys = {CHOICE};

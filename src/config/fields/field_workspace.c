@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the sandbox has the workspace: the mode, patterns, volumes, and files shown in place of others. */
+#include <errno.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "config/fields/field.h"
+
+const char *const workspace_mode_names[WORKSPACE_MODES] = {
+    [WORKSPACE_DIRECT] = "direct",     [WORKSPACE_OVERLAY] = "overlay", [WORKSPACE_SYNC] = "sync",
+    [WORKSPACE_WORKTREE] = "worktree", [WORKSPACE_RO] = "ro",
+};
+
+/* What reaches the host without a further word of the user's: nothing; after a review; at the end, sensitive paths held
+ * back; at once. */
+static int mode_reach(enum workspace_mode m) {
+    static const int reach[WORKSPACE_MODES] = {
+        [WORKSPACE_RO] = 0, [WORKSPACE_OVERLAY] = 1, [WORKSPACE_WORKTREE] = 1, [WORKSPACE_SYNC] = 2, [WORKSPACE_DIRECT] = 3};
+
+    return reach[m];
+}
+
+static int mode_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
+    const char *near;
+
+    for (size_t i = 0; i < WORKSPACE_MODES; i++)
+        if (str_eq(workspace_mode_names[i], text)) {
+            out->workspace_mode = (enum workspace_mode)i;
+            return 0;
+        }
+    near = str_nearest(text, workspace_mode_names, WORKSPACE_MODES);
+    if (near)
+        return err_usage(err, "'%.60s' is not known (did you mean '%s'?)", text, near);
+    return err_usage(err, "'%.60s' is not known (one of: direct, overlay, sync, worktree, ro)", text);
+}
+
+static bool mode_within(const struct field *f, const struct settings *s, const struct settings *than) {
+    return mode_reach(s->workspace_mode) <= mode_reach(than->workspace_mode);
+}
+
+static int mode_merge(const struct field *f, struct settings *into, const struct settings *from) {
+    into->workspace_mode = from->workspace_mode;
+    return 0;
+}
+
+static void mode_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+    buf_addf(b, "\"%s\"", workspace_mode_names[s->workspace_mode]);
+}
+
+const struct field_type type_workspace_mode = {
+    .from_text = mode_from_text, .within = mode_within, .merge = mode_merge, .add_json = mode_add_json};
+
+/* Lists of paths and patterns that add up over the levels */
+
+static int list_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+    struct strv *list = member(f, out);
+
+    if (!json_is_array(v))
+        return reader_wrong_type(rd, v, "an array of strings", err);
+    if (json_array_size(v) > WORKSPACE_LIST_MAX)
+        return reader_fail(rd, err, "more than %d entries", WORKSPACE_LIST_MAX);
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        json_t *item = json_array_get(v, i);
+        const char *text = json_string_value(item);
+
+        reader_enter_index(rd, i);
+        if (!text)
+            return reader_wrong_type(rd, item, "a string", err);
+        if (!*text || strchr(text, '\n') || strlen(text) >= WORKSPACE_PATH_MAX)
+            return reader_fail(rd, err, "must be one line of 1 to %d bytes", WORKSPACE_PATH_MAX - 1);
+        if (strv_add(list, text) < 0)
+            return err_oom(err);
+        reader_leave(rd);
+    }
+    return list->len == 0;
+}
+
+static int list_merge(const struct field *f, struct settings *into, const struct settings *from) {
+    const struct strv *more = member_of(f, from);
+    struct strv *list = member(f, into);
+
+    for (size_t i = 0; i < more->len; i++)
+        if (strv_add(list, more->v[i]) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static void list_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+    const struct strv *list = member_of(f, s);
+
+    buf_addc(b, '[');
+    for (size_t i = 0; i < list->len; i++) {
+        buf_adds(b, i ? ", " : "");
+        buf_add_json(b, list->v[i]);
+    }
+    buf_addc(b, ']');
+}
+
+/* A project may protect more of its files, never less. */
+static bool protect_within(const struct field *f, const struct settings *s, const struct settings *than) {
+    for (size_t i = 0; i < s->protect.len; i++)
+        if (s->protect.v[i][0] == '!')
+            return false;
+    return true;
+}
+
+static int volumes_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+    int r = list_from_json(f, rd, v, out, err);
+
+    for (size_t i = 0; r >= 0 && i < out->volumes.len; i++)
+        if (!workspace_path_is_good(out->volumes.v[i]) || str_eq(out->volumes.v[i], ".git") ||
+            str_starts(out->volumes.v[i], ".git/"))
+            return reader_fail(rd, err, "'%.80s' must be the path of a folder below the workspace, such as \"node_modules\"",
+                               out->volumes.v[i]);
+    return r;
+}
+
+static bool volumes_within(const struct field *f, const struct settings *s, const struct settings *than) {
+    return s->volumes.len == 0;
+}
+
+#define LIST .merge = list_merge, .add_json = list_add_json, .adds_up = true
+const struct field_type type_protect = {LIST, .from_json = list_from_json, .within = protect_within};
+const struct field_type type_volumes = {LIST, .from_json = volumes_from_json, .within = volumes_within};
+
+/* Substitutes: {".env": ".env.sandbox"} */
+
+void substitutes_done(struct settings *s) {
+    for (size_t i = 0; i < s->n_substitutes; i++) {
+        free(s->substitutes[i].path);
+        free(s->substitutes[i].shown);
+    }
+    free(s->substitutes);
+    s->substitutes = NULL;
+    s->n_substitutes = 0;
+}
+
+static int substitute_put(struct settings *s, const char *path, const char *shown) {
+    struct substitute_spec *grown = reallocarray(s->substitutes, s->n_substitutes + 1, sizeof *grown);
+    struct substitute_spec one = {strdup(path), strdup(shown)};
+
+    if (grown)
+        s->substitutes = grown;
+    if (!grown || !one.path || !one.shown) {
+        free(one.path);
+        free(one.shown);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < s->n_substitutes; i++)
+        if (str_eq(s->substitutes[i].path, path)) {
+            free(s->substitutes[i].path);
+            free(s->substitutes[i].shown);
+            s->substitutes[i] = one;
+            return 0;
+        }
+    s->substitutes[s->n_substitutes++] = one;
+    return 0;
+}
+
+/* Below the workspace, written plainly: what is compared later is the text. */
+bool workspace_path_is_good(const char *path) {
+    if (!*path || *path == '/' || strlen(path) >= WORKSPACE_PATH_MAX)
+        return false;
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/");
+
+        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        p += n;
+        if (*p == '/' && !*++p)
+            return false;
+    }
+    return true;
+}
+
+static int substitutes_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+    const char *key;
+    json_t *item;
+
+    if (!json_is_object(v))
+        return reader_wrong_type(rd, v, "an object of paths and the files shown in their place", err);
+    if (json_object_size(v) > WORKSPACE_LIST_MAX)
+        return reader_fail(rd, err, "more than %d entries", WORKSPACE_LIST_MAX);
+    json_object_foreach(v, key, item) {
+        reader_enter(rd, key);
+        if (!json_is_string(item))
+            return reader_wrong_type(rd, item, "a string", err);
+        if (!workspace_path_is_good(key) || !workspace_path_is_good(json_string_value(item)))
+            return reader_fail(rd, err, "both must be paths below the workspace, such as \"config/.env\"");
+        if (substitute_put(out, key, json_string_value(item)) < 0)
+            return err_oom(err);
+        reader_leave(rd);
+    }
+    return out->n_substitutes == 0;
+}
+
+/* The file that is shown may be a hidden one: not for a project to say. */
+static bool substitutes_within(const struct field *f, const struct settings *s, const struct settings *than) {
+    return s->n_substitutes == 0;
+}
+
+static int substitutes_merge(const struct field *f, struct settings *into, const struct settings *from) {
+    for (size_t i = 0; i < from->n_substitutes; i++)
+        if (substitute_put(into, from->substitutes[i].path, from->substitutes[i].shown) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static void substitutes_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+    buf_addc(b, '{');
+    for (size_t i = 0; i < s->n_substitutes; i++) {
+        buf_adds(b, i ? ", " : "");
+        buf_add_json(b, s->substitutes[i].path);
+        buf_adds(b, ": ");
+        buf_add_json(b, s->substitutes[i].shown);
+    }
+    buf_addc(b, '}');
+}
+
+const struct field_type type_substitutes = {.from_json = substitutes_from_json,
+                                            .within = substitutes_within,
+                                            .merge = substitutes_merge,
+                                            .add_json = substitutes_add_json,
+                                            .adds_up = true};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What has to be known to run a coding agent in a sandbox: one file each, built in (profiles/agents/NAME.json) or the user's own
+ * ($XDG_CONFIG_HOME/bawn/agents/NAME.json, which comes first). spec/agent.schema.json describes the file.
+ */
+#pragma once
+
+#include "base/strv.h"
+
+struct err;
+
+enum { AGENT_NAME_MAX = 32, AGENT_LIST_MAX = 64 };
+
+struct agent {
+    char *name, *title, *docs;
+    char *command;    /* name of the program */
+    char *package;    /* of npm, to install it; NULL: it cannot be installed that way */
+    struct strv args; /* come before the user's own */
+    struct strv env;  /* "NAME=VALUE"; what the user sets is stronger */
+    struct strv home; /* folders below the home that the agent keeps between runs, each project has its own: ".claude" */
+    struct strv
+        files; /* pairs: path below the home, in one of these folders, and content: made if it is not there (first-run questions) */
+    struct strv hosts, deny;         /* as --allow and --deny */
+    char *secret_name, *secret_host; /* the credential that it wants; NULL: none */
+    struct strv secret_env;          /* its variables */
+};
+
+bool agent_name_ok(const char *name);
+/* 1; 0: there is none of this name. Mistakes in a user's file: exit status 64 with file:line:column. */
+int agent_read(const char *name, char *const *environ_, const char *home, struct agent *ret, struct err *err);
+void agent_done(struct agent *a);
+/* Names, sorted: built-in ones and the user's. */
+int agent_names(char *const *environ_, const char *home, struct strv *ret, struct err *err);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/load/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/passwd.h"
+
+enum { LINK_MAX_LEN = 4096 };
+
+const char *paths_getenv(char *const *environ_, const char *name) {
+    size_t n = strlen(name);
+
+    for (; environ_ && *environ_; environ_++)
+        if (strncmp(*environ_, name, n) == 0 && (*environ_)[n] == '=')
+            return (*environ_)[n + 1] ? *environ_ + n + 1 : NULL;
+    return NULL;
+}
+
+static int home_in_passwd(char **ret, struct err *err) {
+    CLEANUP(passwd_done) struct passwd_entry e = {0};
+    int r = passwd_find(geteuid(), &e);
+
+    *ret = r == 0 && e.home[0] == '/' ? strdup(e.home) : NULL;
+    return r == -ENOMEM || (r == 0 && e.home[0] == '/' && !*ret) ? err_oom(err) : 0;
+}
+
+int paths_home(char *const *environ_, char **ret, struct err *err) {
+    const char *home = paths_getenv(environ_, "HOME");
+
+    if (!home || home[0] != '/')
+        return home_in_passwd(ret, err);
+    *ret = strdup(home);
+    return *ret ? 0 : err_oom(err);
+}
+
+int paths_of_fd(int fd, char **ret, struct err *err) {
+    char link[64], path[LINK_MAX_LEN];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return err_sys(err, -errno, "read '%s'", link);
+    path[n] = 0;
+    if (n == sizeof path - 1 || path[0] != '/')
+        return err_set(err, -ENAMETOOLONG, "the path of the folder is too long, or not visible here");
+    *ret = strdup(path);
+    return *ret ? 0 : err_oom(err);
+}
+
+int paths_workspace(const char *dir, char **ret, struct err *err) {
+    CLEANUP(closep) int fd = open(dir ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_usage(err, "workspace '%s': %s", dir ? dir : ".", strerror(errno));
+    return paths_of_fd(fd, ret, err);
+}
+
+static int xdg(char *const *environ_, const char *variable, const char *home, const char *fallback, const char *leaf, char **ret,
+               struct err *err) {
+    const char *base = paths_getenv(environ_, variable);
+    char *path = NULL;
+    int n = 0;
+
+    if (base && base[0] == '/') /* the XDG specification: a relative path is to be ignored */
+        n = asprintf(&path, "%s/bawn/%s", base, leaf);
+    else if (home)
+        n = asprintf(&path, "%s/%s/bawn/%s", home, fallback, leaf);
+    if (n < 0)
+        return err_oom(err);
+    *ret = path;
+    return 0;
+}
+
+int paths_config(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err) {
+    return xdg(environ_, "XDG_CONFIG_HOME", home, ".config", leaf, ret, err);
+}
+
+int paths_state(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err) {
+    return xdg(environ_, "XDG_STATE_HOME", home, ".local/state", leaf, ret, err);
+}
+
+int paths_state_if_home(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err) {
+    if (paths_getenv(environ_, "XDG_STATE_HOME") || (home && access(home, F_OK) == 0))
+        return paths_state(environ_, home, leaf, ret, err);
+    *ret = NULL;
+    return 0;
+}
+
+int paths_make_dirs(const char *path, struct err *err) {
+    CLEANUP(freep) char *copy = strdup(path);
+
+    if (!copy)
+        return err_oom(err);
+    for (char *p = copy + 1;; p++) {
+        char c = *p;
+
+        if (c != '/' && c != 0)
+            continue;
+        *p = 0;
+        if (mkdir(copy, 0700) < 0 && errno != EEXIST && (errno != EROFS || access(copy, F_OK) < 0))
+            return err_sys(err, -errno, "create the folder '%s'", copy);
+        if (c == 0)
+            return 0;
+        *p = c;
+    }
+}
+
+static int check_own(int fd, const char *path, const char *risk, struct err *err) {
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, -errno, "stat '%s'", path);
+    if (st.st_uid != geteuid())
+        return err_set(err, -EPERM, "'%s' belongs to user %u, not to you: %s", path, (unsigned)st.st_uid, risk);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return err_set(err, -EPERM, "'%s' can be written by others (mode %03o): make it 0700", path, (unsigned)st.st_mode & 0777);
+    return 0;
+}
+
+int paths_open_own(const char *path, bool make, const char *risk, struct err *err) {
+    CLEANUP(closep) int fd = -1;
+    int r = make ? paths_make_dirs(path, err) : 0;
+
+    if (r < 0)
+        return r;
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(err, -errno, "open the folder '%s' (a link is not followed)", path);
+    r = check_own(fd, path, risk, err);
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+static int write_temporary(int dir, const char *name, unsigned mode, const void *data, size_t len) {
+    CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    r = fd_write_all(fd, data, len);
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r < 0)
+        unlinkat(dir, name, 0);
+    return r;
+}
+
+int paths_publish_at(int fd, const char *dir, const char *name, unsigned mode, const void *data, size_t len, enum publish how,
+                     struct err *err) {
+    char temporary[300];
+    uint64_t nonce;
+    int r;
+
+    if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce)
+        return err_sys(err, -errno, "getrandom");
+    snprintf(temporary, sizeof temporary, ".%.200s.%016llx", name, (unsigned long long)nonce);
+    r = write_temporary(fd, temporary, mode, data, len);
+    if (r < 0)
+        return err_sys(err, r, "write '%s/%s'", dir, name);
+    /* link() never replaces, which rename() always does */
+    r = how == PUBLISH_NEW ? linkat(fd, temporary, fd, name, 0) : renameat(fd, temporary, fd, name);
+    r = r < 0 ? -errno : 0;
+    if (r < 0 || how == PUBLISH_NEW)
+        unlinkat(fd, temporary, 0);
+    return r < 0 ? err_sys(err, r, "write '%s/%s'", dir, name) : 0;
+}
+
+int paths_publish(const char *dir, const char *name, const void *data, size_t len, enum publish how, struct err *err) {
+    CLEANUP(closep) int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(err, -errno, "open the folder '%s'", dir);
+    return paths_publish_at(fd, dir, name, 0600, data, len, how, err);
+}
+
+int paths_read_fd(int fd, const char *path, size_t max, struct buf *b, struct err *err) {
+    char chunk[16 * 1024];
+    struct stat st;
+    size_t total = 0;
+    ssize_t n;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, -errno, "stat '%s'", path);
+    if (!S_ISREG(st.st_mode))
+        return err_usage(err, "%s:1:1: not a regular file", path);
+    while ((n = fd_read_some(fd, chunk, sizeof chunk)) > 0) {
+        total += (size_t)n;
+        if (total > max)
+            return err_usage(err, "%s:1:1: the file has more than %zu bytes", path, max);
+        buf_add(b, chunk, (size_t)n);
+    }
+    if (n < 0)
+        return err_sys(err, (int)n, "read '%s'", path);
+    return buf_ok(b) ? 0 : err_oom(err);
+}
+
+int paths_read_own(const char *path, size_t max, struct buf *b, struct err *err) {
+    CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return -ENOENT;
+    if (fd < 0)
+        return err_sys(err, -errno, "open '%s'", path);
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, -errno, "stat '%s'", path);
+    if (st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(err, -EPERM, "'%s' must belong to you, and nobody else may write it (chmod 600)", path);
+    return paths_read_fd(fd, path, max, b, err);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors and deadlines of connections, in the loop.
+ *
+ * uv_poll costs five system calls per descriptor (it tries each one out before it takes it), which
+ * short connections feel. So all sockets of flows are in one epoll set, and that set is one uv_poll of the loop.
+ * Level-triggered: a handler may stop early to be fair to others, and is called again.
+ */
+#pragma once
+
+#include <sys/epoll.h>
+#include <uv.h>
+
+#include "base/macros.h"
+
+struct err;
+struct hub;
+
+typedef void watch_fn(void *arg, uint32_t events);
+
+struct watch {
+    int fd; /* -1: not watched. Not owned */
+    uint32_t events;
+    watch_fn *fn;
+    void *arg;
+};
+#define WATCH_INIT \
+    { .fd = -1 }
+
+int hub_new(uv_loop_t *loop, struct hub **ret, struct err *err);
+void hub_free(struct hub *h);
+
+/* EPOLLERR and EPOLLHUP are always reported. */
+int watch_start(struct hub *h, struct watch *w, int fd, uint32_t events, watch_fn *fn, void *arg);
+int watch_set(struct hub *h, struct watch *w, uint32_t events);
+/* No handler is called for it any more, not even for what was reported already. The descriptor stays open. */
+void watch_stop(struct hub *h, struct watch *w);
+/* The same for a descriptor that the caller closes now and that nobody else has: the kernel then forgets it by itself. */
+void watch_forget(struct hub *h, struct watch *w);
+
+/* A deadline. The handle lives on in the loop until that has let go of it, so the owner can be freed at once. */
+typedef void deadline_fn(void *arg);
+struct deadline {
+    struct deadline_handle *handle; /* NULL: none was ever set */
+};
+int deadline_set(uv_loop_t *loop, struct deadline *d, uint64_t ms, deadline_fn *fn, void *arg); /* replaces an older one */
+void deadline_stop(struct deadline *d);
+void deadline_done(struct deadline *d);

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gateway/flow/flow_priv.h"
+#include "gateway/gate_control.h"
+#include "gateway/net/dial_priv.h"
+#include "gateway/net/dnsd.h"
+#include "os/fd.h"
+
+enum { ACCEPT_MAX = 16, FEW_FLOWS = 8, ACCEPT_PAUSE_MS = 100, PORT_DNS = 53, PORT_HTTP = 80 };
+
+struct listener {
+    struct gate *gate;
+    int fd;
+    uint16_t inside; /* --publish: port of the inside; 0: a listener of the sandbox */
+    struct watch watch;
+    struct deadline pause;
+};
+
+static uint64_t now_us(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static struct flow *flow_new(struct gate *g, int fd) {
+    struct flow *f = calloc(1, sizeof *f);
+
+    if (!f)
+        return NULL;
+    f->gate = g;
+    f->id = ++g->next_flow;
+    f->started_us = now_us();
+    f->client = fd;
+    f->server = -1;
+    f->watch = (struct watch)WATCH_INIT;
+    f->next = g->flows;
+    f->at = &g->flows;
+    if (f->next)
+        f->next->at = &f->next;
+    g->flows = f;
+    g->n_flows++;
+    return f;
+}
+
+static void flow_unlink(struct flow *f) {
+    *f->at = f->next;
+    if (f->next)
+        f->next->at = f->at;
+    f->gate->n_flows--;
+}
+
+void flow_free(struct flow *f) {
+    struct gate *g = f->gate;
+
+    flow_unwatch(f);
+    deadline_done(&f->deadline);
+    if (f->ask)
+        gate_ask_cancel(f->ask);
+    dial_cancel(f->dial);
+    if (f->relay && f->host.len) {
+        relay_close(f->relay);
+        f->client = f->server = -1;
+    } else {
+        relay_free(f->relay); /* --publish: the socket came from somebody */
+    }
+    if (f->inspect)
+        inspect_free(f->inspect);
+    flow_http_done(f);
+    if (f->holds_name)
+        names_release(g->names, &f->dest);
+    closep(&f->client);
+    closep(&f->server);
+    free(f->denied);
+    free(f->out);
+    tls_retry_done(&f->retry);
+    flow_unlink(f);
+    free(f);
+    listeners_resume(g);
+}
+
+static void reset_on_close(int fd) {
+    struct linger now = {.l_onoff = 1};
+
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+void flow_abort(struct flow *f) {
+    reset_on_close(f->client);
+    reset_on_close(f->server);
+    if (f->inspect)
+        inspect_reset(f->inspect);
+    flow_free(f);
+}
+
+static void flow_late(void *arg) {
+    flow_abort(arg);
+}
+
+int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms) {
+    int r;
+
+    f->state = state;
+    if (f->watch.fd >= 0) {
+        f->watch.fn = fn;
+        r = watch_set(f->gate->hub, &f->watch, events);
+    } else {
+        r = watch_start(f->gate->hub, &f->watch, f->client, events, fn, f);
+    }
+    return r < 0 ? r : deadline_set(&f->gate->loop, &f->deadline, ms, flow_late, f);
+}
+
+void flow_unwatch(struct flow *f) {
+    watch_stop(f->gate->hub, &f->watch);
+    deadline_stop(&f->deadline);
+}
+
+long flow_peek(struct flow *f, uint8_t *buf) {
+    ssize_t n = recv(f->client, buf, FLOW_PEEK_MAX, MSG_PEEK | MSG_DONTWAIT);
+
+    return n < 0 ? -errno : n;
+}
+
+static void set_low_water(struct flow *f, int bytes) {
+    setsockopt(f->client, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
+void flow_need_more(struct flow *f, size_t have) {
+    f->low_water = true;
+    set_low_water(f, (int)have + 1);
+}
+
+void flow_need_any(struct flow *f) {
+    if (f->low_water)
+        set_low_water(f, 1);
+    f->low_water = false;
+}
+
+const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SIZE]) {
+    out[0] = 0;
+    if (f->address.len)
+        addr_format(&f->address, out);
+    return out;
+}
+
+/* Where a connection from inside wants to go decides who takes it. */
+static void flow_inside_accepted(struct gate *g, int fd, const struct addr *dest, uint16_t port) {
+    struct flow *f;
+
+    if (port == PORT_DNS && (names_is_gate(dest) || !names_is_synthetic(dest))) {
+        dnsd_accept(g->dnsd, fd);
+        return;
+    }
+    f = flow_new(g, fd);
+    if (!f) {
+        closep(&fd);
+        return;
+    }
+    f->port = port;
+    if (addr_classify(dest, NULL, 0).class == ADDR_LOOPBACK) { /* only the entry's own port is ours there */
+        entry_begin(f);
+        return;
+    }
+    f->dest = *dest;
+    if (names_is_gate(dest) && port == PORT_HTTP)
+        flow_why(f);
+    else
+        flow_begin(f);
+}
+
+static void listener_take(struct listener *l, int fd) {
+    struct gate *g = l->gate;
+    struct sockaddr_storage name;
+    socklen_t len = sizeof name;
+    struct addr dest;
+    struct flow *f;
+    uint16_t port;
+
+    if (!l->inside) {
+        if (getsockname(fd, (struct sockaddr *)&name, &len) < 0 || !sockaddr_read(&name, &dest, &port))
+            closep(&fd);
+        else
+            flow_inside_accepted(g, fd, &dest, port);
+        return;
+    }
+    f = flow_new(g, fd);
+    if (f)
+        flow_publish(f, l->inside);
+    else
+        closep(&fd);
+}
+
+static bool has_room(const struct gate *g) {
+    return g->n_flows < g->config.max_flows && !control_is_full(g->control);
+}
+
+static void pause_over(void *arg) {
+    struct listener *l = arg;
+
+    listeners_resume(l->gate);
+}
+
+static void listener_ready(void *arg, uint32_t events UNUSED) {
+    struct listener *l = arg;
+
+    /* A single client gets one try: the second would find nothing. */
+    for (int i = 0; i < (l->gate->n_flows < FEW_FLOWS ? 1 : ACCEPT_MAX) && has_room(l->gate); i++) {
+        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
+            continue;
+        if (fd < 0 && errno != EAGAIN) { /* no descriptor, no memory: it would be reported again at once */
+            watch_set(l->gate->hub, &l->watch, 0);
+            deadline_set(&l->gate->loop, &l->pause, ACCEPT_PAUSE_MS, pause_over, l);
+            return;
+        }
+        if (fd < 0)
+            break;
+        listener_take(l, fd);
+    }
+    listeners_resume(l->gate);
+}
+
+void listeners_resume(struct gate *g) {
+    uint32_t events = has_room(g) ? EPOLLIN : 0;
+
+    for (size_t i = 0; i < g->n_listeners; i++)
+        watch_set(g->hub, &g->listeners[i]->watch, events);
+}
+
+int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err) {
+    struct listener *l = g->n_listeners < GATE_LISTENERS_MAX ? calloc(1, sizeof *l) : NULL;
+    int on = 1, r;
+
+    if (!l) {
+        closep(&fd);
+        return err_oom(err);
+    }
+    *l = (struct listener){.gate = g, .fd = fd, .inside = inside, .watch = WATCH_INIT};
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* what is accepted inherits it */
+    r = watch_start(g->hub, &l->watch, fd, EPOLLIN, listener_ready, l);
+    if (r < 0) {
+        closep(&l->fd);
+        free(l);
+        return err_sys(err, r, "wait for connections");
+    }
+    g->listeners[g->n_listeners++] = l;
+    return 0;
+}
+
+static void listener_free(struct listener *l) {
+    watch_stop(l->gate->hub, &l->watch);
+    deadline_done(&l->pause);
+    closep(&l->fd);
+    free(l);
+}
+
+void listeners_free(struct gate *g) {
+    while (g->n_listeners)
+        listener_free(g->listeners[--g->n_listeners]);
+}
+
+static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
+    const struct policy_request req = {
+        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+
+    gate_judge(f->gate, &req, v);
+    if (f->state == FLOW_INSPECT)
+        return v->action != RULE_DENY && (f->guarded || !f->gate->config.n_grants) && flow_http_judge_again(f);
+    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->approved)) && !flow_must_look(f, v) && !flow_is_opaque(f, v);
+}
+
+void flows_judge_again(struct gate *g) {
+    struct policy_verdict v;
+
+    for (struct flow *f = g->flows, *next; f; f = next) {
+        uint64_t sent = 0, received = 0;
+
+        next = f->next;
+        if (f->state == FLOW_ASK) {
+            flow_judge_asked(f);
+            continue;
+        }
+        if (f->state == FLOW_FIRST) {
+            flow_judge_anew(f);
+            continue;
+        }
+        if ((f->state != FLOW_RELAY && f->state != FLOW_INSPECT) || !f->host.len || is_still_allowed(f, &v))
+            continue;
+        if (v.action == RULE_DENY)
+            gate_event(g, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
+        if (f->relay)
+            relay_bytes(f->relay, &sent, &received);
+        if (f->inspect)
+            inspect_bytes(f->inspect, &sent, &received);
+        flow_end_event(f, sent, received);
+        flow_abort(f);
+    }
+}
+
+void flows_forget_rules(struct gate *g) {
+    for (struct flow *f = g->flows; f; f = f->next)
+        if (f->denied)
+            f->denied->rule = NULL;
+}
+
+void flows_close_all(struct gate *g) {
+    while (g->flows)
+        flow_abort(g->flows);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <time.h>
+
+#include "gateway/flow/flow_priv.h"
+#include "gateway/flow/sniff.h"
+#include "gateway/flow/why.h"
+#include "os/fd.h"
+
+enum { PORT_HTTP = 80 };
+
+void flow_end_event(struct flow *f, uint64_t sent, uint64_t received) {
+    char address[ADDR_TEXT_SIZE];
+    struct timespec now;
+    struct gate_msg m;
+
+    if (!f->host.len) /* --publish: nobody judged it */
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    gate_event_fill(&m, GATE_EVENT_END, f->id, f->host.text, f->port, NULL);
+    m.action = RULE_ALLOW;
+    m.sent = sent;
+    m.received = received;
+    m.micros = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000 - f->started_us;
+    snprintf(m.address, sizeof m.address, "%s", flow_address_text(f, address));
+    gate_send(f->gate, &m);
+}
+
+static void flow_inspect(struct flow *f);
+
+static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t received) {
+    struct flow *f = arg;
+
+    if (how == RELAY_REFUSED && f->look && !f->denied) {
+        relay_free(TAKE_PTR(f->relay));
+        flow_inspect(f);
+        return;
+    }
+    flow_end_event(f, sent, received);
+    switch (how) {
+    case RELAY_DONE:
+        flow_free(f);
+        return;
+    case RELAY_REFUSED:
+        f->reported = false; /* another verdict than the first one */
+        if (received == 0) {
+            relay_free(TAKE_PTR(f->relay));
+            closep(&f->server);
+            flow_refuse_kept(f);
+            return;
+        }
+        if (f->denied)
+            gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, f->denied);
+        break;
+    case RELAY_RESET:
+    case RELAY_IDLE:
+        break;
+    }
+    flow_abort(f);
+}
+
+/* Other protocols, and those where the server has the first word, are relayed: nothing can be covered there (SECURITY.md). */
+static int check_covered(struct flow *f, const uint8_t *data, size_t len) {
+    enum sniff kind = sniff_first(data, len);
+    uint64_t sent, received;
+
+    relay_bytes(f->relay, &sent, &received);
+    if (!f->covers || received || kind == SNIFF_OTHER)
+        return 0;
+    if (kind == SNIFF_MORE)
+        return len == f->seen ? 0 : -EAGAIN;
+    f->look = f->has_first = true;
+    return FLOW_LOOK;
+}
+
+/* TLS on a port where nobody looked for it: the name must be right there, too. */
+static int relay_check(void *arg) {
+    struct flow *f = arg;
+    uint8_t data[FLOW_PEEK_MAX];
+    long n = flow_peek(f, data);
+    int r;
+
+    if (n <= 0)
+        return n == -EAGAIN ? -EAGAIN : 0; /* its end, or its failure: the relay's business */
+    r = flow_check_first(f, data, (size_t)n);
+    if (r == -EAGAIN && (size_t)n == f->seen)
+        return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* no more will come */
+    r = r == 0 ? check_covered(f, data, (size_t)n) : r;
+    f->seen = (size_t)n;
+    if (r == -EAGAIN)
+        flow_need_more(f, (size_t)n);
+    else
+        flow_need_any(f);
+    return r;
+}
+
+static void flow_relay(struct flow *f) {
+    const struct relay_opts opts = {
+        .client = f->client,
+        .server = f->server,
+        .arg = f,
+        .check = f->has_first ? NULL : relay_check,
+        .tap = f->has_first && !f->is_tls ? NULL : flow_check_second,
+        .end = relay_over,
+    };
+
+    flow_report_allowed(f);
+    f->state = FLOW_RELAY;
+    if (relay_new(f->gate, &opts, &f->relay) < 0)
+        flow_abort(f);
+}
+
+static const char *const troubles[] = {
+    [INSPECT_DONE] = NULL,
+    [INSPECT_CLIENT_GONE] = NULL,
+    [INSPECT_SERVER_GONE] = NULL,
+    [INSPECT_NOT_TRUSTED] = "the server's certificate is not trusted",
+    [INSPECT_NO_LEAF] = NULL, /* a refusal of ours */
+    [INSPECT_HANDSHAKE] = "a TLS handshake failed",
+    [INSPECT_PROTOCOL] = "not HTTP as it has to be",
+    [INSPECT_TIMEOUT] = NULL,
+};
+static_assert(ARRAY_LEN(troubles) == INSPECT_TIMEOUT + 1, "each way to end has its entry");
+
+static void refused_to_look(struct flow *f) {
+    struct policy_verdict v;
+
+    policy_refuse(POLICY_CANNOT_LOOK, f->host.text, NULL, &v);
+    gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
+}
+
+static void inspect_over(void *arg, enum inspect_end how, uint64_t sent, uint64_t received) {
+    struct flow *f = arg;
+    const char *why = inspect_why(f->inspect);
+    char text[400];
+
+    if (troubles[how]) {
+        snprintf(text, sizeof text, "%s%s%s", troubles[how], why && *why ? ": " : "", why ? why : "");
+        gate_trouble(f->gate, f->id, f->host.text, f->port, text);
+    }
+    if (how == INSPECT_NO_LEAF)
+        refused_to_look(f);
+    flow_http_done(f);
+    flow_end_event(f, sent, received);
+    flow_free(f);
+}
+
+static void flow_inspect(struct flow *f) {
+    struct inspect_opts opts;
+    struct err err = {0};
+
+    f->guarded = f->gate->config.n_grants > 0;
+    opts = (struct inspect_opts){
+        .host = &f->host,
+        .port = f->port,
+        .tls = f->is_tls,
+        .http = {.kind = HTTPX_H1,
+                 .host = &f->host,
+                 .port = f->port,
+                 .tls = f->is_tls,
+                 .proxied = f->entry == ENTRY_URI,
+                 .hooks = flow_http_hooks(f)},
+        .arg = f,
+        .end = inspect_over,
+    };
+    f->state = FLOW_INSPECT;
+    opts.client = TAKE_FD(f->client);
+    opts.server = TAKE_FD(f->server);
+    if (inspect_new(f->gate, &opts, &f->inspect, &err) < 0) {
+        gate_trouble(f->gate, f->id, f->host.text, f->port, err.msg);
+        flow_free(f);
+    }
+}
+
+bool flow_judge_anew(struct flow *f) {
+    const struct policy_request req = {
+        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+    struct policy_verdict v;
+
+    if (f->generation == f->gate->config.generation)
+        return true;
+    gate_judge(f->gate, &req, &v);
+    if (v.action == RULE_DENY || (v.action == RULE_ASK && !f->approved && !(v.needs & NEEDS_HTTP))) {
+        closep(&f->server);
+        flow_refuse(f, &v);
+        return false;
+    }
+    if (flow_is_opaque(f, &v)) {
+        closep(&f->server);
+        flow_refuse_code(f, POLICY_CANNOT_LOOK, FLOW_OPAQUE);
+        return false;
+    }
+    f->look = flow_must_look(f, &v);
+    f->covers = flow_covers(f, &v);
+    return true;
+}
+
+void flow_join(struct flow *f) {
+    bool plain = f->entry == ENTRY_URI || (f->has_first && !f->is_tls && (f->look || f->port == PORT_HTTP));
+
+    if (!flow_judge_anew(f))
+        return;
+    flow_unwatch(f);
+    if (f->look && !f->has_first && f->entry != ENTRY_URI)
+        flow_first(f); /* a rule that has to look came while it was dialled */
+    else if (plain || (f->is_tls && f->look))
+        flow_inspect(f);
+    else
+        flow_relay(f);
+}
+
+static void dial_failed(struct flow *f, const char *text) {
+    gate_trouble(f->gate, f->id, f->host.text, f->port, text);
+    flow_deny_code(f, POLICY_UNREACHABLE, text);
+    if (f->denied)
+        why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, f->denied);
+    f->reported = true;
+    flow_refuse_kept(f);
+}
+
+static void flow_dialled(void *arg, const struct dial_result *res) {
+    struct flow *f = arg;
+
+    f->dial = NULL;
+    switch (res->how) {
+    case DIAL_OK:
+        f->server = res->fd;
+        f->address = res->addr;
+        if (f->entry != ENTRY_NONE && entry_welcome(f) < 0)
+            flow_abort(f);
+        else if (f->wants_first && !f->has_first)
+            flow_first(f);
+        else
+            flow_join(f);
+        return;
+    case DIAL_DENIED:
+        flow_refuse(f, &res->verdict);
+        return;
+    case DIAL_ASK:
+        flow_ask(f, &res->verdict);
+        return;
+    case DIAL_NO_ADDRESS:
+        flow_refuse_code(f, POLICY_NO_ADDRESS, res->text);
+        return;
+    case DIAL_FAILED:
+        dial_failed(f, res->text);
+        return;
+    }
+}
+
+void flow_dial(struct flow *f) {
+    const struct dial_opts opts = {
+        .host = &f->host,
+        .port = f->port,
+        .is_tls = f->is_tls,
+        .plain_http = f->entry == ENTRY_URI || f->port == PORT_HTTP,
+        .approved = f->approved,
+    };
+
+    if (!flow_judge_anew(f)) /* before anybody hears its name */
+        return;
+    flow_unwatch(f);
+    f->state = FLOW_DIAL;
+    if (dial_start(f->gate, &opts, flow_dialled, f, &f->dial) < 0)
+        flow_abort(f);
+}

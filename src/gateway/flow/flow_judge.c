@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/socket.h>
+
+#include "gateway/flow/flow_priv.h"
+#include "gateway/secret/injection.h"
+
+enum { PORT_HTTP = 80, PORT_TLS = 443 };
+
+void flow_report_allowed(struct flow *f) {
+    const struct policy_verdict v = {.action = RULE_ALLOW, .code = f->cause.code, .layer = f->cause.layer};
+    char address[ADDR_TEXT_SIZE];
+    struct gate_msg m;
+
+    if (f->reported)
+        return;
+    f->reported = true;
+    gate_event_fill(&m, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
+    snprintf(m.rule, sizeof m.rule, "%s", f->cause.rule);
+    snprintf(m.pattern, sizeof m.pattern, "%s", f->cause.pattern);
+    snprintf(m.address, sizeof m.address, "%s", flow_address_text(f, address));
+    gate_send(f->gate, &m);
+}
+
+static void keep_cause(struct flow *f, const struct policy_verdict *v) {
+    f->cause.code = v->code;
+    f->cause.layer = v->layer;
+    snprintf(f->cause.rule, sizeof f->cause.rule, "%s", v->rule ? v->rule->id : "");
+    snprintf(f->cause.pattern, sizeof f->cause.pattern, "%s", v->pattern);
+}
+
+/* The client may speak now, or has to be told first that it is connected. */
+static void flow_go(struct flow *f) {
+    if (f->wants_first && f->entry == ENTRY_NONE)
+        flow_first(f);
+    else
+        flow_dial(f);
+}
+
+static void flow_answered(void *arg, enum gate_answer answer) {
+    struct flow *f = arg;
+
+    f->ask = NULL;
+    if (answer == GATE_DENY) {
+        flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "the user was asked, and said no or did not answer in time");
+        return;
+    }
+    f->approved = true;
+    if (f->has_first)
+        flow_dial(f); /* it was the address that had to be asked about */
+    else
+        flow_go(f);
+}
+
+/* A client that gives up while it waits is noticed by this; its bytes stay where they are. */
+static void waiting_client(void *arg, uint32_t events) {
+    struct flow *f = arg;
+    char byte;
+
+    if ((events & (EPOLLHUP | EPOLLERR)) || recv(f->client, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        flow_free(f);
+    else
+        watch_set(f->gate->hub, &f->watch, 0); /* it has said all, and waits for the answer */
+}
+
+void flow_ask(struct flow *f, const struct policy_verdict *v) {
+    struct gate_msg question;
+    uint64_t ms = f->gate->config.ask_timeout_ms;
+
+    gate_event_fill(&question, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, v);
+    f->ask = gate_ask(f->gate, &question, flow_answered, f);
+    if (!f->ask)
+        flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "too many questions wait for an answer");
+    else if (flow_watch(f, FLOW_ASK, EPOLLRDHUP, waiting_client, 2 * ms + FLOW_FIRST_MS) < 0)
+        flow_abort(f);
+}
+
+static bool may_not_look(const struct policy_verdict *v) {
+    return v->look == LOOK_NO && v->rule && v->rule->inspect == INSPECT_NO;
+}
+
+static bool has_credential(const struct flow *f) {
+    const struct gate_config *c = &f->gate->config;
+
+    return cred_any_for(c->grants, c->n_grants, f->host.text, f->port);
+}
+
+bool flow_must_look(const struct flow *f, const struct policy_verdict *v) {
+    if (v->look != LOOK_NO)
+        return true;
+    return f->gate->config.n_grants && !may_not_look(v) && (f->port == PORT_TLS || has_credential(f));
+}
+
+bool flow_covers(const struct flow *f, const struct policy_verdict *v) {
+    const struct gate_config *c = &f->gate->config;
+
+    return !may_not_look(v) && cred_any_at(c->grants, c->n_grants, f->host.text);
+}
+
+bool flow_is_opaque(const struct flow *f, const struct policy_verdict *v) {
+    return may_not_look(v) && has_credential(f);
+}
+
+static bool must_see_first(const struct flow *f, const struct policy_verdict *v) {
+    if (f->entry == ENTRY_URI)
+        return false;
+    if (f->port == PORT_HTTP)
+        return !may_not_look(v);
+    return f->port == PORT_TLS || flow_must_look(f, v);
+}
+
+void flow_judge(struct flow *f) {
+    const struct policy_request req = {.host = &f->host, .port = f->port};
+    struct policy_verdict v;
+
+    gate_judge(f->gate, &req, &v);
+    f->generation = f->gate->config.generation;
+    f->wants_first = must_see_first(f, &v);
+    f->look = flow_must_look(f, &v);
+    f->covers = flow_covers(f, &v);
+    keep_cause(f, &v);
+    if (v.action == RULE_DENY)
+        flow_refuse(f, &v);
+    else if (flow_is_opaque(f, &v))
+        flow_refuse_code(f, POLICY_CANNOT_LOOK, FLOW_OPAQUE);
+    else if (f->entry == ENTRY_URI && f->port == PORT_TLS)
+        flow_refuse_code(f, POLICY_NOT_TLS, NULL);
+    else if (v.action == RULE_ASK && !(v.needs & NEEDS_HTTP) && !f->approved)
+        flow_ask(f, &v);
+    else
+        flow_go(f);
+}
+
+void flow_judge_asked(struct flow *f) {
+    const struct policy_request req = {.host = &f->host, .port = f->port};
+    struct policy_verdict v;
+
+    gate_judge(f->gate, &req, &v);
+    if (v.action == RULE_ASK)
+        return;
+    gate_ask_cancel(TAKE_PTR(f->ask));
+    flow_judge(f);
+}
+
+void flow_begin(struct flow *f) {
+    struct gate *g = f->gate;
+
+    if (!names_is_synthetic(&f->dest)) {
+        struct addr plain = addr_unmapped(&f->dest);
+
+        host_from_addr(&plain, &f->host);
+        flow_judge(f);
+        return;
+    }
+    if (names_find(g->names, &f->dest, gate_now_s(g), &f->host)) {
+        names_hold(g->names, &f->dest);
+        f->holds_name = true;
+        flow_judge(f);
+        return;
+    }
+    host_from_addr(&f->dest, &f->host);
+    flow_refuse_code(f, POLICY_NOT_HANDED_OUT, NULL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flow and its way:
+ *
+ *     accept -> [ENTRY] -> judged -> [ASK] -> [FIRST] -> DIAL -> [FIRST] -> RELAY or INSPECT -> end
+ *                             \-> REFUSE -> LINGER -> end
+ *
+ * FIRST, the look at the client's first bytes, comes before the dial, or after it where the client waits for our word that it
+ * is connected (ENTRY). Each state has at most one handler for the client's socket and one deadline. Functions that may free
+ * the flow are the last thing their callers do with it.
+ */
+#pragma once
+
+#include "gateway/epoll_set.h"
+#include "gateway/flow/flow.h"
+#include "gateway/flow/relay.h"
+#include "gateway/net/dial.h"
+#include "gateway/tls/inspect.h"
+#include "proto/tls_retry.h"
+
+enum {
+    FLOW_FIRST_MS = 30 * 1000, /* first bytes, handshakes and heads */
+    FLOW_SILENT_MS = 200,      /* a refused client that says nothing is reset after this */
+    FLOW_LINGER_MS = 2000,     /* for reading what the client still sends, so that it can read our last word */
+    FLOW_PEEK_MAX = TLS_HELLO_MAX,
+    FLOW_ANSWER_MAX = 64 * 1024 + 4096
+};
+
+enum flow_state {
+    FLOW_ENTRY,
+    FLOW_ASK,
+    FLOW_FIRST,
+    FLOW_DIAL,
+    FLOW_RELAY,
+    FLOW_INSPECT,
+    FLOW_REFUSE,
+    FLOW_LINGER,
+    FLOW_WHY,
+    FLOW_INSIDE
+};
+
+enum flow_entry { ENTRY_NONE, ENTRY_CONNECT, ENTRY_SOCKS, ENTRY_URI };
+
+/* What of the verdict goes into the log later. No pointers: rules may have been replaced by then. */
+struct flow_cause {
+    enum policy_code code;
+    char rule[RULE_ID_MAX + 1], pattern[HOST_TEXT_MAX + 8];
+    const char *layer;
+};
+
+struct flow {
+    struct gate *gate;
+    struct flow *next, **at; /* list of the gate */
+    uint64_t id;
+    uint64_t started_us;
+    enum flow_state state;
+    int client, server;
+    struct watch watch; /* of the client, outside of relay and inspection */
+    struct deadline deadline;
+
+    struct addr dest; /* as the client dialled it; len 0: through the entry */
+    bool holds_name;  /* names_hold(dest) */
+    struct host host;
+    uint16_t port;
+    struct addr address; /* that was dialled; len 0: none, or a proxy knows */
+
+    enum flow_entry entry;
+    bool greeted;  /* SOCKS: the greeting is over */
+    bool welcomed; /* the entry has told the client that it is connected */
+
+    uint32_t generation; /* of the policy that `look` and `wants_first` come from */
+    bool look;           /* into HTTP */
+    bool guarded;        /* its requests are searched for placeholders: there were credentials when it was looked into */
+    bool covers;         /* a credential belongs to the host: HTTP is looked into on every port */
+    bool wants_first;    /* the client's first bytes have to be seen before any of them goes on */
+    bool has_first, is_tls;
+    bool approved;  /* a human said yes */
+    bool reported;  /* the log has its verdict */
+    bool low_water; /* SO_RCVLOWAT is set */
+    size_t seen;    /* bytes peeked so far by the relay's check */
+    bool has_ech;   /* the first ClientHello had it */
+    struct tls_retry retry;
+    struct flow_cause cause;
+
+    struct ask *ask;
+    struct dial *dial;
+    struct relay *relay;
+    struct inspect *inspect;
+    struct flow_request *requests; /* of an inspected one */
+    struct policy_verdict *denied; /* REFUSE, and the relay's check */
+    uint32_t inside_id;
+    uint8_t *out; /* LINGER: what is still to be said */
+    size_t out_at, out_len;
+};
+
+/* flow.c */
+void flow_free(struct flow *f);  /* closes both sockets as they are */
+void flow_abort(struct flow *f); /* by a reset, so that nobody takes it for an end */
+/* One handler, one deadline. */
+int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms);
+void flow_unwatch(struct flow *f);
+/* How many bytes can be peeked (0: the end), or -errno; buf has FLOW_PEEK_MAX bytes. */
+long flow_peek(struct flow *f, uint8_t *buf);
+/* Not readable before more than `have` bytes are there. */
+void flow_need_more(struct flow *f, size_t have);
+void flow_need_any(struct flow *f);
+const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SIZE]);
+
+/* flow_judge.c */
+void flow_begin(struct flow *f); /* destination known */
+void flow_judge(struct flow *f); /* host and port known */
+void flow_ask(struct flow *f, const struct policy_verdict *v);
+/* A rule needs it, or the sandbox has credentials: then no placeholder may pass unseen, and no value be left out. */
+bool flow_must_look(const struct flow *f, const struct policy_verdict *v);
+/* The host has a credential, and its rule says that nobody may look inside: neither can be done without breaking the other. */
+bool flow_is_opaque(const struct flow *f, const struct policy_verdict *v);
+/* Its answers may have a value in them, and no rule says that nobody looks inside. */
+bool flow_covers(const struct flow *f, const struct policy_verdict *v);
+#define FLOW_OPAQUE "A credential is for this host, and the rule for it says that nobody looks inside (inspect: no)"
+void flow_judge_asked(struct flow *f);    /* the rules have changed: nobody needs to be asked if they decide now */
+void flow_report_allowed(struct flow *f); /* one event per flow */
+
+/* flow_first.c */
+void flow_first(struct flow *f);
+/* 0, -EAGAIN, or -EACCES with f->denied. */
+int flow_check_first(struct flow *f, const uint8_t *data, size_t len);
+/* Of a TLS connection that is passed on: the second ClientHello, if there is one, must name the same host. As relay_opts.tap. */
+int flow_check_second(void *arg, bool from_client, const uint8_t *data, size_t len);
+
+/* flow_join.c */
+bool flow_judge_anew(struct flow *f); /* if the rules have changed since it was judged; false: refused */
+void flow_dial(struct flow *f);
+void flow_join(struct flow *f);
+/* The same for a flow that is relayed, where only its first bytes showed that it has to be looked into. */
+#define FLOW_LOOK (-EXDEV)
+void flow_end_event(struct flow *f, uint64_t sent, uint64_t received);
+
+/* flow_http.c: hooks of inspected flows */
+struct httpx_hooks flow_http_hooks(struct flow *f);
+bool flow_http_judge_again(struct flow *f); /* false: one of its open requests is not allowed any more */
+void flow_http_done(struct flow *f);
+
+/* flow_refuse.c */
+void flow_refuse(struct flow *f, const struct policy_verdict *v);
+void flow_refuse_code(struct flow *f, enum policy_code code, const char *why);
+int flow_deny(struct flow *f, const struct policy_verdict *v); /* keeps the verdict for flow_refuse_kept(); -EACCES */
+int flow_deny_code(struct flow *f, enum policy_code code, const char *why);
+void flow_refuse_kept(struct flow *f);
+void flow_last_word(struct flow *f, const void *data, size_t len); /* says it, then LINGER */
+
+/* flow_publish.c */
+void flow_publish(struct flow *f, uint16_t inside);
+
+/* entry.c */
+void entry_begin(struct flow *f);
+int entry_welcome(struct flow *f); /* tells the client that it is connected */
+void entry_refuse(struct flow *f, const struct policy_verdict *v);
+void flow_why(struct flow *f);

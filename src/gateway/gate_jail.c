@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/gate_jail.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/err.h"
+#include "jail/fence/cell.h"
+
+/* What one loop over sockets takes. libc, libuv, c-ares and OpenSSL call others too, and live without them. */
+static const uint32_t allowed[] = {
+    __NR_read,
+    __NR_write,
+    __NR_readv,
+    __NR_writev,
+    __NR_pread64, /* trust bundles and configurations, which came as descriptors */
+    __NR_recvfrom,
+    __NR_recvmsg,
+    __NR_recvmmsg,
+    __NR_sendto,
+    __NR_sendmsg,
+    __NR_sendmmsg,
+    __NR_splice,
+    __NR_accept4,
+    __NR_connect,
+    __NR_getsockopt,
+    __NR_setsockopt,
+    __NR_getsockname,
+    __NR_getpeername,
+    __NR_shutdown,
+    __NR_close,
+    __NR_lseek,
+    __NR_fcntl,
+    __NR_epoll_create1,
+    __NR_epoll_ctl,
+    __NR_epoll_pwait,
+#ifdef __NR_epoll_wait
+    __NR_epoll_wait,
+#endif
+#ifdef __NR_poll
+    __NR_poll,
+#endif
+    __NR_ppoll,
+    __NR_pipe2,
+    __NR_eventfd2,
+    __NR_munmap,
+    __NR_mremap,
+    __NR_madvise,
+    __NR_brk,
+    __NR_futex,
+    __NR_getrandom,
+    __NR_clock_gettime,
+    __NR_gettimeofday,
+    __NR_clock_nanosleep,
+    __NR_restart_syscall,
+    __NR_rt_sigreturn,
+    __NR_rt_sigaction,
+    __NR_rt_sigprocmask,
+    __NR_sigaltstack,
+    __NR_getpid,
+    __NR_gettid,
+    __NR_getuid,
+    __NR_geteuid,
+    __NR_getgid,
+    __NR_getegid,
+    __NR_sched_yield,
+    __NR_exit,
+    __NR_exit_group,
+};
+
+/* The calls whose arguments count, each with its own end. The kind of a socket has flags in its upper bits. */
+static const struct sock_filter arguments[] = {
+    CELL_BEGIN,
+    /* No program ever: this one has no reason to try. */
+    CELL_IF_EQ(__NR_execve, 1, 0),
+    CELL_IF_EQ(__NR_execveat, 0, 1),
+    CELL_KILL,
+    /* socket: internet only, streams and datagrams only */
+    CELL_IF_EQ(__NR_socket, 0, 9),
+    CELL_LOAD(args[0]),
+    CELL_IF_EQ(AF_INET, 1, 0),
+    CELL_IF_EQ(AF_INET6, 0, 5),
+    CELL_LOAD(args[1]),
+    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf),
+    CELL_IF_EQ(SOCK_STREAM, 1, 0),
+    CELL_IF_EQ(SOCK_DGRAM, 0, 1),
+    CELL_ALLOW,
+    CELL_DENY,
+    /* mmap, mprotect: no code that was not there before */
+    CELL_IF_EQ(__NR_mmap, 1, 0),
+    CELL_IF_EQ(__NR_mprotect, 0, 4),
+    CELL_LOAD(args[2]),
+    CELL_IF_ANY(PROT_EXEC, 1, 0),
+    CELL_ALLOW,
+    CELL_DENY,
+    /* ioctl: non-blocking, bytes that can be read */
+    CELL_IF_EQ(__NR_ioctl, 0, 5),
+    CELL_LOAD(args[1]),
+    CELL_IF_EQ(FIONBIO, 1, 0),
+    CELL_IF_EQ(FIONREAD, 0, 1),
+    CELL_ALLOW,
+    CELL_DENY,
+};
+
+static const struct cell_limit limits[] = {
+    {RLIMIT_AS, CELL_SANITIZED ? RLIM_INFINITY : (rlim_t)GATE_MEMORY_MAX,
+     CELL_SANITIZED ? RLIM_INFINITY : (rlim_t)GATE_MEMORY_MAX},
+    {RLIMIT_NOFILE, GATE_FILES_MAX, GATE_FILES_MAX},
+    {RLIMIT_CORE, 0, 0},
+    {RLIMIT_NPROC, 0, 0},
+    {RLIMIT_FSIZE, 0, 0},
+};
+
+int gate_lock(size_t *ret_files, struct err *err) {
+    const struct cell_filter filter = {.program = "bawn-gate",
+                                       .arguments = arguments,
+                                       .n_arguments = ARRAY_LEN(arguments),
+                                       .calls = allowed,
+                                       .n_calls = ARRAY_LEN(allowed)};
+    struct rlimit files;
+    int r = cell_drop(GATE_IDS_FIRST, GATE_ID_PLAIN, err);
+
+    r = r < 0 ? r : cell_fence(false, err);
+    r = r < 0 ? r : cell_limit(limits, ARRAY_LEN(limits), err);
+    if (r < 0)
+        return r;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_sys(err, -errno, "read a resource limit");
+    *ret_files = files.rlim_cur;
+    return cell_install(&filter, err);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sandbox's name server, UDP and TCP: strict reading, verdict on the name, then a synthetic address (names.h). Nothing is
+ * ever forwarded: the real lookup happens when a connection to an allowed name is made (resolve.h), so not even an allowed name
+ * reaches the host's name servers because it was asked for here.
+ *
+ *     A, AAAA             the synthetic address, TTL NAMES_TTL_S
+ *     HTTPS, SVCB, others NODATA: no ECH, no alternative ports
+ *     denied              NXDOMAIN with extended error 15 (blocked) and the verdict's code and reason as text (RFC 8914)
+ *     PTR of a synthetic address: its name
+ *     localhost, *.localhost: the sandbox's own loopback; bawn.internal: the gate; both whatever the rules say
+ *     no valid name       FORMERR or NXDOMAIN with extended error; other opcodes NOTIMP; classes other than IN REFUSED
+ */
+#pragma once
+
+#include "policy/rules/verdict.h"
+
+struct gate;
+struct dnsd;
+struct names;
+
+enum {
+    DNSD_CONNECTIONS_MAX = 32, /* over TCP; more are closed at once */
+    DNSD_IDLE_MS = 10000,      /* time for the next whole question */
+    DNSD_BATCH = 64            /* questions that one turn of the loop answers for one socket */
+};
+
+/* What an answer depends on. */
+struct dnsd_view {
+    const struct policy *policy;
+    struct names *names;
+    uint64_t now_s;
+    bool ipv6; /* the sandbox can connect to IPv6 addresses; else AAAA is NODATA */
+};
+
+struct dnsd_refusal {
+    bool refused;
+    char host[HOST_TEXT_MAX + 1]; /* "" if it could not be read */
+    struct policy_verdict verdict;
+};
+
+/*
+ * One message in, one message out: how long it is, 0: no answer. No input or output, so that tests and fuzzers drive it.
+ * ret->refused: policy, or the name itself, was the reason, and the caller has to log it.
+ */
+size_t dnsd_answer(const struct dnsd_view *view, const uint8_t *query, size_t len, uint8_t *out, size_t size,
+                   struct dnsd_refusal *ret);
+
+/* Takes the descriptors, also on failure; -1: none. */
+int dnsd_new(struct gate *g, int udp4, int udp6, struct dnsd **ret, struct err *err);
+/* What the loop still holds is freed when it runs next. */
+void dnsd_free(struct dnsd *d);
+/* A TCP connection to port 53: takes the descriptor. */
+void dnsd_accept(struct dnsd *d, int fd);

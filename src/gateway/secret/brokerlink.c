@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/secret/brokerlink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "gateway/epoll_set.h"
+#include "gateway/gate.h"
+#include "os/fd.h"
+#include "os/sock.h"
+
+struct broker_call {
+    struct broker_call *next;
+    struct brokerlink *link;
+    broker_fn *fn;
+    void *arg;
+    uint64_t until; /* ms, as the loop has it */
+    bool sent;
+    int failed;  /* -errno: fn has to be told */
+    size_t size; /* of bytes */
+    uint32_t id;
+    uint8_t *bytes; /* the request; NULL once it was sent */
+};
+
+/* Its own object, because a handle's memory is needed until the loop has closed it. */
+struct broker_socket {
+    uv_poll_t poll;
+    int fd;
+    bool writing; /* the loop waits until it takes more */
+    struct brokerlink *link;
+};
+
+struct brokerlink {
+    struct gate *gate;
+    struct broker_socket *socket;
+    bool asked; /* for a socket */
+    uint32_t ids;
+    struct broker_call *calls, **last; /* the oldest first */
+    size_t n_calls;
+    struct deadline soon, send, timeout;
+    uint8_t out[BROKER_MESSAGE_MAX], in[BROKER_MESSAGE_MAX];
+};
+
+static void on_socket(uv_poll_t *poll, int status, int events);
+static void on_late(void *arg);
+static void tell_failed(void *arg);
+static void send_soon(void *arg);
+
+/* The timers are made here, so that setting one cannot fail when somebody waits for it. */
+int brokerlink_new(struct gate *g, struct brokerlink **ret) {
+    struct brokerlink *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return -ENOMEM;
+    b->gate = g;
+    b->last = &b->calls;
+    if (deadline_set(&g->loop, &b->soon, 0, tell_failed, b) < 0 || deadline_set(&g->loop, &b->send, 0, send_soon, b) < 0 ||
+        deadline_set(&g->loop, &b->timeout, 0, on_late, b) < 0) {
+        brokerlink_free(b);
+        return -ENOMEM;
+    }
+    deadline_stop(&b->soon);
+    deadline_stop(&b->send);
+    deadline_stop(&b->timeout);
+    *ret = b;
+    return 0;
+}
+
+/* The bytes may be tokens that the client was not to see. */
+static void drop_bytes(struct broker_call *c) {
+    if (c->bytes)
+        explicit_bzero(c->bytes, c->size);
+    free(TAKE_PTR(c->bytes));
+}
+
+static void unlink_call(struct broker_call *c) {
+    struct brokerlink *b = c->link;
+    struct broker_call **at = &b->calls;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    if (b->last == &c->next)
+        b->last = at;
+    b->n_calls--;
+}
+
+static void free_call(struct broker_call *c) {
+    drop_bytes(c);
+    free(c);
+}
+
+void broker_call_cancel(struct broker_call *c) {
+    unlink_call(c);
+    free_call(c);
+}
+
+static void socket_closed(uv_handle_t *handle) {
+    free(handle->data);
+}
+
+static void drop_socket(struct brokerlink *b) {
+    struct broker_socket *s = TAKE_PTR(b->socket);
+
+    if (!s)
+        return;
+    uv_close((uv_handle_t *)&s->poll, socket_closed);
+    closep(&s->fd);
+}
+
+void brokerlink_free(struct brokerlink *b) {
+    if (!b)
+        return;
+    drop_socket(b);
+    while (b->calls)
+        broker_call_cancel(b->calls);
+    deadline_done(&b->soon);
+    deadline_done(&b->send);
+    deadline_done(&b->timeout);
+    explicit_bzero(b->in, sizeof b->in);
+    free(b);
+}
+
+static void end_call(struct broker_call *c, int status, const uint8_t *data, size_t len) {
+    unlink_call(c);
+    c->fn(c->arg, status, data, len);
+    free_call(c);
+}
+
+/* fn may make and cancel any call: the search begins anew after each. */
+static void tell_failed(void *arg) {
+    struct brokerlink *b = arg;
+    struct broker_call *c = b->calls;
+
+    while (c)
+        if (c->failed) {
+            end_call(c, c->failed, NULL, 0);
+            c = b->calls;
+        } else {
+            c = c->next;
+        }
+}
+
+static void lose(struct brokerlink *b, int why) {
+    drop_socket(b);
+    b->asked = false;
+    for (struct broker_call *c = b->calls; c; c = c->next)
+        c->failed = c->failed ? c->failed : why;
+    deadline_set(&b->gate->loop, &b->soon, 0, tell_failed, b);
+}
+
+/* Calls are in the order of their time: the first one that is open is the first one that is late. */
+static void watch_time(struct brokerlink *b) {
+    uint64_t now = uv_now(&b->gate->loop);
+    const struct broker_call *c = b->calls;
+
+    while (c && c->failed)
+        c = c->next;
+    if (!c)
+        deadline_stop(&b->timeout);
+    else
+        deadline_set(&b->gate->loop, &b->timeout, c->until > now ? c->until - now : 0, on_late, b);
+}
+
+/* It answers everything within this time, if only by a failure: one that does not is stuck. */
+static void on_late(void *arg) {
+    struct brokerlink *b = arg;
+
+    if (b->calls && b->calls->until <= uv_now(&b->gate->loop))
+        lose(b, -ETIMEDOUT);
+    watch_time(b);
+}
+
+static void watch_writing(struct broker_socket *s, bool writing) {
+    if (s->writing == writing)
+        return;
+    s->writing = writing;
+    uv_poll_start(&s->poll, UV_READABLE | (writing ? UV_WRITABLE : 0), on_socket);
+}
+
+/* As many of the calls from here on as one message holds; *ret_next is the first one that it does not. */
+static size_t gather(struct brokerlink *b, struct broker_call *c, struct broker_call **ret_next) {
+    size_t len = 0;
+
+    for (; c && c->size <= sizeof b->out - len; c = c->next) {
+        if (c->sent || c->failed)
+            continue;
+        memcpy(b->out + len, c->bytes, c->size);
+        len += c->size;
+    }
+    *ret_next = c;
+    return len;
+}
+
+static void mark_sent(struct broker_call *c, const struct broker_call *end) {
+    for (; c != end; c = c->next) {
+        c->sent |= !c->failed;
+        drop_bytes(c);
+    }
+}
+
+static void flush(struct brokerlink *b) {
+    struct broker_call *c = b->calls, *next;
+    int r = 0;
+
+    for (; c && r == 0; c = next) {
+        size_t len = gather(b, c, &next);
+
+        r = len ? sock_send(b->socket->fd, b->out, len, NULL, 0) : 0;
+        explicit_bzero(b->out, len);
+        if (r == 0)
+            mark_sent(c, next);
+    }
+    if (r < 0 && r != -EAGAIN)
+        lose(b, -ECONNRESET);
+    else
+        watch_writing(b->socket, r == -EAGAIN);
+}
+
+/* Whoever asks in the same turn of the loop goes in the same message. */
+static void send_soon(void *arg) {
+    struct brokerlink *b = arg;
+
+    if (b->socket)
+        flush(b);
+}
+
+/* The first answer of these bytes; how many bytes it has, or -EBADMSG. */
+static long take_answer(struct brokerlink *b, const uint8_t *bytes, size_t len) {
+    struct broker_call *c = b->calls;
+    struct broker_answer a;
+
+    if (len < sizeof a)
+        return -EBADMSG;
+    memcpy(&a, bytes, sizeof a);
+    if (a.len > len - sizeof a || a.id > b->ids || a.id == 0)
+        return -EBADMSG;
+    while (c && c->id != a.id)
+        c = c->next;
+    if (c && c->sent && !c->failed) /* else nobody waits for it any more */
+        end_call(c, a.status > 0 ? -EBADMSG : a.status, bytes + sizeof a, a.len);
+    return (long)(sizeof a + a.len);
+}
+
+/* One message: the loop calls again if there are more. */
+static void take_answers(struct brokerlink *b) {
+    const struct broker_socket *s = b->socket;
+    long len = sock_recv(s->fd, b->in, sizeof b->in, NULL, NULL), at = 0, n = 0;
+
+    if (len == -EAGAIN)
+        return;
+    while (n >= 0 && at < len && b->socket == s) {
+        n = take_answer(b, b->in + at, (size_t)(len - at));
+        at += n;
+    }
+    explicit_bzero(b->in, (size_t)MAX_OF(len, 0L));
+    if ((len <= 0 || n < 0) && b->socket == s)
+        lose(b, -ECONNRESET);
+}
+
+static void on_socket(uv_poll_t *poll, int status UNUSED, int events) {
+    struct broker_socket *s = poll->data;
+    struct brokerlink *b = s->link;
+
+    take_answers(b);
+    if (b->socket == s && (events & UV_WRITABLE))
+        flush(b);
+    watch_time(b);
+}
+
+static struct broker_socket *open_socket(struct brokerlink *b, int fd) {
+    struct broker_socket *s = calloc(1, sizeof *s);
+
+    if (!s || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 || uv_poll_init(&b->gate->loop, &s->poll, fd) < 0) {
+        free(s);
+        return NULL;
+    }
+    s->fd = fd;
+    s->link = b;
+    s->poll.data = s;
+    uv_poll_start(&s->poll, UV_READABLE, on_socket);
+    return s;
+}
+
+void brokerlink_socket(struct brokerlink *b, int fd) {
+    struct broker_socket *s = fd >= 0 && !b->socket ? open_socket(b, fd) : NULL;
+
+    if (s) {
+        b->socket = s;
+        flush(b);
+        return;
+    }
+    closep(&fd);
+    if (!b->socket)
+        lose(b, -ENOTCONN);
+}
+
+static struct broker_call *make_call(struct brokerlink *b, struct broker_request *req, const void *data, size_t len) {
+    struct broker_call *c;
+
+    if (b->n_calls >= BROKERLINK_CALLS_MAX || len > BROKER_DATA_MAX || b->ids == UINT32_MAX)
+        return NULL;
+    c = calloc(1, sizeof *c);
+    if (!c || !(c->bytes = malloc(sizeof *req + len))) {
+        free(c);
+        return NULL;
+    }
+    req->id = c->id = ++b->ids;
+    req->len = (uint32_t)len;
+    memcpy(c->bytes, req, sizeof *req);
+    if (len)
+        memcpy(c->bytes + sizeof *req, data, len);
+    c->size = sizeof *req + len;
+    return c;
+}
+
+struct broker_call *broker_call(struct brokerlink *b, struct broker_request *req, const void *data, size_t len, broker_fn *fn,
+                                void *arg) {
+    struct broker_call *c = make_call(b, req, data, len);
+
+    if (!c)
+        return NULL;
+    c->link = b;
+    c->fn = fn;
+    c->arg = arg;
+    c->until = uv_now(&b->gate->loop) + BROKERLINK_TIMEOUT_MS;
+    *b->last = c;
+    b->last = &c->next;
+    b->n_calls++;
+    if (b->socket) {
+        deadline_set(&b->gate->loop, &b->send, 0, send_soon, b);
+    } else if (!b->asked) {
+        b->asked = true;
+        gate_send(b->gate, &(struct gate_msg){.type = GATE_MSG_WANT_BROKER});
+    }
+    if (b->n_calls == 1)
+        watch_time(b);
+    return c;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tells the supervisor what is about to change, each path once, and what was refused. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "init/guard/guard_priv.h"
+#include "os/fd.h"
+#include "os/sock.h"
+
+enum { SEEN_START = 1024, SALT_TOUCH = 0, /* reasons of a refusal are the other salts, and */ SALT_RENAMED = 1000 };
+
+struct touch_packet {
+    struct guard_msg head;
+    char path[GUARD_PATH_MAX];
+};
+
+int seen_init(struct guard_seen *s) {
+    *s = (struct guard_seen){.cap = SEEN_START, .slots = calloc(SEEN_START, sizeof *s->slots)};
+    if (!s->slots)
+        return -ENOMEM;
+    return getrandom(s->key, sizeof s->key, 0) == (ssize_t)sizeof s->key ? 0 : -EIO;
+}
+
+static uint64_t rotate(uint64_t x, unsigned n) {
+    return x << n | x >> (64 - n);
+}
+
+static void sip_round(uint64_t v[4]) {
+    v[0] += v[1];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[0] = rotate(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[2] = rotate(v[2], 32);
+}
+
+static void sip_absorb(uint64_t v[4], uint64_t m) {
+    v[3] ^= m;
+    sip_round(v);
+    sip_round(v);
+    v[0] ^= m;
+}
+
+/* SipHash-2-4: nobody inside can make two paths that look the same, which would leave one of them untold. Never 0. */
+static uint64_t hash_path(const struct guard_seen *s, unsigned salt, const char *path) {
+    uint64_t k0 = s->key[0] ^ salt, k1 = s->key[1], m;
+    uint64_t v[4] = {k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573};
+    size_t len = strlen(path), left = len;
+
+    for (; left >= sizeof m; path += sizeof m, left -= sizeof m) {
+        memcpy(&m, path, sizeof m);
+        sip_absorb(v, m);
+    }
+    m = (uint64_t)len << 56;
+    memcpy(&m, path, left);
+    sip_absorb(v, m);
+    v[2] ^= 0xff;
+    for (int i = 0; i < 4; i++)
+        sip_round(v);
+    m = v[0] ^ v[1] ^ v[2] ^ v[3];
+    return m ? m : 1;
+}
+
+static uint64_t *find_slot(uint64_t *slots, size_t cap, uint64_t hash) {
+    size_t i = hash & (cap - 1);
+
+    while (slots[i] && slots[i] != hash)
+        i = (i + 1) & (cap - 1);
+    return &slots[i];
+}
+
+static void grow(struct guard_seen *s) {
+    size_t cap = 2 * s->cap;
+    uint64_t *slots = s->n < GUARD_SEEN_MAX ? calloc(cap, sizeof *slots) : NULL;
+
+    if (!slots)
+        return;
+    for (size_t i = 0; i < s->cap; i++)
+        if (s->slots[i])
+            *find_slot(slots, cap, s->slots[i]) = s->slots[i];
+    free(s->slots);
+    s->slots = slots;
+    s->cap = cap;
+}
+
+bool seen_has_hash(const struct guard_seen *s, uint64_t hash) {
+    return *find_slot(s->slots, s->cap, hash) != 0;
+}
+
+bool seen_has(const struct guard_seen *s, unsigned salt, const char *path) {
+    return seen_has_hash(s, hash_path(s, salt, path));
+}
+
+bool seen_add(struct guard_seen *s, unsigned salt, const char *path) {
+    return seen_add_hash(s, hash_path(s, salt, path));
+}
+
+bool seen_add_hash(struct guard_seen *s, uint64_t hash) {
+    uint64_t *slot;
+
+    if (s->n >= s->cap / 2)
+        grow(s);
+    slot = find_slot(s->slots, s->cap, hash);
+    if (*slot)
+        return false;
+    if (s->n < s->cap / 2) { /* else there is no memory for it: told again the next time */
+        *slot = hash;
+        s->n++;
+    }
+    return true;
+}
+
+static int send_packet(struct guard *g, struct touch_packet *p, const char *rel, const int *fd) {
+    size_t len = strlen(rel);
+    int r;
+
+    if (g->sock < 0)
+        return -EIO;
+    p->head.path_len = (uint32_t)len;
+    memcpy(p->path, rel, len);
+    r = sock_send(g->sock, p, sizeof p->head + len, fd, fd ? 1 : 0);
+    if (r == 0)
+        return 0;
+    guard_orphan(g);
+    return -EIO;
+}
+
+/* A call that was not taken from the kernel is given up when a signal comes, so they are taken while we wait. */
+static void wait_and_take(struct guard *g) {
+    struct pollfd p[1 + GUARD_LISTENERS_MAX];
+    size_t n = guard_poll(g, p + 1);
+
+    p[0] = (struct pollfd){.fd = g->sock, .events = POLLIN};
+    while (poll(p, 1 + n, -1) >= 0 && !p[0].revents)
+        for (size_t i = 1; i <= n; i++) {
+            if (p[i].revents & POLLIN)
+                guard_take(g, p[i].fd);
+            if (g->queue.n == GUARD_QUEUE_MAX || (p[i].revents & POLLHUP))
+                p[i].fd = -1;
+        }
+}
+
+static int wait_for_go(struct guard *g) {
+    struct guard_msg msg;
+    long n;
+
+    wait_and_take(g);
+    n = sock_recv(g->sock, &msg, sizeof msg, NULL, NULL);
+
+    if (n != (long)sizeof msg || msg.type != GUARD_MSG_GO) {
+        guard_orphan(g);
+        return -EIO;
+    }
+    return msg.value > 0 ? -EIO : msg.value;
+}
+
+int guard_send_share(struct guard *g, int fd) {
+    struct touch_packet p;
+    int r;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_SHARE, .wait = 1};
+    r = send_packet(g, &p, "", &fd);
+    return r < 0 ? r : wait_for_go(g);
+}
+
+/* The supervisor looks, from the host's side: whether file leases can be had here is not ours to say. */
+int guard_ask_open(struct guard *g, const char *rel, const struct stat *st) {
+    struct touch_packet p;
+    int r;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_OPEN, .wait = 1, .mode = st->st_mode, .dev = st->st_dev, .ino = st->st_ino};
+    r = send_packet(g, &p, rel, NULL);
+    return r < 0 ? -EBUSY : wait_for_go(g);
+}
+
+void guard_note_renamed(struct guard *g, const char *rel) {
+    seen_add(&g->seen, SALT_RENAMED, rel);
+}
+
+bool guard_has_renamed(const struct guard *g, const char *rel) {
+    return seen_has(&g->seen, SALT_RENAMED, rel);
+}
+
+int guard_touch_new(struct guard *g, const char *rel) {
+    struct touch_packet p;
+    int r;
+
+    if (g->sock < 0)
+        return -EIO;
+    if (!*rel || seen_has(&g->seen, SALT_TOUCH, rel))
+        return 0;
+    p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH};
+    r = send_packet(g, &p, rel, NULL);
+    if (r == 0)
+        seen_add(&g->seen, SALT_TOUCH, rel);
+    return r;
+}
+
+/* fd: -1, or for reading what is there. */
+static int touch_old(struct guard *g, const char *rel, const struct stat *st, int fd, bool unlinking) {
+    struct touch_packet p;
+    int r;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH,
+                                .wait = 1,
+                                .unlinking = unlinking,
+                                .mode = st->st_mode,
+                                .size = (uint64_t)st->st_size,
+                                .mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
+                                .dev = st->st_dev,
+                                .ino = st->st_ino};
+    r = send_packet(g, &p, rel, fd >= 0 ? &fd : NULL);
+    r = r < 0 ? r : wait_for_go(g);
+    if (r == 0)
+        seen_add(&g->seen, SALT_TOUCH, rel);
+    return r;
+}
+
+int guard_touch_at(struct guard *g, const char *rel, int dir, const char *name, const struct stat *st, bool unlinking) {
+    CLEANUP(closep) int fd = -1;
+
+    if (g->sock < 0)
+        return -EIO;
+    if (!*rel || seen_has(&g->seen, SALT_TOUCH, rel))
+        return 0;
+    if (S_ISREG(st->st_mode))
+        fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return touch_old(g, rel, st, fd, unlinking);
+}
+
+int guard_touch(struct guard *g, const struct place *p, bool unlinking) {
+    CLEANUP(closep) int fd = -1;
+
+    if (!p->rel)
+        return 0;
+    if (!p->exists)
+        return guard_touch_new(g, p->rel);
+    if (p->object < 0)
+        return guard_touch_at(g, p->rel, p->dir, p->name, &p->st, unlinking);
+    if (g->sock < 0)
+        return -EIO;
+    if (!*p->rel || seen_has(&g->seen, SALT_TOUCH, p->rel))
+        return 0;
+    if (S_ISREG(p->st.st_mode))
+        fd = place_open(p, O_RDONLY | O_NONBLOCK, 0);
+    return touch_old(g, p->rel, &p->st, fd, unlinking);
+}
+
+int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int value) {
+    struct touch_packet p;
+    int r;
+
+    p.head = (struct guard_msg){.type = type, .wait = 1, .value = value};
+    r = send_packet(g, &p, rel, NULL);
+    return r < 0 ? r : wait_for_go(g);
+}
+
+void guard_tell(struct guard *g, enum guard_msg_type type, const char *rel, int fd) {
+    struct touch_packet p;
+
+    p.head = (struct guard_msg){.type = type};
+    send_packet(g, &p, rel, fd >= 0 ? &fd : NULL);
+}
+
+int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r) {
+    struct touch_packet p;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_REFUSED, .value = (int32_t)why};
+    if (*rel && seen_add(&g->seen, why, rel))
+        send_packet(g, &p, rel, NULL);
+    return r;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Carries a plan out. jail_launch() makes the process that becomes PID 1 of the sandbox; it runs the steps of
+ * the plan in new namespaces and then executes bawn-init, which locks itself down (seccomp, Landlock,
+ * capabilities) before it starts the command. Any failed step ends the child; nothing is left behind.
+ */
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct plan;
+struct step;
+struct cgroup;
+struct blank;
+struct plan_ids;
+
+struct launch {
+    const struct plan *plan;
+    struct cgroup *cgroup;     /* entered by the child */
+    int init_fd;               /* the bawn-init program */
+    int control_fd;            /* the child's end of the control socket */
+    int start_fd;              /* memfd with the encoded struct init_start */
+    int guard_fd;              /* the child's end of the guard's socket; -1: no guard */
+    int stdio[3];              /* what becomes 0, 1, 2; -1: /dev/null of the sandbox */
+    sigset_t old_mask;         /* the signal mask the command shall have */
+    const struct blank *blank; /* namespaces to enter instead of making them (blank.h); NULL: none */
+
+    /* results */
+    pid_t pid;
+    int pidfd;
+    bool no_userns; /* failed because user namespaces cannot be had: the caller may take a weaker rung */
+    struct err err; /* written by the child, which shares our memory until it execs */
+
+    /* used by apply.c */
+    int root_fd, child_init_fd, workspace_fd;
+    int made_fd;    /* where places are made until the root is sealed: the root, or, of a template, the private areas */
+    int lower, run; /* overlay: the workspace, the run's folder; detached */
+    int home_fd;    /* a home that is kept, once it is there; -1: not yet */
+    int empty_file, empty_dir; /* what hidden things are covered by */
+    bool born_in_cgroup;
+    int idmap; /* by root: the last userns that mapped an owner, and whom; -1: none yet */
+    uid_t idmap_uid;
+    gid_t idmap_gid;
+    int *trees; /* by root: idmapped mounts made before the clone, one per step, -1: none */
+};
+
+int jail_launch(struct launch *l, struct err *err);
+
+/* Steps of the child, in order (apply_*.c). */
+int apply_ids(struct launch *l);
+int apply_quota(struct launch *l);
+int apply_network(struct launch *l);
+int apply_root(struct launch *l);
+int apply_template(struct launch *l); /* instead of apply_root(): steps that need nothing of one sandbox only (template.h) */
+int apply_enter(struct launch *l);
+int apply_overlay(struct launch *l, const struct step *s, int *ret_mount); /* the workspace of overlay mode, detached */
+/* apply_home.c: a step below a home that is kept; the home is mounted. And the workspace in there, O_PATH. */
+int apply_home(struct launch *l, const struct step *s);
+int apply_home_open(struct launch *l, const char *path);
+int apply_fds(struct launch *l);  /* 0..4 as bawn-init expects them */
+int apply_exec(struct launch *l); /* closes the rest, executes bawn-init; returns only on failure */
+
+/* By root: userns that maps the owner's id to the sandbox's id, for idmapped mounts. Returns a descriptor. */
+int idmap_userns(uid_t owner_uid, uid_t host_uid, gid_t owner_gid, gid_t host_gid);
+
+/* Root takes the sandbox's unprivileged ids as its effective ones; capabilities stay (see apply_ids.c). And back. */
+int ids_take(const struct plan_ids *ids, struct err *err);
+void ids_return(void);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "jail/apply/blank.h"
+#include "jail/apply/jail_apply.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/fence/caps.h"
+#include "jail/network/network.h"
+#include "jail/plan/plan.h"
+#include "os/fd.h"
+#include "os/mountapi.h"
+#include "os/process.h"
+
+enum { FD_CONTROL = 3, FD_START = 4, FD_GUARD = 5, FD_FIRST_CLOSED = 6, KEYCTL_JOIN_SESSION = 1 };
+
+/* An empty network namespace: with only loopback, so that programs can talk to themselves, or with our listeners. The descriptors
+ * are the child's own, so they have to be sent; our copies are closed with the rest before bawn-init is executed. */
+int apply_network(struct launch *l) {
+    struct listeners n;
+    int r;
+
+    if (l->blank)
+        return 0;
+    r = l->plan->network ? network_make(NETWORK_EVERYTHING, &n, &l->err) : network_loopback(&l->err);
+
+    return r < 0 || !l->plan->network ? r : network_send(l->control_fd, &n, &l->err);
+}
+
+static int apply_cgroup(struct launch *l) {
+    int r = cgroup_enter(l->cgroup, l->born_in_cgroup);
+
+    if (r < 0)
+        return err_sys(&l->err, r, "enter the cgroup");
+    /* Only now, so that the sandbox's own group is the root of what it sees. */
+    return unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL ? err_sys(&l->err, -errno, "cgroup namespace") : 0;
+}
+
+static int apply_names(struct launch *l) {
+    if (sethostname(l->plan->hostname, strlen(l->plan->hostname)) < 0)
+        return err_sys(&l->err, -errno, "set the host name");
+    /* A session keyring of its own: keys of the user's login are not to be found (ATTACKS 79). */
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION, NULL, 0, 0, 0) < 0 && errno != ENOSYS)
+        return err_sys(&l->err, -errno, "new session keyring");
+    return 0;
+}
+
+/* The supervisor watches the workspace for files that appear under hidden names; the inside, which counts as the same user, must
+ * not use up all the watches, nor those of the user's other programs: a quarter, so that three sandboxes leave some. Where these cannot be set (/proc/sys of a container) the supervisor tells if it runs out. */
+int apply_quota(struct launch *l) {
+    char text[24];
+    long max = 0;
+
+    if (l->blank)
+        return 0;
+    if (fd_read_file_at(AT_FDCWD, "/proc/sys/fs/inotify/max_user_watches", text, sizeof text) > 0)
+        max = strtol(text, NULL, 10);
+    snprintf(text, sizeof text, "%ld", max / 4);
+    if (max > 3 && fd_write_file_at(AT_FDCWD, "/proc/sys/user/max_inotify_watches", text) == 0)
+        fd_write_file_at(AT_FDCWD, "/proc/sys/user/max_inotify_instances", "32"); /* of 128 */
+    return 0;
+}
+
+/* Exactly the planned descriptors: 0, 1, 2, the control socket, the start message, and the guard's socket if there is one. */
+int apply_fds(struct launch *l) {
+    int wanted[FD_FIRST_CLOSED] = {l->stdio[0], l->stdio[1], l->stdio[2], l->control_fd, l->start_fd, l->guard_fd};
+    int n = l->guard_fd < 0 ? FD_GUARD : FD_FIRST_CLOSED;
+    int init_fd = fd_move_above(fcntl(l->init_fd, F_DUPFD_CLOEXEC, 2 * FD_FIRST_CLOSED), 2 * FD_FIRST_CLOSED);
+
+    if (init_fd < 0)
+        return err_sys(&l->err, init_fd == -1 ? -errno : init_fd, "arrange descriptors");
+    for (int i = 0; i < n; i++) {
+        if (wanted[i] < 0)
+            wanted[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+        wanted[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, FD_FIRST_CLOSED);
+        if (wanted[i] < 0)
+            return err_sys(&l->err, -errno, "arrange descriptors");
+    }
+    for (int i = 0; i < n; i++)
+        if (dup3(wanted[i], i, 0) < 0)
+            return err_sys(&l->err, -errno, "arrange descriptors");
+    l->child_init_fd = init_fd;
+    return 0;
+}
+
+int apply_exec(struct launch *l) {
+    static char *const argv[] = {"bawn-init", NULL};
+    static char *const envp[] = {NULL};
+    sigset_t mask = l->old_mask;
+    int fd = dup3(l->child_init_fd, FD_FIRST_CLOSED, O_CLOEXEC), r;
+
+    if (fd < 0)
+        return err_sys(&l->err, -errno, "arrange descriptors");
+    if (l->guard_fd < 0)
+        close(FD_GUARD);
+    r = fd_close_from(FD_FIRST_CLOSED + 1);
+    if (r < 0)
+        return err_sys(&l->err, r, "close other descriptors");
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    prctl(PR_SET_DUMPABLE,
+          0); /* of our parent, too, whose memory this is: it may come to that later than the command to its work */
+    syscall(SYS_execveat, FD_FIRST_CLOSED, "", argv, envp, AT_EMPTY_PATH);
+    return err_sys(&l->err, -errno, "execute bawn-init");
+}
+
+/* Executing bawn-init as an ordinary id empties the other sets; the bounding set has to be emptied before. */
+static int apply_caps(struct launch *l) {
+    return caps_drop_bounding(&l->err);
+}
+
+static int (*const child_steps[])(struct launch *) = {
+    apply_cgroup, apply_ids, apply_quota, apply_network, apply_names, apply_root, apply_enter, apply_fds, apply_caps, apply_exec,
+};
+
+/* Runs in the new namespaces, on our memory. Only system calls and code that keeps no state. */
+static int child_main(void *arg) {
+    struct launch *l = arg;
+
+    /* If the supervisor is killed while we are setting up, so are we; bawn-init asks again for itself. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (size_t i = 0; i < ARRAY_LEN(child_steps); i++)
+        if (child_steps[i](l) < 0)
+            break;
+    return EXIT_SANDBOX;
+}
+
+/* Refusals that mean "no user namespace for you": filters, security modules, switches, ids that are not mapped here. */
+static bool is_refusal(int r) {
+    return r == -EPERM || r == -EACCES || r == -ENOSPC || r == -EINVAL || r == -ENOSYS || r == -EUSERS;
+}
+
+/* A user namespace costs a process; the folders of a sandbox mostly have one owner. */
+static int map_owner(struct launch *l, uid_t uid, gid_t gid) {
+    const struct plan_ids *ids = &l->plan->ids;
+
+    if (l->idmap >= 0 && l->idmap_uid == uid && l->idmap_gid == gid)
+        return 0;
+    closep(&l->idmap);
+    l->idmap = idmap_userns(uid, ids->host_uid, gid, ids->host_gid);
+    l->idmap_uid = uid;
+    l->idmap_gid = gid;
+    return l->idmap < 0 ? l->idmap : 0;
+}
+
+/* By root: the user's files as idmapped mounts, so that what is written inside belongs to the owner outside. */
+static int idmap_tree(struct launch *l, const struct step *s, const char *from, struct err *err) {
+    const struct plan *p = l->plan;
+    CLEANUP(closep) int tree = -1;
+    struct stat st;
+    int r;
+
+    if (stat(from, &st) < 0)
+        return err_sys(err, -errno, "mount '%s'", s->from);
+    if (s->kind == STEP_OVERLAY) { /* upper/ holds the workspace's files, whoever has the run's folder */
+        st.st_uid = p->ids.workspace_uid;
+        st.st_gid = p->ids.workspace_gid;
+    }
+    tree = mount_clone(AT_FDCWD, from, true);
+    l->no_userns = tree == -EPERM || tree == -EACCES; /* root of a container, without CAP_SYS_ADMIN */
+    if (tree < 0)
+        return err_sys(err, tree, "mount '%s'%s", s->from, tree == -ENOSYS ? " (Bawn needs the mount calls of Linux 5.12)" : "");
+    r = map_owner(l, st.st_uid, st.st_gid);
+    l->no_userns = r < 0 && is_refusal(r);
+    if (r < 0)
+        return err_sys(err, r, "user namespace for mapping the owner of '%s'", s->from);
+    r = mount_idmap(tree, l->idmap);
+    l->no_userns = r == -EPERM || r == -EACCES;
+    if (r < 0)
+        return err_sys(err, r, "map the owner of '%s' (its file system must support idmapped mounts; else run Bawn as the owner)",
+                       s->from);
+    return TAKE_FD(tree);
+}
+
+static int idmap_trees(struct launch *l, struct err *err) {
+    for (size_t i = 0; i < l->plan->n_steps; i++) {
+        const struct step *s = &l->plan->steps[i];
+
+        int r = 0;
+
+        if (s->kind == STEP_WORKSPACE)
+            r = l->trees[i] = idmap_tree(l, s, ".", err);
+        else if (s->kind == STEP_EXTRA)
+            r = l->trees[i] = idmap_tree(l, s, s->from, err);
+        else if (s->kind == STEP_RO && s->ours) /* behind folders of root's; readable by all, so it need not be mapped */
+            r = l->trees[i] = mount_clone(AT_FDCWD, s->from, false);
+        else if (s->kind == STEP_OVERLAY && (r = l->lower = idmap_tree(l, s, ".", err)) >= 0)
+            r = l->run = idmap_tree(l, s, s->from, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static bool made_before(enum step_kind kind) {
+    return kind == STEP_WORKSPACE || kind == STEP_EXTRA || kind == STEP_RO;
+}
+
+static pid_t clone_with(struct launch *l, unsigned long flags) {
+    int cgroup_fd = cgroup_clone_fd(l->cgroup);
+    pid_t pid = -ENOSYS;
+
+    flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_VM | CLONE_VFORK;
+    if (cgroup_fd >= 0) {
+        l->born_in_cgroup = true;
+        pid = process_clone_into(child_main, l, flags, cgroup_fd, &l->pidfd);
+    }
+    if (pid < 0) { /* no clone3, or this group cannot be born into: enter it as a child of ours */
+        l->born_in_cgroup = false;
+        pid = process_clone(child_main, l, flags, &l->pidfd);
+    }
+    return pid;
+}
+
+/* Shares our memory and descriptors, for a process cannot come back from another user namespace. What it starts is our child. */
+static int blank_main(void *arg) {
+    struct launch *l = arg;
+    int r = blank_enter(l->blank);
+
+    l->pid = r < 0 ? r : clone_with(l, CLONE_PARENT);
+    return 0;
+}
+
+static pid_t clone_into_blank(struct launch *l) {
+    pid_t between = process_clone(blank_main, l, CLONE_VM | CLONE_VFORK | CLONE_FILES, NULL);
+
+    if (between < 0)
+        return between;
+    while (syscall(SYS_wait4, between, NULL, 0, NULL) < 0 && errno == EINTR)
+        ;
+    return l->pid;
+}
+
+static int clone_child(struct launch *l, struct err *err) {
+    pid_t pid = l->blank ? clone_into_blank(l) : clone_with(l, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
+
+    l->pid = -1;
+    if (pid < 0) {
+        l->no_userns = is_refusal(pid);
+        return err_sys(err, pid, "create namespaces");
+    }
+    if (l->err.code) { /* the child failed before it could execute bawn-init */
+        waitpid(pid, NULL, 0);
+        closep(&l->pidfd);
+        *err = l->err;
+        return err->code;
+    }
+    l->pid = pid;
+    return 0;
+}
+
+static int launch_with_trees(struct launch *l, struct err *err) {
+    const struct plan_ids *ids = &l->plan->ids;
+    int r;
+
+    if (!ids->by_root)
+        return clone_child(l, err);
+    r = ids_take(ids, err);
+    l->no_userns = r < 0 && is_refusal(r); /* root of a user namespace that has no such ids */
+    r = r < 0 ? r : idmap_trees(l, err);
+    r = r < 0 ? r : clone_child(l, err);
+    ids_return();
+    return r;
+}
+
+int jail_launch(struct launch *l, struct err *err) {
+    size_t n = l->plan->n_steps;
+    int r;
+
+    l->trees = calloc(n + 1, sizeof *l->trees);
+    if (!l->trees)
+        return err_oom(err);
+    for (size_t i = 0; i < n; i++)
+        l->trees[i] = -1;
+    l->pid = l->pidfd = l->lower = l->run = l->idmap = -1;
+    l->err = (struct err){0};
+    /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise nobody reads ours. */
+    prctl(PR_SET_DUMPABLE, 1);
+    r = launch_with_trees(l, err);
+    prctl(PR_SET_DUMPABLE, 0);
+    for (size_t i = 0; i < n; i++) /* the other numbers are the child's own descriptors */
+        if (l->plan->ids.by_root && made_before(l->plan->steps[i].kind))
+            closep(&l->trees[i]);
+    if (l->plan->ids.by_root) {
+        closep(&l->lower);
+        closep(&l->run);
+    }
+    closep(&l->idmap);
+    free(TAKE_PTR(l->trees));
+    return r;
+}

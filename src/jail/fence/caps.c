@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jail/fence/caps.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+enum { LAST_POSSIBLE_CAP = 63 };
+
+bool caps_can_change_ids(void) {
+    const uint32_t need = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_CHOWN;
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct have[2] = {{0}};
+
+    return syscall(SYS_capget, &head, have) == 0 && (have[0].effective & need) == need;
+}
+
+int caps_drop_bounding(struct err *err) {
+    for (unsigned long cap = 0; cap <= LAST_POSSIBLE_CAP; cap++) {
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+            continue;
+        if (errno == EINVAL) /* past the last one this kernel knows */
+            break;
+        if (errno == EPERM && cap == 0)
+            return 0;
+        return err_sys(err, -errno, "drop capability %lu", cap);
+    }
+    if (prctl(PR_SET_SECUREBITS, SECURE_ALL_BITS | SECURE_ALL_LOCKS, 0, 0, 0) < 0 && errno != EPERM)
+        return err_sys(err, -errno, "lock securebits");
+    return 0;
+}
+
+int caps_drop_all(struct err *err) {
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+    int r = caps_drop_bounding(err);
+
+    if (r < 0)
+        return r;
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+        return err_sys(err, -errno, "clear ambient capabilities");
+    return syscall(SYS_capset, &head, none) < 0 ? err_sys(err, -errno, "drop capabilities") : 0;
+}

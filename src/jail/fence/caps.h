@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Capabilities: five sets, all to be emptied. Raw calls, no allocation: fit for a vforked child and for bawn-init. */
+#pragma once
+
+#include "base/macros.h"
+
+struct err;
+
+/* All of CAP_SETUID, CAP_SETGID and CAP_CHOWN are effective: this process can become somebody else. */
+bool caps_can_change_ids(void);
+
+/* Bounding set and securebits. Needs CAP_SETPCAP; a process without any capability has nothing to drop, which is no error. */
+int caps_drop_bounding(struct err *err);
+/* Bounding, ambient, inheritable, permitted and effective. */
+int caps_drop_all(struct err *err);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jail/fence/seccomp.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "jail/seccomp_tables.h" /* generated */
+
+static const struct {
+    const struct sock_filter *code;
+    size_t n;
+} tables[] = {
+    [SECCOMP_YARD] = {SECCOMP_TABLE_YARD, ARRAY_LEN(SECCOMP_TABLE_YARD)},
+    [SECCOMP_BARE] = {SECCOMP_TABLE_BARE, ARRAY_LEN(SECCOMP_TABLE_BARE)},
+};
+static_assert(ARRAY_LEN(tables) == SECCOMP_VARIANTS, "one table per variant");
+static_assert(ARRAY_LEN(SECCOMP_TABLE_YARD) <= BPF_MAXINSNS, "the kernel refuses longer programs");
+static_assert(ARRAY_LEN(SECCOMP_TABLE_BARE) <= BPF_MAXINSNS, "the kernel refuses longer programs");
+
+const struct sock_filter *seccomp_table(enum seccomp_variant v, size_t *ret_n) {
+    *ret_n = tables[v].n;
+    return tables[v].code;
+}
+
+int seccomp_install(enum seccomp_variant v, struct err *err) {
+    /* The kernel only reads the program; its header lacks the const. */
+    struct sock_fprog prog = {.len = (unsigned short)tables[v].n, .filter = (struct sock_filter *)(uintptr_t)tables[v].code};
+
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) == 0)
+        return 0;
+    if (errno == ENOSYS && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) == 0)
+        return 0;
+    if (errno == EINVAL || errno == ENOSYS)
+        return err_set(err, -EOPNOTSUPP, "this kernel has no system call filters (CONFIG_SECCOMP_FILTER)");
+    return err_sys(err, -errno, "install the system call filter");
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jail/plan/plan.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "config/load/paths.h"
+#include "config/settings.h"
+#include "jail/plan/own.h"
+
+const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_LANDLOCK] = "landlock"};
+
+const char *const step_kind_names[STEP_KIND_COUNT] = {
+    [STEP_DIR] = "dir",         [STEP_SYMLINK] = "symlink",     [STEP_FILE] = "file",
+    [STEP_RO] = "read-only",    [STEP_PRIVATE] = "private",     [STEP_DEVICE] = "device",
+    [STEP_PTS] = "devpts",      [STEP_PROC] = "proc",           [STEP_PROC_RO] = "proc-ro",
+    [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_HIDE] = "hidden",
+    [STEP_OVERLAY] = "overlay", [STEP_WHITEOUT] = "absent",     [STEP_SUBSTITUTE] = "substitute",
+    [STEP_EXTRA] = "mount",     [STEP_HIDE_AGAIN] = "hidden",   [STEP_COPY] = "copy",
+};
+
+const char *const plan_root_names[6] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
+
+const char *rung_lacks(enum rung rung) {
+    switch (rung) {
+    case RUNG_FULL:
+        return NULL;
+    case RUNG_LANDLOCK:
+        return "not kept: names, sizes and command lines of other files and processes can be seen, modes, times and attributes of "
+               "your other files can be changed, no private /tmp, no unix sockets inside";
+    case RUNG_COUNT:
+        break;
+    }
+    BUG("rung");
+}
+
+/* Host ids of sandboxes that root starts: one per running supervisor, in a range that no distribution hands out
+ * (0x70000000 and up is unassigned in systemd's table of id ranges; pids stay below 2^22). */
+enum { SANDBOX_ID_BASE = 0x70000000, INSIDE_ID_FOR_ROOT = 1000, NOGROUP = 65534 };
+
+static void make_ids(const struct host_facts *h, enum rung rung, struct plan_ids *ids) {
+    ids->workspace_uid = h->workspace_uid;
+    ids->workspace_gid = h->workspace_gid;
+    ids->by_root = h->uid == 0;
+    ids->host_root = h->host_root && h->workspace_uid == 0;
+    if (!ids->by_root) {
+        ids->inside_uid = ids->host_uid = h->uid;
+        ids->inside_gid = ids->host_gid = h->gid;
+        ids->user = h->user ? h->user : "user";
+        return;
+    }
+    if (rung == RUNG_LANDLOCK) { /* nothing can be mapped: the owner of the workspace (bare.c refuses the host's root) */
+        ids->inside_uid = ids->host_uid = h->workspace_uid;
+        ids->inside_gid = ids->host_gid = h->workspace_gid || !h->host_root ? h->workspace_gid : NOGROUP; /* never root's */
+        ids->user = "bawn";
+        return;
+    }
+    ids->host_uid = ids->host_gid = SANDBOX_ID_BASE + (unsigned)h->pid;
+    ids->inside_uid = h->workspace_uid ? h->workspace_uid : INSIDE_ID_FOR_ROOT;
+    ids->inside_gid = h->workspace_gid ? h->workspace_gid : INSIDE_ID_FOR_ROOT;
+    ids->user = "bawn";
+}
+
+/* Folders that hold other people's sockets, secrets or the system itself: never a workspace. */
+static const char *const never_workspace[] = {"/",    "/bin", "/boot", "/dev",     "/etc",     "/home",    "/lib",      "/lib64",
+                                              "/mnt", "/opt", "/proc", "/root",    "/run",     "/sbin",    "/srv",      "/sys",
+                                              "/tmp", "/usr", "/var",  "/var/lib", "/var/tmp", "/var/run", "/workspace"};
+/* Nor anything below these. */
+static const char *const never_below[] = {"/dev/", "/proc/", "/sys/", "/run/", "/boot/", "/var/run/"};
+
+static int check_workspace(const struct host_facts *h, struct err *err) {
+    const char *ws = h->workspace;
+
+    for (size_t i = 0; i < ARRAY_LEN(never_workspace); i++)
+        if (str_eq(ws, never_workspace[i]))
+            return err_set(err, -EPERM,
+                           "'%s' cannot be the workspace (it holds more than a project); go to a project folder or use -C DIR",
+                           ws);
+    for (size_t i = 0; i < ARRAY_LEN(never_below); i++)
+        if (str_starts(ws, never_below[i]))
+            return err_set(err, -EPERM, "'%s' cannot be the workspace: nothing below %s can", ws, never_below[i]);
+    if (path_holds(ws, h->home) || path_holds(ws, h->passwd_home))
+        return err_set(
+            err, -EPERM,
+            "'%s' cannot be the workspace: your home, with its keys and tokens, would be inside; go to a project folder or use -C DIR",
+            ws);
+    return own_check(h, err);
+}
+
+int plan_add(struct plan *p, struct step step, struct err *err) {
+    if (p->n_steps == p->cap_steps) {
+        size_t cap = p->cap_steps ? p->cap_steps * 2 : 128;
+        struct step *grown = reallocarray(p->steps, cap, sizeof *grown);
+
+        if (!grown)
+            return err_oom(err);
+        p->steps = grown;
+        p->cap_steps = cap;
+    }
+    p->steps[p->n_steps++] = step;
+    return 0;
+}
+
+const char *plan_own(struct plan *p, char *s) {
+    if (!s || strv_add_take(&p->owned, s) < 0)
+        return NULL;
+    return s;
+}
+
+static void make_limits(const struct settings *s, struct plan *p) {
+    p->limits = (struct limits){.cpus_milli = s->cpus_milli,
+                                .memory = s->memory,
+                                .swap = s->swap,
+                                .pids = s->pids,
+                                .disk = s->disk,
+                                .timeout_ms = s->timeout_ms};
+    enum { PRIVATE_SIZE_MIN = 1 << 20 }; /* tmpfs takes 0 for "no limit" */
+
+    /* Private areas live in memory: filling them must end in "no space left", not in the OOM killer. */
+    p->private_size = s->memory ? MAX_OF(s->memory / 2, PRIVATE_SIZE_MIN) : 1ull << 30;
+    if (s->disk && s->disk < p->private_size)
+        p->private_size = s->disk;
+}
+
+/* The user's own path, so that messages and caches agree on it, unless something else has to be there. */
+static const char *home_inside(const struct host_facts *h) {
+    static const char *const taken[] = {"/bin",    "/boot", "/dev", "/etc",  "/lib", "/lib32", "/lib64",
+                                        "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr",   "/workspace"};
+
+    if (h->uid == 0 || !h->home || h->home[1] == 0)
+        return "/home/bawn";
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+        if (path_holds(taken[i], h->home))
+            return "/home/bawn";
+    return h->home;
+}
+
+/* Home and /tmp: mounts of the sandbox's own, or, where nothing can be mounted, a folder made for this run. */
+static int make_places(const struct host_facts *h, struct plan *p, struct err *err) {
+    /* Without mounts the copy is where it is. */
+    bool at_copy = p->rung == RUNG_LANDLOCK && p->mode == WORKSPACE_SYNC && h->run_dir;
+
+    p->hostname = plan_own(p, strdup(h->hostname ? h->hostname : "bawn"));
+    p->workspace = plan_own(p, at_copy ? str_dupf("%s/tree", h->run_dir) : strdup(h->workspace));
+    if (p->rung == RUNG_LANDLOCK) {
+        p->private_dir = plan_own(p, strdup(h->private_dir ? h->private_dir : "/tmp/bawn-XXXXXX"));
+        p->home = !p->private_dir ? NULL : plan_own(p, h->kept_home ? strdup(h->kept_home) : str_dupf("%s/home", p->private_dir));
+        p->tmp = p->private_dir ? plan_own(p, str_dupf("%s/tmp", p->private_dir)) : NULL;
+    } else {
+        p->home = plan_own(p, strdup(home_inside(h)));
+        p->tmp = "/tmp";
+    }
+    return p->hostname && p->workspace && p->home && p->tmp ? 0 : err_oom(err);
+}
+
+/* What an earlier life of the sandbox left in its home is the inside's word: these steps go there on foot. Not those below a workspace
+ * that is in there: it is mounted by then, and nothing is made or put aside in the user's own folder. */
+static void mark_home(struct plan *p) {
+    size_t n = strlen(p->home), ws = strlen(p->workspace);
+
+    for (size_t i = 0; p->rung == RUNG_FULL && i < p->n_steps; i++) {
+        struct step *s = &p->steps[i];
+        bool by_workspace = strncmp(s->to, p->workspace, ws) == 0 && s->to[ws] == '/';
+
+        s->at_home = !by_workspace && s->kind != STEP_HIDE_AGAIN && strncmp(s->to, p->home, n) == 0 && s->to[n] == '/';
+    }
+}
+
+static int make_parts(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+    int r = make_places(h, p, err);
+
+    if (r < 0)
+        return r;
+    r = plan_make_root(s, h, p, err);
+    r = r < 0 ? r : plan_make_trust(h, p, err);
+    r = r < 0 ? r : plan_make_credentials(h, p, err);
+    if (p->home_kept)
+        mark_home(p);
+    return r < 0 ? r : plan_make_env(s, h, p, err);
+}
+
+int plan_make(const struct settings *s, const struct host_facts *h, enum rung rung, char **argv, size_t argc, struct plan *ret,
+              struct err *err) {
+    struct plan p = {.rung = rung,
+                     .mode = settings_workspace_mode(s),
+                     .network = s->network != NETWORK_NONE && rung == RUNG_FULL,
+                     .umask_ = h->umask_,
+                     .landlock_abi = h->landlock_abi,
+                     .home_kept = h->kept_home != NULL,
+                     .argv = argv,
+                     .argc = argc};
+    int r = check_workspace(h, err);
+
+    if (r < 0)
+        return r;
+    make_ids(h, rung, &p.ids);
+    make_limits(s, &p);
+    r = make_parts(s, h, &p, err);
+    if (r < 0) {
+        plan_done(&p);
+        return r;
+    }
+    *ret = p;
+    return 0;
+}
+
+void plan_done(struct plan *p) {
+    free(p->steps);
+    strv_done(&p->env);
+    strv_done(&p->owned);
+    *p = (struct plan){0};
+}

@@ -1,6 +1,0 @@
-#pragma once
-
-#include "jail/template.h"
-
-/* A plan with the template's steps and size only. */
-int template_read(const char *bytes, size_t len, struct plan *ret, struct err *err);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/agent/agent_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/run/run_options.h"
+#include "os/fd.h"
+#include "supervisor/credential/credentials.h"
+#include "supervisor/session/volumes.h"
+#include "workspace/copy/place.h"
+
+enum { HINT_MAX = 4096 };
+
+void agent_run_done(struct agent_run *r) {
+    agent_done(&r->preset);
+    strv_done(&r->argv);
+    strv_done(&r->home);
+}
+
+int agent_credential(const struct agent *a, const struct host_facts *facts, char **ret, struct err *err) {
+    CLEANUP(credentials_done) struct credentials all = {0};
+    int r = a->secret_host ? credentials_load(facts->environ_, facts->home, &all, err) : 0;
+
+    *ret = NULL;
+    for (size_t i = 0; r == 0 && !*ret && i < all.len; i++)
+        if (credential_is_for(&all.v[i], a->secret_host, 443) && !(*ret = strdup(all.v[i].name)))
+            return err_oom(err);
+    return r;
+}
+
+void agent_add_secret_command(const struct agent *a, struct buf *b) {
+    struct credential usual = {0};
+
+    if (!a->secret_name || !a->secret_host)
+        return;
+    buf_addf(b, "bawn secret set %s --host %s", a->secret_name, a->secret_host);
+    if (credential_add_host(&usual, a->secret_host, NULL) == 0 && credential_fill_known(&usual, NULL) == 0)
+        for (size_t i = 0; i < a->secret_env.len; i++)
+            if (!strv_has(&usual.env, a->secret_env.v[i]))
+                buf_addf(b, " --env %s", a->secret_env.v[i]);
+    credential_done(&usual);
+}
+
+int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err) {
+    for (size_t i = 0; i < a->hosts.len; i++)
+        if (strv_add(&s->network_allow, a->hosts.v[i]) < 0)
+            return err_oom(err);
+    for (size_t i = 0; i < a->deny.len; i++)
+        if (strv_add(&s->network_deny, a->deny.v[i]) < 0)
+            return err_oom(err);
+    return 0;
+}
+
+/* What a first run would ask about. Only where nothing is: afterwards the files are the agent's. */
+static int write_file(int folder, const char *path, const char *content, struct err *err) {
+    CLEANUP(closep) int fd = memfd_create("bawn-agent-file", MFD_CLOEXEC);
+    const struct place_meta meta = {.mode = 0600};
+    const struct manifest_stamp nothing = {0};
+    int r = fd < 0 ? -errno : fd_write_all(fd, content, strlen(content));
+
+    if (r < 0)
+        return err_sys(err, r, "write '%s'", path);
+    r = place_file(folder, path, fd, &meta, &nothing, err);
+    return r == -ESTALE ? 0 : r;
+}
+
+static int write_files(const struct agent *a, const char *home, const char *folder, struct err *err) {
+    CLEANUP(closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    size_t n = strlen(home);
+    int r = fd < 0 ? err_sys(err, -errno, "open '%s'", folder) : 0;
+
+    for (size_t i = 0; r == 0 && i + 1 < a->files.len; i += 2)
+        if (strncmp(a->files.v[i], home, n) == 0 && a->files.v[i][n] == '/')
+            r = write_file(fd, a->files.v[i] + n + 1, a->files.v[i + 1], err);
+    return r;
+}
+
+/* ".local/share/opencode" is one folder of the volume. */
+static int keep_home(struct agent_run *run, const char *home, const struct host_facts *facts, struct err *err) {
+    CLEANUP(freep) char *sub = str_dupf("agent-%s/%s", run->preset.name, home), *folder = NULL;
+    int r = 0;
+
+    if (!sub)
+        return err_oom(err);
+    for (char *p = strchr(sub, '/') + 1; *p; p++)
+        *p = *p == '/' ? '-' : *p;
+    r = volumes_folder(facts, sub, &folder, err);
+    r = r < 0 ? r : write_files(&run->preset, home, folder, err);
+    return r < 0 ? r : strv_add(&run->home, folder) < 0 || strv_add(&run->home, home) < 0 ? err_oom(err) : 0;
+}
+
+static int find_program(const struct agent *a, bool dry_run, const struct host_facts *facts, struct agent_program *ret,
+                        struct err *err) {
+    int r = agent_find(a, facts, ret, err);
+
+    if (r < 0 || ret->path)
+        return r;
+    if (dry_run)
+        return err_set(err, -ENOENT, "%s is not installed: 'bawn agents --install %s'", a->title ? a->title : a->name, a->name);
+    r = agent_install(a, facts, err);
+    r = r < 0 ? r : agent_find(a, facts, ret, err);
+    if (r == 0 && !ret->path)
+        r = err_set(err, -ENOENT, "package %s has no program '%s'", a->package, a->command);
+    return r;
+}
+
+/* The program, the preset's arguments, the user's; who wrote the program's name once more means the same. */
+static int make_argv(struct agent_run *run, const struct agent_program *p, const struct run_args *a, struct err *err) {
+    size_t from = a->argc && str_eq(a->argv[0], run->preset.command) ? 1 : 0;
+    int r = p->interpreter ? strv_add(&run->argv, p->interpreter) : 0;
+
+    r = r < 0 ? r : strv_add(&run->argv, p->path);
+    for (size_t i = 0; r == 0 && i < run->preset.args.len; i++)
+        r = strv_add(&run->argv, run->preset.args.v[i]);
+    for (size_t i = from; r == 0 && i < a->argc; i++)
+        r = strv_add(&run->argv, a->argv[i]);
+    return r < 0 ? err_oom(err) : 0;
+}
+
+static int add_settings(const struct agent_run *run, const struct agent_program *p, struct settings *s, struct err *err) {
+    const struct agent *a = &run->preset;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < p->mounts.len; i++)
+        r = settings_add_mount(s, p->mounts.v[i], err);
+    for (size_t i = 0; r == 0 && i < a->env.len; i++)
+        r = settings_add_env(s, a->env.v[i], err);
+    return r < 0 ? r : agent_add_hosts(a, s, err);
+}
+
+/* Nothing stops the run: a login in the agent itself may do. */
+static int note_credential(const struct agent_run *run, const struct host_facts *facts, const struct settings *s,
+                           struct err *err) {
+    CLEANUP(buf_done) struct buf command = BUF_INIT(HINT_MAX);
+    const struct agent *a = &run->preset;
+    CLEANUP(freep) char *name = NULL;
+    int r;
+
+    agent_add_secret_command(a, &command);
+    if (s->network == NETWORK_NONE)
+        log_line("no network: %s cannot reach its model", a->title ? a->title : a->name);
+    if (!command.len)
+        return 0;
+    r = agent_credential(a, facts, &name, err);
+    if (r == 0 && !name)
+        log_line("no credential for %s; to give it one that it never sees: %s", a->secret_host, buf_str(&command));
+    return r;
+}
+
+int agent_run_prepare(struct agent_run *run, struct run_args *a, struct host_facts *facts, struct settings *s, struct err *err) {
+    CLEANUP(agent_program_done) struct agent_program p = {0};
+    int r = agent_read(a->agent, facts->environ_, facts->home, &run->preset, err);
+
+    if (r <= 0)
+        return r;
+    r = find_program(&run->preset, a->dry_run, facts, &p, err);
+    r = r < 0 ? r : make_argv(run, &p, a, err);
+    r = r < 0 ? r : add_settings(run, &p, s, err);
+    r = r < 0 ? r : note_credential(run, facts, s, err);
+    for (size_t i = 0; r == 0 && !a->dry_run && i < run->preset.home.len; i++)
+        r = keep_home(run, run->preset.home.v[i], facts, err);
+    if (r < 0)
+        return r;
+    facts->agent_home = &run->home;
+    a->argv = run->argv.v;
+    a->argc = run->argv.len;
+    return 1;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many tasks at once, each in a sandbox of its own: `bawn run --each` and `bawn batch` (docs/parallel.md, spec/batch.schema.json).
+ *
+ * This process starts itself (`bawn run ... --result-fd 3`) for each task and is never part of a sandbox. Parent and task have one socket:
+ * the result comes back through it, orders (RUN_PARENT_*) go down, and its end ends the task, so a parent that was killed leaves none
+ * behind. A task has a session of its own, /dev/null as stdin, and two files for what it prints:
+ *
+ *     $XDG_STATE_HOME/bawn/batch/<ts>/          made with mkdir, so that <ts>, which is in the name of every sandbox of the batch, is its own
+ *         NAME.out NAME.err                     NAME~2.out: the second attempt
+ *         result.json                           what --json prints
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/opt.h"
+#include "base/strv.h"
+#include "config/settings.h"
+#include "workspace/run/rundir.h"
+
+struct err;
+struct run_args;
+struct verb;
+
+#define BATCH_OPTS                                                                                                \
+    {RUN_OPT_JOBS, 'j', "jobs", "N", "how many at once (default: the number of CPUs)", NULL},                     \
+        {RUN_OPT_RETRIES, 0, "retries", "N", "how often one that failed is tried again, in a new sandbox", NULL}, \
+        {RUN_OPT_STOP, 0, "stop-on-failure", NULL, "when one fails, end the others and start no more", NULL}, {   \
+        RUN_OPT_LOG_DIR, 0, "log-dir", "DIR", "where the output goes, as NAME.out and NAME.err", "@dir"           \
+    }
+
+enum {
+    BATCH_TASKS_MAX = 10000,
+    BATCH_JOBS_MAX = 256,
+    BATCH_RETRIES_MAX = 8,           /* an id has one digit for it */
+    BATCH_WORD_MAX = 128 * 1024 - 1, /* MAX_ARG_STRLEN of the kernel */
+    BATCH_WORDS_MAX = 1024,
+    BATCH_FILE_MAX = 64 * 1024 * 1024,
+    BATCH_RESULT_MAX = 4 * 1024 * 1024, /* of one task, in JSON */
+};
+
+enum batch_state { BATCH_WAITING, BATCH_RUNNING, BATCH_OK, BATCH_FAILED, BATCH_SKIPPED, BATCH_STATES };
+extern const char *const batch_state_names[BATCH_STATES];
+
+struct batch_result {
+    int status, signal;
+    uint64_t duration_ms, memory_peak, cpu_us, changes;
+    char run[RUNDIR_NAME_MAX + 1]; /* "": nothing is kept */
+    struct strv hosts, limits;     /* reached */
+};
+
+struct batch_task {
+    char *name;
+    unsigned line;                                           /* of the file; 0: none */
+    char *profile, *directory, *timeout, *agent, *workspace; /* of the task alone; NULL: as the options say */
+    struct strv command, env;
+    enum workspace_mode mode; /* batch_modes() */
+
+    enum batch_state state;
+    unsigned attempts;
+    char id[RUNDIR_NAME_MAX + 1]; /* bawn-NAME-<ts>, of the last attempt */
+    pid_t pid;
+    int link; /* the socket; -1: not running */
+    uint64_t begun_ms;
+    struct buf report; /* what came through the socket */
+    struct batch_result result;
+    struct strv earlier; /* runs with changes that failed attempts left */
+};
+
+struct batch {
+    const struct run_args *args;
+    struct strv words; /* options that every task gets */
+    const char *path;  /* of the tasks, for messages; NULL: --each */
+    struct batch_task *v;
+    size_t n, cap;
+    unsigned jobs, retries;
+    char stamp[20]; /* <ts> */
+    char *folder;   /* .../batch/<ts> */
+    int lock;       /* the folder, with flock() on it as long as we live: `bawn prune` leaves it alone */
+    char *logs;     /* the same, or --log-dir; absolute */
+    int logs_fd;
+};
+#define BATCH_INIT \
+    { .lock = -1, .logs_fd = -1 }
+void batch_done(struct batch *b);
+
+/* Everything from the options to the exit status: 0 all fine, 1 some failed, 130 interrupted, or -errno. */
+int batch_main(struct batch *b, struct err *err);
+/* For `bawn run --each`: argv are the options of `run`. */
+int batch_each(const struct run_args *a, int argc, char **argv, struct err *err);
+/* One option for every task, if it is one that goes there; refuses what cannot be used here. */
+int batch_add_option(struct batch *b, const struct opt *table, size_t n, int id, const char *value, struct err *err);
+
+/* batch_tasks.c. Errors are "FILE:LINE:COLUMN: ..." with exit status 64. */
+int batch_parse(struct batch *b, const char *path, const char *text, size_t len, struct err *err);
+int batch_read(struct batch *b, const char *path, struct err *err); /* "-": stdin */
+/* batch_list.c: list as in --each; {} of the command is replaced. */
+int batch_expand(struct batch *b, const char *list, char **argv, size_t argc, struct err *err);
+/* A new task, empty; NULL: memory, or too many (err says). The name is checked and copied. */
+struct batch_task *batch_add(struct batch *b, const char *name, struct err *err);
+const struct batch_task *batch_find(const struct batch *b, const char *name);
+int batch_read_text(const char *path, struct buf *ret, struct err *err);
+
+/* batch_mode.c: checks the settings of every task and chooses modes: what was said by name, else worktree, else overlay. */
+int batch_modes(struct batch *b, struct err *err);
+
+/* batch_spawn.c */
+int batch_open_logs(struct batch *b, struct err *err);
+/* "bawn", "run", options, "--", command; the caller frees. */
+int batch_argv(const struct batch *b, const struct batch_task *t, struct strv *ret, struct err *err);
+int batch_spawn(const struct batch *b, struct batch_task *t, struct err *err);
+/* "NAME.out" or "NAME~2.err" */
+void batch_log_name(const struct batch_task *t, const char *end, char ret[static 64]);
+
+/* batch_report.c */
+void batch_take_report(struct batch_task *t, int wait_status, uint64_t now_ms);
+void batch_json(const struct batch *b, struct buf *out);
+void batch_text(const struct batch *b, struct buf *out);
+size_t batch_count(const struct batch *b, enum batch_state state);
+
+/* batch_run.c: the loop; returns how many times the user interrupted it, or -errno. */
+int batch_run(struct batch *b, struct err *err);
+
+/* batch_table.c: what is seen meanwhile, on stderr. */
+struct batch_table {
+    bool live; /* a terminal that knows escape sequences */
+    uint64_t begun_ms, drawn_ms;
+    size_t n;             /* lines on the screen */
+    unsigned widths[256]; /* of those lines */
+};
+void batch_table_init(struct batch_table *t);
+/* Draws unless that was less than a tenth of a second ago; returns in how many milliseconds to call again, -1: when something happens. */
+int batch_table_draw(struct batch_table *t, const struct batch *b, bool ending);
+void batch_table_clear(struct batch_table *t);
+/* A line that stays. */
+void batch_table_say(struct batch_table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The last line of `text` (a NUL behind it) that says something, at most `columns` wide, without anything that a terminal obeys. */
+void batch_last_line(const char *text, size_t len, size_t columns, struct buf *out);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of `bawn doctor`: doctor_look() asks the host, everything else is pure and works on invented facts too.
+ *
+ *     struct doctor_facts f;
+ *     doctor_look(&f);
+ *     doctor_checks(&f, findings);          one line per feature of the host
+ *     doctor_verdict(&f, &run);             what `bawn run` would do here
+ *     doctor_text(&f, colour, &out)         or doctor_json(), doctor_fix_text()
+ */
+#pragma once
+
+#include <limits.h>
+
+#include "base/err.h"
+#include "engine/native/probe.h"
+
+struct buf;
+
+/* System calls that newer kernels have, tried without effect. */
+enum doctor_call { CALL_OPENAT2, CALL_CLONE3, CALL_CLOSE_RANGE, CALL_PIDFD, CALL_MOUNT_API, CALL_MOUNT_SETATTR, CALL_COUNT };
+
+struct doctor_facts {
+    struct native_facts native;
+    unsigned major, minor; /* of the kernel */
+    char release[66];
+    char distro[64];     /* "ubuntu 24.04"; "" if unknown */
+    bool apt;            /* packages come by apt-get */
+    bool systemd;        /* is PID 1 */
+    char lsm[128];       /* active security modules, comma-separated; "" if unknown */
+    char self[PATH_MAX]; /* this program */
+    bool self_by_others; /* somebody other than root may replace it */
+    char user[64];
+    unsigned uid;
+    int calls[CALL_COUNT]; /* 0: there; -errno */
+    int pty, kvm;          /* 0: can be opened; -errno */
+    uint64_t swap;         /* bytes */
+    int64_t ptrace_scope;  /* SWITCH_ABSENT: no Yama */
+    bool subuid, subgid;   /* the user has entries */
+    bool tty[3];           /* which of 0, 1, 2 are terminals */
+    int workspace;         /* the current directory can be one: 0 or -errno */
+    char workspace_path[PATH_MAX];
+    struct err workspace_err; /* why not */
+};
+
+void doctor_look(struct doctor_facts *ret);
+
+enum verdict { VERDICT_OK, VERDICT_INFO, VERDICT_WARN, VERDICT_MISSING, VERDICT_COUNT };
+extern const char *const verdict_names[VERDICT_COUNT];
+
+struct doctor_finding {
+    enum verdict verdict;
+    char value[300];
+    char remedy[400]; /* "" if nothing has to be done */
+};
+
+struct check {
+    const char *id; /* stable: documented in docs/doctor.md */
+    const char *name;
+    const char *how; /* how it is found out */
+    const char *why; /* why it matters */
+    void (*look)(const struct doctor_facts *f, struct doctor_finding *ret);
+};
+extern const struct check checks[];
+extern const size_t n_checks;
+
+struct doctor_finding check_run(const struct check *c, const struct doctor_facts *f);
+
+/* What `bawn run` with default settings would do in the current directory. */
+enum doctor_outcome { RUNS_FULL, RUNS_WEAKER, REFUSES, OUTCOME_COUNT };
+extern const char *const doctor_outcome_names[OUTCOME_COUNT];
+
+struct doctor_run {
+    enum doctor_outcome outcome;
+    int status;     /* what `bawn doctor` exits with */
+    enum rung rung; /* unless it refuses */
+    char why[1000]; /* if it is not the full one */
+    size_t n_announces;
+    char announces[3][400]; /* what the run would say aloud */
+};
+void doctor_verdict(const struct doctor_facts *f, struct doctor_run *ret);
+
+/* Remedies that can be typed or copied. None is ever executed. */
+struct fix {
+    const char *id; /* stable */
+    const char *title;
+    bool optional; /* does not raise the rung */
+    bool (*needed)(const struct doctor_facts *f);
+    void (*text)(const struct doctor_facts *f, struct buf *out);
+};
+extern const struct fix fixes[];
+extern const size_t n_fixes;
+
+void doctor_text(const struct doctor_facts *f, bool colour, struct buf *out);
+void doctor_fix_text(const struct doctor_facts *f, bool colour, struct buf *out);
+void doctor_json(const struct doctor_facts *f, struct buf *out);

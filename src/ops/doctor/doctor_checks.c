@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts about the host to findings, and to what `bawn run` would do. Pure. */
+#include <errno.h>
+#include <stdarg.h>
+
+#include "base/buf.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "jail/fence/landlock.h"
+#include "jail/network/network.h"
+#include "ops/doctor/doctor.h"
+
+const char *const verdict_names[VERDICT_COUNT] = {"ok", "info", "warn", "missing"};
+const char *const doctor_outcome_names[OUTCOME_COUNT] = {"full", "weaker", "refused"};
+
+static void PRINTF_LIKE(3, 4) say(struct doctor_finding *r, enum verdict verdict, const char *fmt, ...) {
+    va_list ap;
+
+    r->verdict = verdict;
+    va_start(ap, fmt);
+    vsnprintf(r->value, sizeof r->value, fmt, ap);
+    va_end(ap);
+}
+
+static void PRINTF_LIKE(2, 3) advise(struct doctor_finding *r, const char *fmt, ...) {
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(r->remedy, sizeof r->remedy, fmt, ap);
+    va_end(ap);
+}
+
+static bool older_than(const struct doctor_facts *f, unsigned major, unsigned minor) {
+    return f->major < major || (f->major == major && f->minor < minor);
+}
+
+static void check_kernel(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (older_than(f, 5, 12)) {
+        say(r, VERDICT_MISSING, "Linux %s; 5.12 is needed", f->release);
+        advise(r, "boot Linux 5.12 or newer (6.12 or newer for every fence)");
+    } else if (older_than(f, 5, 13)) {
+        say(r, VERDICT_WARN, "Linux %s has no Landlock; 5.13 has", f->release);
+        advise(r, "boot Linux 5.13 or newer");
+    } else {
+        say(r, VERDICT_OK, "Linux %s", f->release);
+    }
+}
+
+static void check_userns(const struct doctor_facts *f, struct doctor_finding *r) {
+    struct engine_state rungs[RUNG_COUNT];
+
+    if (native_userns_cause(&f->native) == USERNS_FINE) {
+        say(r, VERDICT_OK, f->native.root ? "can be made, with unprivileged ids" : "can be made by this user");
+        return;
+    }
+    say(r, VERDICT_MISSING, "%s", native_userns_why(native_userns_cause(&f->native)));
+    native_judge(&f->native, rungs);
+    advise(r, "%s", rungs[RUNG_FULL].remedy);
+}
+
+static void check_container(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->native.container == CONTAINER_NO)
+        say(r, VERDICT_OK, f->native.filtered ? "none, but a system call filter is around this process" : "none");
+    else
+        say(r, VERDICT_INFO, "%s%s", container_names[f->native.container],
+            f->native.filtered ? ", with a system call filter" : "");
+}
+
+static void check_root(const struct doctor_facts *f, struct doctor_finding *r) {
+    const struct native_facts *n = &f->native;
+
+    if (n->launch == 0) {
+        say(r, VERDICT_OK, "namespaces, ids, tmpfs, devpts and proc work");
+    } else {
+        say(r, VERDICT_MISSING, "%s", n->launch_err.msg);
+        if (!n->launch_userns && n->container != CONTAINER_NO)
+            advise(r, "start the container with the options that 'bawn doctor --fix' prints");
+    }
+}
+
+static void check_mount_api(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->calls[CALL_MOUNT_API] < 0 || f->calls[CALL_MOUNT_SETATTR] < 0) {
+        say(r, VERDICT_MISSING, "no %s", f->calls[CALL_MOUNT_API] < 0 ? "fsopen, move_mount" : "mount_setattr");
+        advise(r, "boot Linux 5.12 or newer; in a container, update the container engine, whose filter does not know the calls");
+    } else {
+        say(r, VERDICT_OK, "fsopen, move_mount and mount_setattr");
+    }
+}
+
+static void check_idmap(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->native.idmap == NOT_TRIED) {
+        say(r, VERDICT_OK, "not needed: only root's runs use it");
+    } else if (f->workspace < 0) {
+        say(r, VERDICT_INFO, "not tried: the current directory cannot be a workspace");
+    } else if (f->native.idmap < 0) {
+        say(r, VERDICT_MISSING, "not for the current directory: %s", strerror(-f->native.idmap));
+        advise(r, "run Bawn as the owner of the files, or keep them on ext4, xfs, btrfs or tmpfs");
+    } else {
+        say(r, VERDICT_OK, "work for the current directory");
+    }
+}
+
+static void check_overlay(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->native.overlay == NOT_TRIED)
+        say(r, VERDICT_INFO, "not tried: no user namespace");
+    else if (f->native.overlay < 0)
+        say(r, VERDICT_INFO, "%s", strerror(-f->native.overlay));
+    else
+        say(r, VERDICT_OK, "works");
+}
+
+static void check_network(const struct doctor_facts *f, struct doctor_finding *r) {
+    const struct native_facts *n = &f->native;
+    const char *families = n->network_has & NETWORK_IPV6 ? "IPv4 and IPv6" : "IPv4 only";
+    CLEANUP(buf_done) struct buf ports = BUF_INIT(sizeof r->value);
+
+    for (size_t i = 0; i < n_network_named_ports; i++)
+        buf_addf(&ports, " %u", network_named_ports[i]);
+    if (n->network == NOT_TRIED) {
+        say(r, VERDICT_INFO, "not tried: no user namespace");
+    } else if (n->network < 0) {
+        say(r, VERDICT_MISSING, "none: %s", strerror(-n->network));
+        advise(r, "use --network none; in a container, 'bawn doctor --fix' prints the options it needs");
+    } else if (n->network_has & NETWORK_EVERY_PORT) {
+        say(r, VERDICT_OK, "every TCP port (nftables tproxy), %s", families);
+    } else {
+        say(r, VERDICT_WARN, "only TCP ports%s, %s: no nftables tproxy (%s)", buf_str(&ports), families,
+            strerror(-n->network_rules));
+        advise(r, "sudo modprobe nft_tproxy, or boot a kernel with CONFIG_NFT_TPROXY");
+    }
+}
+
+static void check_landlock(const struct doctor_facts *f, struct doctor_finding *r) {
+    int abi = f->native.landlock_abi;
+    enum { ABI_SCOPES = 6 };
+    CLEANUP(buf_done) struct buf gaps = BUF_INIT(sizeof r->value);
+
+    if (abi < 1) {
+        say(r, VERDICT_MISSING, "none");
+        advise(r, older_than(f, 5, 13) ? "boot Linux 5.13 or newer" : "switch it on at boot: 'bawn doctor --fix' prints how");
+        return;
+    }
+    for (const char *const *gap = landlock_missing(abi); *gap; gap++)
+        buf_addf(&gaps, "%s%s", gaps.len ? "; " : "", *gap);
+    if (abi >= ABI_SCOPES) {
+        say(r, VERDICT_OK, "ABI %d", abi);
+        return;
+    }
+    say(r, VERDICT_WARN, "ABI %d: %s", abi, buf_str(&gaps));
+    advise(r, "boot Linux 6.12 or newer");
+}
+
+static void check_seccomp(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->native.seccomp == 0) {
+        say(r, VERDICT_OK, "filters can be installed");
+        return;
+    }
+    say(r, VERDICT_MISSING, "%s", strerror(-f->native.seccomp));
+    advise(r, "boot a kernel with CONFIG_SECCOMP_FILTER=y");
+}
+
+static void check_guard(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->ptrace_scope >= 2) {
+        say(r, VERDICT_WARN, "kernel.yama.ptrace_scope is %d: --workspace direct is refused", (int)f->ptrace_scope);
+        advise(r, "sysctl kernel.yama.ptrace_scope=1, or use --workspace overlay, sync or ro");
+    } else if (f->native.notify == -EBUSY) {
+        say(r, VERDICT_WARN, "another program answers system calls here already: --workspace direct is refused");
+        advise(r, "use --workspace overlay, sync or ro");
+    } else if (f->native.notify < 0) {
+        say(r, VERDICT_WARN, "%s: --workspace direct is refused", strerror(-f->native.notify));
+        advise(r, "boot Linux 5.19 or newer, or use --workspace overlay, sync or ro");
+    } else {
+        say(r, VERDICT_OK, "changes can be guarded");
+    }
+}
+
+static void check_cgroup(const struct doctor_facts *f, struct doctor_finding *r) {
+    const struct cgroup_host *h = &f->native.cgroup;
+    bool scope_lacks = h->kind == CGROUP_SYSTEMD && f->native.scope < 0;
+
+    say(r, h->why || scope_lacks ? VERDICT_WARN : VERDICT_OK, "%s:%s%s%s%s%s%s", cgroup_kind_name(h->kind),
+        h->can.cpu ? " cpu" : "", h->can.memory ? " memory" : "", h->can.pids ? " pids" : "", h->can.kill ? " kill" : "",
+        h->why ? "; " : "", h->why ? h->why : "");
+    if (h->kind == CGROUP_NONE)
+        say(r, VERDICT_WARN, "none: %s", h->why ? h->why : "no group can be made");
+    if (h->remedy)
+        advise(r, "%s", h->remedy);
+}
+
+static void check_call(const struct doctor_facts *f, struct doctor_finding *r, enum doctor_call call, const char *since) {
+    if (f->calls[call] == 0)
+        say(r, VERDICT_OK, "there");
+    else
+        say(r, VERDICT_INFO, "%s; Linux %s has it", strerror(-f->calls[call]), since);
+}
+
+static void check_pidfd(const struct doctor_facts *f, struct doctor_finding *r) {
+    check_call(f, r, CALL_PIDFD, "5.3");
+}
+
+static void check_openat2(const struct doctor_facts *f, struct doctor_finding *r) {
+    check_call(f, r, CALL_OPENAT2, "5.6");
+}
+
+static void check_clone3(const struct doctor_facts *f, struct doctor_finding *r) {
+    check_call(f, r, CALL_CLONE3, "5.3");
+}
+
+static void check_close_range(const struct doctor_facts *f, struct doctor_finding *r) {
+    check_call(f, r, CALL_CLOSE_RANGE, "5.9");
+}
+
+static void check_pty(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->pty == 0) {
+        say(r, VERDICT_OK, "can be had");
+        return;
+    }
+    say(r, VERDICT_WARN, "/dev/ptmx: %s", strerror(-f->pty));
+    advise(r, "sudo mount -t devpts devpts /dev/pts -o ptmxmode=0666 (or use 'bawn run --no-tty')");
+}
+
+static void check_kvm(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->kvm == 0)
+        say(r, VERDICT_INFO, "/dev/kvm opens, which does not prove that a guest runs");
+    else
+        say(r, VERDICT_INFO, "/dev/kvm: %s", strerror(-f->kvm));
+}
+
+static void check_swap(const struct doctor_facts *f, struct doctor_finding *r) {
+    char size[24];
+
+    format_size(f->swap, size);
+    if (!f->swap || f->native.cgroup.can.swap)
+        say(r, VERDICT_OK, "%s%s", f->swap ? size : "none", f->swap ? ", limited with the memory" : "");
+    else
+        say(r, VERDICT_WARN, "%s, which no cgroup limits here", size);
+}
+
+static void check_ptrace(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->ptrace_scope == SWITCH_ABSENT)
+        say(r, VERDICT_INFO, "no Yama: programs of one user may trace each other");
+    else if (f->ptrace_scope == 0)
+        say(r, VERDICT_INFO, "0: programs of one user may trace each other");
+    else
+        say(r, VERDICT_OK, "%d", (int)f->ptrace_scope);
+}
+
+static void check_init(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->native.init == 0) {
+        say(r, VERDICT_OK, "found");
+        return;
+    }
+    say(r, VERDICT_MISSING, "%s", strerror(-f->native.init));
+    advise(r, "install Bawn again: bawn-init belongs beside bawn or in ../libexec/bawn");
+}
+
+static void check_scope(const struct doctor_facts *f, struct doctor_finding *r) {
+    bool used = f->native.cgroup.kind == CGROUP_SYSTEMD;
+
+    if (f->native.scope == 0) {
+        say(r, VERDICT_OK, used ? "found" : "found, not needed here");
+        return;
+    }
+    say(r, used ? VERDICT_WARN : VERDICT_INFO, "%s", strerror(-f->native.scope));
+    if (used)
+        advise(r, "install Bawn again, with bawn-scope (it needs libsystemd)");
+}
+
+static void check_subid(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->subuid && f->subgid)
+        say(r, VERDICT_OK, "%s has entries", f->user);
+    else
+        say(r, VERDICT_INFO, "no entry for %s in %s", f->user,
+            f->subuid   ? "/etc/subgid"
+            : f->subgid ? "/etc/subuid"
+                        : "/etc/subuid and /etc/subgid");
+}
+
+static void check_terminal(const struct doctor_facts *f, struct doctor_finding *r) {
+    static const char *const names[] = {" stdin", " stdout", " stderr"};
+    CLEANUP(buf_done) struct buf list = BUF_INIT(64);
+
+    for (int i = 0; i < 3; i++)
+        buf_adds(&list, f->tty[i] ? names[i] : "");
+    say(r, VERDICT_OK, "%s", list.len ? buf_str(&list) + 1 : "none: commands get pipes");
+}
+
+static void check_workspace(const struct doctor_facts *f, struct doctor_finding *r) {
+    if (f->workspace == 0) {
+        say(r, VERDICT_OK, "%s", f->workspace_path);
+        return;
+    }
+    say(r, VERDICT_MISSING, "%s", f->workspace_err.msg);
+    advise(r, "cd to a project folder, or use 'bawn run -C DIR'");
+}
+
+const struct check checks[] = {
+    {"kernel", "kernel", "uname", "the wall is made of kernel features", check_kernel},
+    {"container", "container around us", "/.dockerenv, /run/.containerenv, cgroup",
+     "a container may refuse what a sandbox is made of", check_container},
+    {"userns", "user namespaces", "one was made", "without them there is only the landlock rung", check_userns},
+    {"root", "the sandbox's own root", "one was built and thrown away", "it hides the host's files", check_root},
+    {"mount-api", "new mount calls", "fsopen, mount_setattr", "read-only parts are sealed with them at once", check_mount_api},
+    {"idmap", "idmapped mounts", "the current directory was mapped",
+     "root's sandboxes run with unprivileged ids, and files keep their owner", check_idmap},
+    {"overlay", "overlayfs in a sandbox", "one was mounted", "for --workspace overlay", check_overlay},
+    {"network", "network", "listeners were made in a namespace", "connections reach the gate by them, whatever the client does",
+     check_network},
+    {"landlock", "Landlock", "landlock_create_ruleset", "second fence of the full rung, the wall of the landlock rung",
+     check_landlock},
+    {"seccomp", "system call filters", "one was installed", "cut the kernel's surface; Bawn refuses without", check_seccomp},
+    {"guard", "seccomp notification", "a listener was made", "guards what a command changes in --workspace direct", check_guard},
+    {"cgroup", "control groups", "/proc/self/cgroup, systemd", "limit CPU, memory and processes of all the sandbox together",
+     check_cgroup},
+    {"pidfd", "pidfd", "pidfd_open", "names a process without mistakes; there is a substitute", check_pidfd},
+    {"openat2", "openat2", "openat2", "opens below a folder and never outside; there is a substitute", check_openat2},
+    {"clone3", "clone3", "clone3", "starts in the cgroup at once; there is a substitute", check_clone3},
+    {"close-range", "close_range", "close_range", "closes what a sandbox must not inherit; there is a substitute",
+     check_close_range},
+    {"pty", "pseudo-terminals", "/dev/ptmx", "a command gets a terminal of its own, never yours", check_pty},
+    {"kvm", "KVM", "/dev/kvm", "for the microvm engine, which is to come", check_kvm},
+    {"swap", "swap", "sysinfo", "memory that swaps out without limit escapes the memory limit", check_swap},
+    {"ptrace", "ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope",
+     "protects your programs from each other; sandboxes are fenced anyway", check_ptrace},
+    {"init", "bawn-init", "beside bawn, ../libexec/bawn", "is the first process of every sandbox", check_init},
+    {"scope", "bawn-scope", "beside bawn, ../libexec/bawn", "asks systemd for a cgroup where none can be made directly",
+     check_scope},
+    {"subid", "subordinate ids", "/etc/subuid, /etc/subgid", "for container engines, which are to come", check_subid},
+    {"terminal", "terminal", "isatty", "decides whether commands get a terminal", check_terminal},
+    {"workspace", "workspace", "the plan for the current directory", "what the sandbox may change", check_workspace},
+};
+const size_t n_checks = ARRAY_LEN(checks);
+
+struct doctor_finding check_run(const struct check *c, const struct doctor_facts *f) {
+    struct doctor_finding r = {0};
+
+    c->look(f, &r);
+    return r;
+}
+
+static void PRINTF_LIKE(2, 3) announce(struct doctor_run *ret, const char *fmt, ...) {
+    va_list ap;
+
+    if (ret->n_announces == ARRAY_LEN(ret->announces))
+        BUG("announcements");
+    va_start(ap, fmt);
+    vsnprintf(ret->announces[ret->n_announces], sizeof ret->announces[0], fmt, ap);
+    va_end(ap);
+    ret->n_announces++;
+}
+
+static void announce_all(const struct doctor_facts *f, unsigned keeps, struct doctor_run *ret) {
+    const char *lacks = rung_lacks(ret->rung);
+    bool cpu = !(keeps & ENFORCES_CPU), memory = !(keeps & ENFORCES_MEMORY), pids = !(keeps & ENFORCES_PIDS);
+
+    if (lacks)
+        announce(ret, "weaker sandbox (%s rung): %s", rung_names[ret->rung], lacks);
+    if (ret->rung == RUNG_FULL && f->native.landlock_abi < 1)
+        announce(ret, "no Landlock on this kernel: the second fence around files is missing (the mounts still hold)");
+    if (cpu || memory || pids)
+        announce(ret, "limits without a cgroup:%s%s%s", memory ? " memory by watchdog;" : "",
+                 cpu ? " CPUs by affinity, whole ones only;" : "", pids ? " processes by rlimit" : "");
+}
+
+static void refused(struct doctor_run *ret, const char *why) {
+    *ret = (struct doctor_run){.outcome = REFUSES, .status = EXIT_SANDBOX};
+    snprintf(ret->why, sizeof ret->why, "%s", why);
+}
+
+void doctor_verdict(const struct doctor_facts *f, struct doctor_run *ret) {
+    struct engine_state rungs[RUNG_COUNT];
+    bool full;
+
+    native_judge(&f->native, rungs);
+    full = rungs[RUNG_FULL].available;
+    if (!full && !rungs[RUNG_LANDLOCK].available) {
+        refused(ret, rungs[RUNG_FULL].why);
+        return;
+    }
+    if (f->workspace < 0) {
+        refused(ret, f->workspace_err.msg);
+        return;
+    }
+    if (full && f->native.idmap < 0) {
+        refused(ret, "the current directory is on a file system without idmapped mounts, which root's sandboxes need");
+        return;
+    }
+    *ret = (struct doctor_run){
+        .outcome = full ? RUNS_FULL : RUNS_WEAKER, .status = full ? 0 : 1, .rung = full ? RUNG_FULL : RUNG_LANDLOCK};
+    if (!full)
+        snprintf(ret->why, sizeof ret->why, "%s", rungs[RUNG_FULL].why);
+    announce_all(f, rungs[ret->rung].keeps, ret);
+}

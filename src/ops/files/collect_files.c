@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "ops/files/collect.h"
+#include "ops/files/inside.h"
+#include "os/fd.h"
+#include "proto/execmsg.h"
+#include "review/report/escape.h"
+#include "workspace/copy/place.h"
+#include "workspace/copy/tarball.h"
+#include "workspace/copy/transfer.h"
+#include "workspace/copy/walk.h"
+
+enum { LEFT_OUT_MAX = 1000 };
+
+/* One file or folder of the inside on its way into an archive or a JSON text. */
+struct collect_gather {
+    const char *path; /* absolute, inside: what the user named */
+    struct tarball *tar;
+    struct buf *json; /* if there is no tar */
+    uint64_t *left;
+    struct strv *notes;
+    unsigned entries;
+};
+
+static int leave_out(struct collect_gather *g, const char *path, const char *why, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX);
+
+    if (g->notes->len >= LEFT_OUT_MAX)
+        return 0;
+    buf_add_printable(&b, path);
+    buf_addf(&b, ": %s", why);
+    return !buf_ok(&b) || strv_add(g->notes, buf_str(&b)) < 0 ? err_oom(err) : 0;
+}
+
+/* "/home/x/a" and "b/c" to "/home/x/a/b/c"; below "/" without a double slash. */
+static char *join(const struct collect_gather *g, const char *below) {
+    return *below ? str_dupf("%s/%s", g->path[1] ? g->path : "", below) : strdup(g->path);
+}
+
+/* -- JSON --------------------------------------------------------------------------------------------------------------- */
+
+static int add_base64(struct buf *b, int fd, size_t size, struct err *err) {
+    CLEANUP(freep) char *data = malloc(size + 1);
+    size_t done = 0;
+
+    if (!data)
+        return err_oom(err);
+    while (done < size) {
+        ssize_t n = fd_read_some(fd, data + done, size - done);
+
+        if (n < 0)
+            return err_sys(err, (int)n, "read the file");
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    buf_addf(b, ", \"size\": %zu, \"base64\": \"", done);
+    escape_base64(b, data, done);
+    buf_adds(b, "\"}");
+    return buf_ok(b) ? 0 : err_oom(err);
+}
+
+int collect_json_file(struct buf *b, const char *path, int fd, const struct stat *st, struct err *err) {
+    if (st->st_size > COLLECT_FILES_MAX)
+        return err_set(err, -EFBIG, "'%.300s' has more than 64 MiB, too much for JSON: 'bawn cp', or 'bawn collect --format tar'",
+                       path);
+    buf_adds(b, "{\"path\": ");
+    buf_add_json(b, path);
+    buf_addf(b, ", \"mode\": \"%04o\"", (unsigned)st->st_mode & 0777);
+    return add_base64(b, fd, (size_t)st->st_size, err);
+}
+
+static int put_json_file(struct collect_gather *g, const char *path, int fd, const struct stat *st, struct err *err) {
+    if ((uint64_t)st->st_size > *g->left)
+        return leave_out(g, path, "all files together have more than 64 MiB, too much for JSON", err);
+    *g->left -= (uint64_t)st->st_size;
+    buf_adds(g->json, g->json->len ? ", " : "");
+    return collect_json_file(g->json, path, fd, st, err);
+}
+
+static int put_json_link(struct collect_gather *g, const char *path, const char *target, struct err *err) {
+    buf_adds(g->json, g->json->len ? ", {\"path\": " : "{\"path\": ");
+    buf_add_json(g->json, path);
+    buf_adds(g->json, ", \"link\": ");
+    buf_add_json(g->json, target);
+    buf_addc(g->json, '}');
+    return buf_ok(g->json) ? 0 : err_oom(err);
+}
+
+/* -- both --------------------------------------------------------------------------------------------------------------- */
+
+static int tar_err(int r, const char *path, struct err *err) {
+    return r < 0 ? place_err(err, r, "archive", path) : 0;
+}
+
+static char *tar_name(const char *path) {
+    return str_dupf("files%s", path);
+}
+
+static int put_file(struct collect_gather *g, const char *path, int fd, const struct stat *st, struct err *err) {
+    CLEANUP(freep) char *name = tar_name(path);
+
+    if (!name)
+        return err_oom(err);
+    return g->tar ? tar_err(tarball_file(g->tar, name, fd, st), path, err) : put_json_file(g, path, fd, st, err);
+}
+
+static int put_entry_file(struct collect_gather *g, const struct walk_entry *e, const char *path, struct err *err) {
+    struct stat st;
+    CLEANUP(closep) int fd = transfer_open(e->dir, e->name, &st);
+
+    if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)
+        return err_sys(err, fd, "open a file");
+    return fd < 0 ? leave_out(g, path, strerror(-fd), err) : put_file(g, path, fd, &st, err);
+}
+
+static int put_entry_link(struct collect_gather *g, const struct walk_entry *e, const char *path, struct err *err) {
+    CLEANUP(freep) char *name = tar_name(path);
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(e->dir, e->name, target, sizeof target - 1);
+
+    if (n < 0 || !name)
+        return name ? leave_out(g, path, "was replaced meanwhile", err) : err_oom(err);
+    target[n] = 0;
+    if (!g->tar)
+        return put_json_link(g, path, target, err);
+    if (!transfer_link_stays(target, e->depth))
+        return leave_out(g, path, "is a link that leads out of what is collected", err);
+    return tar_err(tarball_link(g->tar, name, target, &e->st), path, err);
+}
+
+static int put_entry_folder(struct collect_gather *g, const struct walk_entry *e, const char *path, struct err *err) {
+    CLEANUP(closep) int fd = openat(e->dir, e->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    CLEANUP(freep) char *name = tar_name(path);
+    int r;
+
+    if (fd < 0 || transfer_is_foreign(fd)) {
+        r = leave_out(g, path, fd < 0 ? "was replaced meanwhile" : "belongs to the kernel", err);
+        return r < 0 ? r : WALK_SKIP;
+    }
+    if (!name)
+        return err_oom(err);
+    return g->tar ? tar_err(tarball_folder(g->tar, name, &e->st), path, err) : WALK_ON;
+}
+
+static int found(const struct walk_entry *e, void *arg, struct err *err) {
+    struct collect_gather *g = arg;
+    CLEANUP(freep) char *path = join(g, e->path);
+
+    if (!path)
+        return err_oom(err);
+    if (++g->entries > TRANSFER_ENTRIES_MAX)
+        return err_set(err, -E2BIG, "'%.300s' has too many files", g->path);
+    switch (e->st.st_mode & S_IFMT) {
+    case S_IFREG:
+        return put_entry_file(g, e, path, err);
+    case S_IFLNK:
+        return put_entry_link(g, e, path, err);
+    case S_IFDIR:
+        return put_entry_folder(g, e, path, err);
+    default:
+        return leave_out(g, path, "is a device, FIFO or socket", err);
+    }
+}
+
+static int closed(const struct walk_entry *e, void *arg, struct err *err) {
+    return leave_out(arg, e->path, "permission denied", err);
+}
+
+static int gather(const struct sandbox_pick *p, struct collect_gather *g, struct err *err) {
+    const struct walk_ops ops = {.found = found, .closed = closed, .arg = g};
+    CLEANUP(closep) int fd = -1;
+    struct stat st;
+    int r = inside_open(p, g->path, EXEC_OPEN_READ, &fd, err);
+
+    if (r < 0)
+        return r;
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, -errno, "look at '%.300s'", g->path);
+    if (S_ISREG(st.st_mode))
+        return put_file(g, g->path, fd, &st, err);
+    if (!S_ISDIR(st.st_mode) || transfer_is_foreign(fd))
+        return err_set(err, -EINVAL, "'%.300s' is no file and no folder of the sandbox's", g->path);
+    return walk_tree(fd, NULL, &ops, err);
+}
+
+int collect_tar(const struct sandbox_pick *p, const char *path, struct tarball *t, struct strv *notes, struct err *err) {
+    struct collect_gather g = {.path = path, .tar = t, .notes = notes};
+
+    return gather(p, &g, err);
+}
+
+int collect_json(const struct sandbox_pick *p, const char *path, struct buf *b, uint64_t *left, struct strv *notes,
+                 struct err *err) {
+    struct collect_gather g = {.path = path, .json = b, .left = left, .notes = notes};
+
+    return gather(p, &g, err);
+}

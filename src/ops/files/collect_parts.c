@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "config/load/paths.h"
+#include "ops/changes/run_pick.h"
+#include "ops/files/collect.h"
+#include "os/fd.h"
+#include "supervisor/session/review_spawn.h"
+#include "workspace/change/change.h"
+#include "workspace/copy/transfer.h"
+
+enum { JOB_MAX = 1000000000, LEAF_MAX = 64 };
+
+void collected_done(struct collected *c) {
+    for (size_t i = 0; i < ARRAY_LEN(c->streams); i++)
+        buf_done(&c->streams[i]);
+    buf_done(&c->diff);
+    buf_done(&c->changed);
+    buf_done(&c->events);
+    strv_done(&c->notes);
+}
+
+/* -- output of a job ---------------------------------------------------------------------------------------------------- */
+
+/* Adds a file of ours; what is not there is no error. Past the ceiling only its end counts. */
+static int add_file(int dir, const char *name, struct buf *b, struct err *err) {
+    struct stat st;
+    CLEANUP(closep) int fd = transfer_open(dir, name, &st);
+    uint64_t room = b->ceiling - b->len - 1;
+    char part[64 * 1024];
+    ssize_t n = 0;
+
+    if (fd == -ENOENT)
+        return 0;
+    if (fd < 0)
+        return err_sys(err, fd, "read '%s'", name);
+    if ((uint64_t)st.st_size > room && lseek(fd, st.st_size - (off_t)room, SEEK_SET) < 0)
+        return err_sys(err, -errno, "read '%s'", name);
+    while (room && (n = fd_read_some(fd, part, (size_t)MIN_OF(room, sizeof part))) > 0) {
+        buf_add(b, part, (size_t)n);
+        room -= (uint64_t)n;
+    }
+    if (n < 0)
+        return err_sys(err, (int)n, "read '%s'", name);
+    return buf_ok(b) ? 0 : err_oom(err);
+}
+
+/* The number in "job-N.out"; 0: another file. */
+static int job_of(const char *name) {
+    static const char prefix[] = "job-";
+    char *end;
+    long n;
+
+    if (!str_starts(name, prefix))
+        return 0;
+    n = strtol(name + sizeof prefix - 1, &end, 10);
+    return n > 0 && n < JOB_MAX && str_eq(end, ".out") ? (int)n : 0;
+}
+
+static int latest_job(int log) {
+    int fd = openat(log, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), best = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+
+    while (d && (e = readdir(d)))
+        best = MAX_OF(best, job_of(e->d_name));
+    if (d)
+        closedir(d);
+    else
+        closep(&fd);
+    return best;
+}
+
+/* The older half of a stream that became too long is in FILE.1. */
+static int add_stream(int log, int job, const char *which, struct buf *b, struct err *err) {
+    char leaf[LEAF_MAX], old[LEAF_MAX];
+    int r;
+
+    snprintf(leaf, sizeof leaf, "job-%d.%s", job, which);
+    snprintf(old, sizeof old, "job-%d.%s.1", job, which);
+    r = add_file(log, old, b, err);
+    return r < 0 ? r : add_file(log, leaf, b, err);
+}
+
+int collect_job(const struct sandbox_pick *p, int job, struct collected *ret, struct err *err) {
+    CLEANUP(closep) int log = openat(p->box.fd, "log", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char leaf[LEAF_MAX];
+    int r;
+
+    if (log < 0)
+        return err_sys(err, -errno, "open the logs of the sandbox '%s'", p->box.name);
+    ret->job = job ? job : latest_job(log);
+    if (ret->job == 0)
+        return 0;
+    snprintf(leaf, sizeof leaf, "job-%d.out", ret->job);
+    if (faccessat(log, leaf, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_set(err, -ENOENT, "the sandbox '%s' has no output of a job %d; 'bawn ps %s' lists its jobs", p->box.name,
+                       ret->job, p->box.name);
+    r = add_stream(log, ret->job, "out", &ret->streams[0], err);
+    return r < 0 ? r : add_stream(log, ret->job, "err", &ret->streams[1], err);
+}
+
+/* -- events ------------------------------------------------------------------------------------------------------------- */
+
+static int number(const json_t *o, const char *key) {
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_integer(v) ? (int)json_integer_value(v) : 0;
+}
+
+/* How the job ended: the last of these events counts, for numbers begin anew with each start of the sandbox. */
+static void look_for_end(const char *line, size_t len, struct collected *c) {
+    json_t *o = memmem(line, len, "\"type\":\"exit\"", 13) ? json_loadb(line, len, 0, NULL) : NULL;
+
+    if (o && c->job && number(o, "job") == c->job) {
+        c->ended = true;
+        c->status = number(o, "status");
+        c->signal = number(o, "signal");
+    }
+    json_decref(o);
+}
+
+int collect_events(const struct sandbox_pick *p, struct collected *ret, struct err *err) {
+    CLEANUP(freep) char *path = str_dupf("%s/../audit", p->boxes), *leaf = str_dupf("%s.jsonl", p->box.info.id);
+    CLEANUP(closep) int dir = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    int r;
+
+    if (!path || !leaf)
+        return err_oom(err);
+    r = dir < 0 ? 0 : add_file(dir, leaf, &ret->events, err);
+    if (r < 0)
+        return r;
+    for (const char *s = buf_str(&ret->events), *end; (end = strchr(s, '\n')); s = end + 1)
+        look_for_end(s, (size_t)(end - s), ret);
+    return 0;
+}
+
+/* -- changes ------------------------------------------------------------------------------------------------------------ */
+
+/* In direct mode a run has no name of its own: it is the workspace's latest. */
+static int pick_run(const struct sandbox_pick *p, struct run_pick *ret, struct err *err) {
+    bool direct = str_eq(p->box.state.mode, "direct");
+    struct run_pick_opts o = {.directory = p->box.info.workspace, .what = direct ? RUN_PICK_DIRECT : RUN_PICK_CHANGES};
+
+    if (!direct)
+        o.name = p->box.name;
+    return run_pick(&o, ret, err);
+}
+
+static void take_diff(const char *data, size_t len, void *arg) {
+    buf_add(arg, data, len);
+}
+
+static int add_changed(const struct run_pick *run, struct buf *b, struct err *err) {
+    CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
+    int r = run_pick_changes(run, &set, err);
+
+    buf_addc(b, '[');
+    for (size_t i = 0; r == 0 && i < set.n; i++) {
+        const struct change *c = &set.v[i];
+
+        buf_addf(b, "%s{\"kind\": \"%s\", \"path\": ", i ? ", " : "", change_kind_names[c->kind]);
+        buf_add_json(b, c->path);
+        if (c->from) {
+            buf_adds(b, ", \"from\": ");
+            buf_add_json(b, c->from);
+        }
+        buf_adds(b, c->hidden ? ", \"hidden\": true}" : "}");
+    }
+    buf_addc(b, ']');
+    return r < 0 ? r : buf_ok(b) ? 0 : err_set(err, -E2BIG, "the list of changes is too long; see 'bawn review'");
+}
+
+int collect_changes(const struct sandbox_pick *p, struct collected *ret, struct err *err) {
+    CLEANUP(run_pick_done) struct run_pick run = RUN_PICK_INIT;
+    CLEANUP(review_job_done) struct review_job job = {.task = "diff"};
+    struct err none = {0};
+    int r = str_eq(p->box.state.mode, "ro") ? -ENOENT : pick_run(p, &run, &none);
+
+    if (r == -ENOENT) { /* nothing was changed, so there is no run */
+        buf_adds(&ret->changed, "[]");
+        return 0;
+    }
+    if (r < 0) {
+        *err = none;
+        return r;
+    }
+    job.rd = &run.rd;
+    job.workspace = run.workspace;
+    job.rules = (struct review_rules){.now = run.rules, .accepted = run.accepted};
+    r = add_changed(&run, &ret->changed, err);
+    if (r == 0 && (strv_add(&job.words, "--format=patch") < 0 || strv_add(&job.words, "--diff") < 0))
+        r = err_oom(err);
+    r = r < 0 ? r : review_spawn(&job, take_diff, &ret->diff, err);
+    if (r >= 0 && !buf_ok(&ret->diff)) {
+        buf_clear(&ret->diff);
+        ret->diff.failed = false;
+        return strv_add(&ret->notes, "diff: larger than 64 MiB; see 'bawn diff'") < 0 ? err_oom(err) : 0;
+    }
+    return r < 0 ? r : 0;
+}

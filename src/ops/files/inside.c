@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/files/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "audit/audit.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "config/load/paths.h"
+#include "os/fd.h"
+#include "proto/execmsg.h"
+#include "supervisor/keep/exec_client.h"
+#include "workspace/copy/transfer.h"
+#include "workspace/run/rundir.h"
+
+enum { REPORT_MAX = 16 * 1024 * 1024, MEMBERS_MAX = 32 * 1024, EXIT_LEFT_OUT = 1 };
+
+/* -- words -------------------------------------------------------------------------------------------------------------- */
+
+bool inside_split(const char *word, char **ret_name, const char **ret_path) {
+    size_t n = strcspn(word, ":/");
+
+    if (word[n] != ':' || n == 0)
+        return false;
+    *ret_name = strndup(word, n);
+    *ret_path = word + n + 1;
+    return *ret_name != NULL;
+}
+
+int inside_read_words(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct strv *ret,
+                      struct err *err) {
+    struct opt_iter it = opt_iter_init(self->opts, self->n_opts, argc, argv);
+    bool only_operands = false;
+    int r = 0;
+
+    while (it.pos < argc) {
+        while (!only_operands && (r = opt_next(&it, err)) > 0)
+            if ((r = take(arg, it.id, it.value, err)) < 0)
+                return r;
+        if (r < 0 || it.pos >= argc)
+            return r;
+        only_operands |= str_eq(argv[it.pos - 1], "--");
+        if (strv_add(ret, argv[it.pos++]) < 0)
+            return err_oom(err);
+    }
+    return 0;
+}
+
+int inside_read_file(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct inside_file *ret,
+                     struct err *err) {
+    struct sandbox_pick_opts pick = {.need = SANDBOX_RUNNING};
+    int r = inside_read_words(self, argc, argv, take, arg, &ret->words, err);
+
+    if (r < 0)
+        return r;
+    if (ret->words.len != 2)
+        return err_usage(err, "SANDBOX and PATH are needed");
+    pick.name = ret->words.v[0];
+    r = sandbox_pick(&pick, &ret->pick, err);
+    return r < 0 ? r : inside_path(&ret->pick, ret->words.v[1], &ret->path, err);
+}
+
+void inside_file_done(struct inside_file *f) {
+    sandbox_pick_done(&f->pick);
+    strv_done(&f->words);
+    free(f->path);
+}
+
+/* -- paths -------------------------------------------------------------------------------------------------------------- */
+
+/* "a/./b//../c" to "/a/c" behind what out has; never above where it began to be absolute. */
+static void add_parts(struct buf *out, const char *path) {
+    while (*path) {
+        size_t len = strcspn(path, "/");
+
+        if (len == 2 && path[0] == '.' && path[1] == '.') {
+            const char *slash = out->len ? strrchr(out->data, '/') : NULL;
+
+            if (slash) {
+                out->len = (size_t)(slash - out->data);
+                out->data[out->len] = 0;
+            }
+        } else if (len && !(len == 1 && path[0] == '.')) {
+            buf_addc(out, '/');
+            buf_add(out, path, len);
+        }
+        path += len + (path[len] == '/');
+    }
+}
+
+static bool is_landlock(const struct box *b) {
+    return str_eq(b->state.rung, "landlock");
+}
+
+/* On the landlock rung nothing is mounted: sync mode works on the copy where it lies. */
+static int workspace_inside(const struct box *b, struct buf *out, struct err *err) {
+    CLEANUP(freep) char *home = NULL, *runs = NULL;
+    int r;
+
+    if (!is_landlock(b) || !str_eq(b->state.mode, "sync")) {
+        add_parts(out, b->info.workspace);
+        return 0;
+    }
+    r = paths_home(environ, &home, err);
+    r = r < 0 ? r : rundir_folder(environ, home, &runs, err);
+    if (r == 0)
+        buf_addf(out, "%s/%s/tree", runs ? runs : "", b->name);
+    return r;
+}
+
+/* As jail/plan/plan.c chooses it: the user's own path, or, where that cannot be, this one. Which it is the sandbox itself shows. */
+static int home_inside(const struct sandbox_pick *p, struct buf *out, struct err *err) {
+    CLEANUP(freep) char *home = NULL, *real = NULL;
+    CLEANUP(closep) int fd = -1;
+    struct err none = {0};
+    int r;
+
+    if (is_landlock(&p->box)) {
+        buf_addf(out, "%s/home", p->box.path);
+        return 0;
+    }
+    r = geteuid() == 0 ? 0 : paths_home(environ, &home, err);
+    if (r < 0)
+        return r;
+    if (home && paths_workspace(home, &real, &none) == 0 && inside_open(p, real, EXEC_OPEN_FOLDER, &fd, &none) == 0)
+        add_parts(out, real);
+    else
+        buf_adds(out, "/home/bawn");
+    return 0;
+}
+
+int inside_path(const struct sandbox_pick *p, const char *path, char **ret, struct err *err) {
+    static const char shared[] = "/workspace";
+    CLEANUP(buf_done) struct buf b = BUF_INIT(PATH_MAX);
+    size_t n = sizeof shared - 1;
+    int r = 0;
+
+    if (path[0] == '~' && (path[1] == '/' || path[1] == 0)) {
+        r = home_inside(p, &b, err);
+        path++;
+    } else if (strncmp(path, shared, n) == 0 && (path[n] == '/' || path[n] == 0)) {
+        r = workspace_inside(&p->box, &b, err);
+        path += n;
+    } else if (path[0] != '/') {
+        r = workspace_inside(&p->box, &b, err);
+    }
+    if (r < 0)
+        return r;
+    add_parts(&b, path);
+    if (!buf_ok(&b))
+        return err_set(err, -ENAMETOOLONG, "the path is longer than %d bytes", PATH_MAX);
+    if (b.len == 0)
+        buf_addc(&b, '/');
+    *ret = buf_take(&b);
+    return *ret ? 0 : err_oom(err);
+}
+
+int inside_open(const struct sandbox_pick *p, const char *path, int how, int *ret_fd, struct err *err) {
+    CLEANUP(closep) int sock = -1;
+    CLEANUP(buf_done) struct buf shown = BUF_INIT(4 * PATH_MAX);
+    int r = exec_connect(environ, NULL, p->box.name, &sock, err);
+
+    if (r < 0)
+        return r;
+    r = exec_open(sock, path, how, ret_fd, err);
+    buf_add_printable(&shown, path);
+    if (r == -ELOOP)
+        return err_set(err, r, "'%.600s' in the sandbox '%s': a symbolic link is on the way, and none is followed",
+                       buf_str(&shown), p->box.name);
+    return r < 0 ? err_ctx(err, r, "'%.600s' in the sandbox '%s'", buf_str(&shown), p->box.name) : 0;
+}
+
+int inside_open_target(const struct sandbox_pick *p, const char *path, const char *name, int *ret_dir, char **ret_name,
+                       struct err *err) {
+    CLEANUP(freep) char *parent = strdup(path), *own = name ? strdup(name) : NULL;
+    CLEANUP(closep) int dir = -1;
+    struct err none = {0};
+    char *slash = parent ? strrchr(parent, '/') : NULL;
+    int r;
+
+    if (!parent || !slash || (name && !own))
+        return err_oom(err);
+    r = inside_open(p, path, EXEC_OPEN_FOLDER, &dir, &none);
+    if (r < 0 && (r != -ENOENT && r != -ENOTDIR)) {
+        *err = none;
+        return r;
+    }
+    if (r < 0) {
+        freep(&own);
+        own = strdup(slash + 1);
+        slash[slash == parent] = 0;
+        r = own ? inside_open(p, parent, EXEC_OPEN_FOLDER, &dir, err) : err_oom(err);
+    }
+    if (r < 0)
+        return r;
+    *ret_dir = TAKE_FD(dir);
+    *ret_name = TAKE_PTR(own);
+    return 0;
+}
+
+/* -- before and after --------------------------------------------------------------------------------------------------- */
+
+int inside_audit(const struct sandbox_pick *p, const char *verb, const char *path, const char *host, struct err *err) {
+    CLEANUP(audit_freep) struct audit *a = NULL;
+    CLEANUP(buf_done) struct buf members = BUF_INIT(MEMBERS_MAX);
+    CLEANUP(freep) char *state = strdup(p->boxes);
+    const struct audit_ids ids = {.log = p->box.info.id, .sandbox = p->box.info.id, .run = "", .tenant = ""};
+    char *slash = state ? strrchr(state, '/') : NULL;
+    int r;
+
+    if (!slash)
+        return err_oom(err);
+    *slash = 0;
+    audit_add(&members, "verb", verb);
+    audit_add(&members, "path", path);
+    audit_add(&members, "host", host);
+    r = buf_ok(&members) ? audit_new(state, &ids, &a, err) : err_oom(err);
+    return r < 0 ? r : audit_write(a, AUDIT_FILE, buf_str(&members), err);
+}
+
+int inside_report(const struct transfer *t, bool json, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(REPORT_MAX);
+
+    for (size_t i = 0; i < t->notes.len; i++)
+        log_line("left out: %s", t->notes.v[i]);
+    if (t->left_out > t->notes.len)
+        log_line("left out: %" PRIu64 " more", t->left_out - t->notes.len);
+    if (!json)
+        return t->left_out ? EXIT_LEFT_OUT : 0;
+    buf_addf(&b, "{\"files\": %" PRIu64 ", \"folders\": %" PRIu64 ", \"links\": %" PRIu64 ", \"bytes\": %" PRIu64, t->files,
+             t->folders, t->links, t->bytes);
+    buf_addf(&b, ", \"left_out\": %" PRIu64 ", \"notes\": [", t->left_out);
+    for (size_t i = 0; i < t->notes.len; i++) {
+        buf_adds(&b, i ? ", " : "");
+        buf_add_json(&b, t->notes.v[i]);
+    }
+    buf_adds(&b, "]}\n");
+    if (!buf_ok(&b))
+        return err_oom(err);
+    if (fwrite(buf_str(&b), 1, b.len, stdout) != b.len || fflush(stdout) != 0)
+        return err_sys(err, -errno, "write the result");
+    return t->left_out ? EXIT_LEFT_OUT : 0;
+}
+
+mode_t inside_umask(void) {
+    mode_t m = umask(077);
+
+    umask(m);
+    return m;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of a kept sandbox, for the verbs that reach into one (`bawn cp`, `put`, `get`, `collect`): how a place in it is written, and how it
+ * is opened. Paths are the user's words, tidied by letters alone; the opening is done inside, by bawn-init, and follows no link.
+ */
+#pragma once
+
+#include <sys/stat.h>
+
+#include "base/strv.h"
+#include "cli/verb.h"
+#include "ops/sandbox/sandbox_pick.h"
+
+struct err;
+struct transfer;
+struct buf;
+
+/* "NAME:PATH": *ret_name is malloc'ed, *ret_path points into word. False: a path of the host's, which has no ':' or a '/' before it. */
+bool inside_split(const char *word, char **ret_name, const char **ret_path);
+
+/* Absolute and without "." and "..": relative to the workspace; "~" is the home; "/workspace" the workspace. */
+int inside_path(const struct sandbox_pick *p, const char *path, char **ret, struct err *err);
+/* how: enum exec_open (proto/execmsg.h). path: from inside_path(). */
+int inside_open(const struct sandbox_pick *p, const char *path, int how, int *ret_fd, struct err *err);
+/* The folder that a file is to be put in, and its name there (malloc'ed). If path is a folder: it, and `name`; *ret_name is NULL if name is. */
+int inside_open_target(const struct sandbox_pick *p, const char *path, const char *name, int *ret_dir, char **ret_name,
+                       struct err *err);
+
+/* The event for the audit log of the sandbox, before anything is done. host NULL: left out. */
+int inside_audit(const struct sandbox_pick *p, const char *verb, const char *path, const char *host, struct err *err);
+
+/* "-"-options and operands in any order; all behind "--" are operands. */
+typedef int inside_take_fn(void *arg, int id, const char *value, struct err *err);
+int inside_read_words(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct strv *ret,
+                      struct err *err);
+
+/* The same for verbs whose operands are SANDBOX and PATH. */
+struct inside_file {
+    struct sandbox_pick pick;
+    struct strv words;
+    char *path; /* from inside_path() */
+};
+#define INSIDE_FILE_INIT \
+    { .pick = SANDBOX_PICK_INIT }
+int inside_read_file(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct inside_file *ret,
+                     struct err *err);
+void inside_file_done(struct inside_file *f);
+
+/* What was left out, as lines for people; and the result as a JSON object. Returns the exit status: 1 if something was left out. */
+int inside_report(const struct transfer *t, bool json, struct err *err);
+mode_t inside_umask(void);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/sandbox/sandbox_jobs.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "ops/policy/policy_live.h"
+#include "ops/sandbox/sandbox_pick.h"
+
+int sandbox_jobs(const struct box *b, json_t **ret, struct err *err) {
+    CLEANUP(freep) char *socket = NULL;
+    json_t *answer, *jobs;
+    int r = sandbox_control(b, &socket, err);
+
+    r = r < 0 ? r : policy_live_call(socket, "{\"cmd\": \"jobs\"}", &answer, err);
+    if (r < 0)
+        return r;
+    jobs = json_object_get(answer, "jobs");
+    if (json_is_array(jobs))
+        *ret = json_incref(jobs);
+    else
+        r = err_set(err, -EPROTO, "the supervisor of sandbox '%s' does not list its jobs", b->name);
+    json_decref(answer);
+    return r;
+}
+
+bool sandbox_job_runs(const json_t *job) {
+    const json_t *ended = json_object_get(job, "ended");
+
+    return !ended || json_is_null(ended);
+}
+
+size_t sandbox_jobs_running(const json_t *jobs) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(jobs); i++)
+        n += sandbox_job_runs(json_array_get(jobs, i));
+    return n;
+}
+
+const json_t *sandbox_job_find(const json_t *jobs, int number) {
+    const json_t *best = NULL;
+
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
+
+        if (number && json_integer_value(json_object_get(job, "job")) == number)
+            return job;
+        if (number || !json_is_true(json_object_get(job, "background")))
+            continue;
+        if (!best || sandbox_job_runs(job) || !sandbox_job_runs(best))
+            best = job;
+    }
+    return best;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands in a sandbox, as its keeper lists them (spec/control-socket.md, "jobs"). */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/macros.h"
+
+struct box;
+struct err;
+
+/* Newest last; json_decref() it. */
+int sandbox_jobs(const struct box *b, json_t **ret, struct err *err);
+bool sandbox_job_runs(const json_t *job);
+/* How many run now. */
+size_t sandbox_jobs_running(const json_t *jobs);
+/* The one of this number; 0: the latest in the background, of those that run if any does. NULL: none. */
+const json_t *sandbox_job_find(const json_t *jobs, int number);

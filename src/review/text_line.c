@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "review/text_line.h"
+
+#include <string.h>
+
+bool text_line_next(const char *data, size_t len, size_t *pos, struct text_line *line) {
+    const char *end;
+
+    if (*pos >= len)
+        return false;
+    line->s = data + *pos;
+    end = memchr(line->s, '\n', len - *pos);
+    line->len = end ? (size_t)(end - line->s) : len - *pos;
+    *pos += line->len + (end != NULL);
+    if (line->len && line->s[line->len - 1] == '\r')
+        line->len--;
+    line->number++;
+    return true;
+}

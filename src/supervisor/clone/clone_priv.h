@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of clone share. */
+#pragma once
+
+#include "supervisor/clone/clone_box.h"
+#include "supervisor/clone/clone_tree.h"
+
+/* clone_run.c: what a run's folder holds of the workspace, to an empty folder. count: progress and sums; its folders are not used. */
+int clone_run_parts(int from, int to, enum workspace_mode mode, struct clone_tree *count, struct err *err);
+/* A folder of this name, made new in `to`; nothing if `from` has none. */
+int clone_folder(int from, int to, const char *name, struct clone_tree *how, struct err *err);
+/* The same by rename, within one file system. */
+int clone_move_parts(int from, int to, struct err *err);
+int clone_move_folder(int from, int to, const char *name, struct err *err);
+
+/* clone_place.c: the folder checkpoints/ of a sandbox, made if `make`; -ENOENT without a message. */
+int clone_open_place(const struct box *box, bool make, struct err *err);
+/* A hidden folder, and its name. Sweeps what crashes left. */
+int clone_make_hidden(int place, char ret_name[static HIDDEN_NAME_SIZE], struct err *err);
+int clone_open_tag(const struct box *box, int place, const char *tag, bool exclusive,
+                   struct err *err); /* place < 0: there is none */
+int clone_check_tag(const char *tag, struct err *err);
+int checkpoint_save(int dir, const struct checkpoint *c, struct err *err);
+int checkpoint_load(int dir, struct checkpoint *ret); /* -errno */
+
+/* clone_freeze.c */
+struct frozen {
+    const char *control; /* NULL: nothing is */
+    uint64_t since_ms;
+};
+int frozen_begin(struct frozen *f, const char *control, struct err *err);
+int frozen_check(const struct frozen *f, struct err *err); /* -ETIME: it may run again by now */
+void frozen_end(struct frozen *f);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/credential/credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "config/load/paths.h"
+#include "config/settings.h"
+#include "engine/engine.h"
+#include "jail/plan/plan.h"
+#include "os/fd.h"
+#include "supervisor/credential/credentials_priv.h"
+
+enum { GITIGNORE_MAX = 256 * 1024 };
+#define SEED_FILE "placeholder.seed" /* in $XDG_STATE_HOME/bawn */
+
+void run_credentials_done(struct run_credentials *c) {
+    for (size_t i = 0; i < c->n_grants; i++)
+        grant_done(&c->grants[i]);
+    free(c->grants);
+    ssh_outside_done(&c->ssh);
+    inside_sockets_done(&c->sockets);
+    strv_done(&c->env);
+    free(c->gitignore);
+    free(c->program);
+    *c = (struct run_credentials)RUN_CREDENTIALS_INIT;
+}
+
+/* Definitions ------------------------------------------------------------------------------------------------------ */
+
+int credentials_load(char *const *environ_, const char *home, struct credentials *ret, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX + 1);
+    CLEANUP(freep) char *path = NULL;
+    int r = paths_config(environ_, home, "secrets.json", &path, err);
+
+    if (r < 0 || !path)
+        return r;
+    r = paths_read_own(path, CREDENTIALS_FILE_MAX, &text, err);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    return credentials_read(path, buf_str(&text), text.len, ret, err);
+}
+
+/* Grants ----------------------------------------------------------------------------------------------------------- */
+
+/* The user's own, made once. Whoever has no place to keep it gets other placeholders in each run. */
+static int read_seed(const struct host_facts *facts, struct grant_seed *ret, struct err *err) {
+    CLEANUP(freep) char *folder = NULL, *path = NULL;
+    CLEANUP(closep) int fd = -1;
+    int r = paths_state_if_home(facts->environ_, facts->home, "", &folder, err);
+
+    ret->scope = facts->workspace;
+    path = r == 0 && folder ? str_dupf("%s" SEED_FILE, folder) : NULL;
+    fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) : -1;
+    if (r < 0 || (fd >= 0 && fd_read_some(fd, ret->bytes, sizeof ret->bytes) == sizeof ret->bytes))
+        return r;
+    if (getrandom(ret->bytes, sizeof ret->bytes, 0) != sizeof ret->bytes)
+        return err_sys(err, -errno, "cannot get random bytes for placeholders");
+    if (path && paths_make_dirs(folder, NULL) == 0 &&
+        paths_publish(folder, SEED_FILE, ret->bytes, sizeof ret->bytes, fd >= 0 ? PUBLISH_REPLACE : PUBLISH_NEW, NULL) == -EEXIST)
+        return -EAGAIN; /* another run was faster */
+    return 0;
+}
+
+static int make_grants(struct run_credentials *c, const struct settings *s, const struct host_facts *facts,
+                       const struct credentials *defined, struct err *err) {
+    struct grant_seed seed;
+    int r = defined->len ? read_seed(facts, &seed, err) : 0;
+
+    if (r == -EAGAIN)
+        r = read_seed(facts, &seed, err);
+    if (r < 0 && r != -EAGAIN)
+        return r;
+    r = 0;
+
+    c->grants = defined->len ? calloc(defined->len, sizeof *c->grants) : NULL;
+    if (defined->len && !c->grants)
+        return err_oom(err);
+    for (size_t i = 0; r == 0 && i < defined->len; i++) {
+        if (!choice_has(&s->secrets, defined->v[i].name))
+            continue;
+        r = grant_make(&defined->v[i], &seed, &c->grants[c->n_grants], err);
+        c->n_grants += r == 0;
+    }
+    return r;
+}
+
+/* On the command line, a name that does not exist is a slip that would show only much later; files are shared by people. */
+static int check_names(const struct settings *s, const struct credentials *defined, struct err *err) {
+    const char *origin = s->origin[SETTING_SECRETS];
+
+    for (size_t i = 0; !s->secrets.all && origin && str_starts(origin, "flag ") && i < s->secrets.names.len; i++)
+        if (!credentials_find(defined, s->secrets.names.v[i]))
+            return err_usage(err, "there is no secret '%.*s'; see 'bawn secret ls'", CREDENTIAL_NAME_MAX, s->secrets.names.v[i]);
+    return 0;
+}
+
+/* Variables -------------------------------------------------------------------------------------------------------- */
+
+static bool has_variable(const struct strv *env, const char *name) {
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < env->len; i++)
+        if (strncmp(env->v[i], name, n) == 0 && env->v[i][n] == '=')
+            return true;
+    return false;
+}
+
+static int add_variable(struct run_credentials *c, const struct settings *s, const struct grant *g, const char *name,
+                        const char *value, struct err *err) {
+    if (has_variable(&c->env, name)) {
+        if (g->c.place != PLACE_SIGV4 || !strv_has(&g->c.env, name))
+            log_line("secret %s: the variable %s is taken by another secret", g->c.name, name);
+        return 0;
+    }
+    for (size_t i = 0; i < s->n_env; i++)
+        if (str_eq(s->env[i].name, name))
+            log_line("secret %s: its placeholder stands in %s instead of what the settings say", g->c.name, name);
+    return strv_addf(&c->env, "%s=%s", name, value) < 0 ? err_oom(err) : 0;
+}
+
+static int add_variables(struct run_credentials *c, const struct settings *s, const struct grant *g, struct err *err) {
+    int r = 0;
+
+    if (g->c.place == PLACE_SIGV4) {
+        r = add_variable(c, s, g, "AWS_ACCESS_KEY_ID", g->placeholder, err);
+        r = r < 0 ? r : add_variable(c, s, g, "AWS_SECRET_ACCESS_KEY", g->placeholder2, err);
+    }
+    for (size_t i = 0; r == 0 && i < g->c.env.len; i++)
+        r = add_variable(c, s, g, g->c.env.v[i], g->placeholder, err);
+    return r;
+}
+
+/* Files and sockets ------------------------------------------------------------------------------------------------ */
+
+static char *home_file(const char *home, const char *name, size_t max) {
+    CLEANUP(freep) char *path = home ? str_dupf("%s/%s", home, name) : NULL;
+    CLEANUP(closep) int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    CLEANUP(buf_done) struct buf text = BUF_INIT(max + 1);
+
+    if (fd < 0 || paths_read_fd(fd, path, max, &text, NULL) < 0 || !text.len || memchr(text.data, 0, text.len))
+        return NULL;
+    return buf_take(&text);
+}
+
+static char *find_program(void) {
+    char path[PATH_MAX];
+    CLEANUP(closep) int fd = engine_helper("bawn-inside", path, sizeof path);
+
+    return fd < 0 ? NULL : strdup(path);
+}
+
+/* Without them requests still get their credentials; only who insists on the agent is stopped. */
+static int open_sockets(struct run_credentials *c, const struct settings *s, char *const *environ_, struct err *err) {
+    const bool wanted[INSIDE_SOCKETS] = {[INSIDE_SSH] = c->ssh.agent, [INSIDE_CREDENTIAL] = c->n_grants > 0};
+    static const char *const variables[INSIDE_SOCKETS] = {"SSH_AUTH_SOCK=" PLAN_SSH_SOCKET,
+                                                          "BAWN_CREDENTIAL_SOCKET=" PLAN_CREDENTIAL_SOCKET};
+    int r;
+
+    if (!wanted[INSIDE_SSH] && !wanted[INSIDE_CREDENTIAL])
+        return 0;
+    r = inside_sockets_open(environ_, wanted, &c->sockets, err);
+    if (r < 0 && s->ssh_agent == SSH_AGENT_ON)
+        return r;
+    if (r < 0) {
+        c->ssh.agent = false;
+        err_ctx(err, r, "no ssh-agent and no list of credentials inside");
+        log_err(err);
+        *err = (struct err){0};
+        return 0;
+    }
+    for (size_t i = 0; i < INSIDE_SOCKETS; i++)
+        if (wanted[i] && strv_add(&c->env, variables[i]) < 0)
+            return err_oom(err);
+    return 0;
+}
+
+static void tell_facts(const struct run_credentials *c, struct host_facts *facts) {
+    facts->grants_env = &c->env;
+    facts->ssh_socket = c->sockets.path[INSIDE_SSH];
+    facts->credential_socket = c->sockets.path[INSIDE_CREDENTIAL];
+    facts->known_hosts = c->ssh.known_hosts;
+    facts->gitignore = c->gitignore;
+    facts->inside_program = c->program;
+}
+
+int run_credentials_prepare(struct run_credentials *c, const struct settings *s, struct host_facts *facts, struct err *err) {
+    CLEANUP(credentials_done) struct credentials defined = {0};
+    int r = credentials_load(facts->environ_, facts->home, &defined, err);
+
+    r = r < 0 ? r : check_names(s, &defined, err);
+    r = r < 0 ? r : make_grants(c, s, facts, &defined, err);
+    for (size_t i = 0; r == 0 && i < c->n_grants; i++)
+        r = add_variables(c, s, &c->grants[i], err);
+    r = r < 0 ? r : ssh_outside_find(s, facts->home, facts->environ_, &c->ssh, err);
+    r = r < 0 ? r : open_sockets(c, s, facts->environ_, err);
+    r = r < 0 ? r : credentials_unlock(c, &defined, facts, err);
+    if (r < 0)
+        return r;
+    c->gitignore = home_file(facts->home, ".gitignore_global", GITIGNORE_MAX);
+    if (c->n_grants)
+        c->program = find_program();
+    tell_facts(c, facts);
+    return 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper's talk with the bawn-init that stays. Nothing here waits: what the socket has no room for is queued, and while something is
+ * queued no client is read. bawn-init may have been taken over, so a message is believed only where it fits a job that is waiting for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "os/fd.h"
+#include "os/sock.h"
+#include "supervisor/keep/keep_priv.h"
+
+enum { MESSAGES_PER_TURN = 64 };
+
+static void close_all(const int *fds, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        close(fds[i]);
+}
+
+static struct outgoing *make_outgoing(const struct init_msg *m, const void *body, size_t len, const int *fds, size_t n_fds) {
+    struct outgoing *o = malloc(sizeof *o + sizeof *m + len);
+
+    if (!o)
+        return NULL;
+    *o = (struct outgoing){.n_fds = n_fds, .len = sizeof *m + len};
+    memcpy(o->data, m, sizeof *m);
+    if (len)
+        memcpy(o->data + sizeof *m, body, len);
+    if (n_fds)
+        memcpy(o->fds, fds, n_fds * sizeof *fds);
+    return o;
+}
+
+static void free_outgoing(struct outgoing *o) {
+    close_all(o->fds, o->n_fds);
+    free(o);
+}
+
+int keep_send(struct keeper *k, const struct init_msg *m, const void *body, size_t len, const int *fds, size_t n_fds) {
+    struct outgoing *o = make_outgoing(m, body, len, fds, n_fds);
+    int r = -EAGAIN;
+
+    if (!o) {
+        close_all(fds, n_fds);
+        return -ENOMEM;
+    }
+    if (!k->first)
+        r = sock_send(k->session.sandbox.control, o->data, o->len, o->fds, o->n_fds);
+    if (r == -EAGAIN) {
+        *k->last = o;
+        k->last = &o->next;
+        return 0;
+    }
+    free_outgoing(o);
+    return r;
+}
+
+int keep_flush(struct keeper *k) {
+    while (k->first) {
+        struct outgoing *o = k->first;
+        int r = sock_send(k->session.sandbox.control, o->data, o->len, o->fds, o->n_fds);
+
+        if (r < 0)
+            return r == -EAGAIN ? 0 : r;
+        k->first = o->next;
+        if (!k->first)
+            k->last = &k->first;
+        free_outgoing(o);
+    }
+    return 0;
+}
+
+void keep_forget_outgoing(struct keeper *k) {
+    while (k->first) {
+        struct outgoing *o = k->first;
+
+        k->first = o->next;
+        free_outgoing(o);
+    }
+    k->last = &k->first;
+}
+
+static bool is_master(int fd) {
+    unsigned n;
+
+    return fd >= 0 && ioctl(fd, TIOCGPTN, &n) == 0;
+}
+
+static void on_started(struct keeper *k, struct keep_job *j, pid_t pid, int fd) {
+    CLEANUP(closep) int master = fd;
+
+    if (j->pid || pid <= 0)
+        return;
+    if ((j->flags & EXEC_TTY) && !is_master(master)) {
+        job_signal(k, j, SIGKILL, true);
+        job_failed(k, j, EPROTO, "its terminal did not come: too many open files, or bawn-init sent none");
+        return;
+    }
+    job_started(k, j, pid, j->flags & EXEC_TTY ? TAKE_FD(master) : -1);
+}
+
+static void on_exited(struct keeper *k, struct keep_job *j, const struct init_msg *m) {
+    if (m->extra == 1)
+        job_exited(k, j, m->value, EXEC_END_NOEXEC);
+    else
+        job_exited(k, j, m->value, 0);
+}
+
+/* The processes that freezing stopped are nobody's news. */
+static void on_stopped(struct keeper *k, const struct keep_job *j, int sig) {
+    if (!k->thaw_at_ms)
+        job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);
+}
+
+static void on_job(struct keeper *k, const struct init_msg *m, int fd) {
+    CLEANUP(closep) int owned = fd;
+    struct keep_job *j = job_find(k, m->job);
+
+    if (!j || j->exited)
+        return;
+    if (m->type == INIT_MSG_STARTED)
+        on_started(k, j, m->value, TAKE_FD(owned));
+    else if (m->type == INIT_MSG_STOPPED)
+        on_stopped(k, j, m->value);
+    else if (m->type == INIT_MSG_EXITED)
+        on_exited(k, j, m);
+    else if (m->type == INIT_MSG_FAILED && !j->pid)
+        job_failed(k, j, m->value, m->text);
+}
+
+/* It was asked for "/" when it was started: the answer says that it is locked down and listens. */
+static void on_open(struct keeper *k, const struct init_msg *m, int fd) {
+    CLEANUP(closep) int owned = fd;
+
+    if (k->phase == BOX_STARTING)
+        keep_is_running(k);
+    else
+        clients_opened(k, m->job, m->value, TAKE_FD(owned));
+}
+
+static void on_message(struct keeper *k, const struct init_msg *m, int fd) {
+    CLEANUP(closep) int owned = fd;
+
+    switch ((enum init_msg_type)m->type) {
+    case INIT_MSG_STARTED:
+    case INIT_MSG_STOPPED:
+    case INIT_MSG_EXITED:
+        on_job(k, m, TAKE_FD(owned));
+        break;
+    case INIT_MSG_FAILED:
+        if (m->job)
+            on_job(k, m, -1);
+        else
+            keep_fail(k, -MAX_OF(m->value, 1), m->text);
+        break;
+    case INIT_MSG_LIMIT:
+        keep_audit_limit(k, RUN_LIMIT_MEMORY);
+        k->lost |= EXEC_END_MEMORY;
+        keep_fail(k, -ENOMEM, "the limit on memory was reached");
+        break;
+    case INIT_MSG_INSIDE:
+        if (k->session.network.gate)
+            gatekeeper_inside(k->session.network.gate, (uint32_t)m->extra, m->value, TAKE_FD(owned));
+        break;
+    case INIT_MSG_OPEN:
+        on_open(k, m, TAKE_FD(owned));
+        break;
+    case INIT_MSG_SIGNAL:
+    case INIT_MSG_GO:
+    case INIT_MSG_PTY:
+    case INIT_MSG_NETWORK:
+    case INIT_MSG_EXEC:
+    case INIT_MSG_ALL:
+        break; /* these go the other way */
+    }
+}
+
+void keep_receive(struct keeper *k) {
+    for (int i = 0; i < MESSAGES_PER_TURN && !k->ended; i++) {
+        struct init_msg m = {.type = 0};
+        int fds[1];
+        size_t n_fds = 1;
+        long n = sock_recv(k->session.sandbox.control, &m, sizeof m, fds, &n_fds);
+
+        if (n == -EAGAIN)
+            return;
+        if (n == -EBADMSG) /* there was no room for its descriptor: the message came all the same */
+            n = sizeof m;
+        if (n != (long)sizeof m) {
+            close_all(fds, n_fds);
+            keep_fail(k, -ECHILD, "the sandbox's PID 1 was killed");
+            return;
+        }
+        m.text[sizeof m.text - 1] = 0;
+        on_message(k, &m, n_fds ? fds[0] : -1);
+    }
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: what was asked for over the exec socket, from the request to the last word about it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "config/settings.h"
+#include "os/fd.h"
+#include "supervisor/keep/keep_priv.h"
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+struct keep_job *job_find(const struct keeper *k, int id) {
+    for (size_t i = k->n_jobs; i-- > 0;)
+        if (k->jobs[i]->id == id && !k->jobs[i]->gone)
+            return k->jobs[i];
+    return NULL;
+}
+
+struct keep_job *job_latest_background(const struct keeper *k) {
+    for (size_t i = k->n_jobs; i-- > 0;)
+        if ((k->jobs[i]->flags & EXEC_BACKGROUND) && !k->jobs[i]->gone && k->jobs[i]->pid)
+            return k->jobs[i];
+    return NULL;
+}
+
+/* The beginning ---------------------------------------------------------------------------------------------------- */
+
+static char *describe(const struct exec_request *r) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(SIZE_MAX);
+
+    for (size_t i = 0; i < r->argc && b.len < KEEP_COMMAND_MAX; i++) {
+        buf_adds(&b, i ? " " : "");
+        buf_add(&b, r->argv[i], strnlen(r->argv[i], KEEP_COMMAND_MAX));
+    }
+    if (b.len > KEEP_COMMAND_MAX) {
+        b.len = KEEP_COMMAND_MAX;
+        b.data[b.len] = 0;
+        buf_adds(&b, "...");
+    }
+    return buf_take(&b);
+}
+
+static uint64_t time_limit(const struct keeper *k, uint64_t wish_ms) {
+    uint64_t most_ms = k->opt->run.settings->timeout_ms;
+
+    return !most_ms ? wish_ms : !wish_ms ? most_ms : MIN_OF(wish_ms, most_ms);
+}
+
+static struct keep_job *add_job(struct keeper *k, struct keep_client *c, const struct exec_request *r) {
+    uint64_t now = watch_now_ms(), limit = time_limit(k, r->timeout_ms);
+    struct keep_job *j;
+
+    if (k->n_jobs == k->cap_jobs) {
+        size_t cap = k->cap_jobs ? 2 * k->cap_jobs : 4;
+        struct keep_job **grown = reallocarray(k->jobs, cap, sizeof(struct keep_job *));
+
+        if (!grown)
+            return NULL;
+        k->jobs = grown;
+        k->cap_jobs = cap;
+    }
+    j = calloc(1, sizeof *j);
+    if (!j)
+        return NULL;
+    *j = (struct keep_job){.id = k->next_job++,
+                           .flags = r->flags,
+                           .command = describe(r),
+                           .owner = c,
+                           .started_ns = now_ns(),
+                           .started_ms = now,
+                           .timeout_at_ms = limit ? now + limit : 0};
+    k->jobs[k->n_jobs++] = j;
+    k->n_running++;
+    c->kind = CLIENT_EXEC;
+    c->job = j;
+    return j;
+}
+
+/* It never ran: nobody hears of it again. */
+static void forget(struct keeper *k, struct keep_job *j) {
+    if (!j->exited)
+        k->n_running--;
+    j->exited = j->over = j->gone = true;
+    if (j->owner)
+        j->owner->job = NULL;
+    j->owner = NULL;
+}
+
+static int send_long(struct keeper *k, struct init_msg *m, const char *bytes, size_t len, const int *fds, size_t n_fds) {
+    int all[EXEC_FDS_MAX + 1], r;
+
+    all[0] = memfd_create("bawn-exec", MFD_CLOEXEC);
+    r = all[0] < 0 ? -errno : fd_write_all(all[0], bytes, len);
+    if (n_fds)
+        memcpy(all + 1, fds, n_fds * sizeof *fds);
+    m->extra = 1;
+    if (r == 0)
+        return keep_send(k, m, NULL, 0, all, n_fds + 1);
+    for (size_t i = all[0] < 0 ? 1 : 0; i <= n_fds; i++)
+        close(all[i]);
+    return r;
+}
+
+/* Takes fds. */
+static int forward(struct keeper *k, const struct keep_job *j, const char *bytes, size_t len, const int *fds, size_t n_fds,
+                   struct err *err) {
+    struct init_msg m = {.type = INIT_MSG_EXEC, .job = j->id};
+    int r = len <= EXEC_INLINE_MAX ? keep_send(k, &m, bytes, len, fds, n_fds) : send_long(k, &m, bytes, len, fds, n_fds);
+
+    return r < 0 ? err_sys(err, r, "hand the command to bawn-init") : 0;
+}
+
+/* The streams of a job in the background are ours. */
+static int forward_background(struct keeper *k, struct keep_job *j, struct exec_request *r, struct err *err) {
+    CLEANUP(buf_done) struct buf bytes = BUF_INIT(EXEC_REQUEST_MAX);
+    int inside[3] = {-1, -1, -1}, e = job_io_new(k, j, inside, err);
+
+    if (e < 0)
+        return e;
+    r->flags |= r->flags & EXEC_TTY ? 0 : EXEC_FLAGS_FDS;
+    if (exec_request_encode(r, &bytes) < 0) {
+        for (int i = 0; i < 3; i++)
+            closep(&inside[i]);
+        return err_set(err, -E2BIG, "the command is too long");
+    }
+    return forward(k, j, bytes.data, bytes.len, inside, r->flags & EXEC_TTY ? 0 : 3, err);
+}
+
+static int check_request(const struct keeper *k, const struct exec_request *r, size_t n_fds, struct err *err) {
+    size_t wanted = (size_t)__builtin_popcount(r->flags & EXEC_FLAGS_FDS);
+
+    if (wanted != n_fds || ((r->flags & EXEC_BACKGROUND) && wanted))
+        return err_set(err, -EINVAL, "the request does not fit its descriptors");
+    if (k->n_running >= KEEP_RUNNING_MAX)
+        return err_set(err, -EAGAIN, "%d commands run in this sandbox already", KEEP_RUNNING_MAX);
+    return 0;
+}
+
+static int start_decoded(struct keeper *k, struct keep_client *c, struct exec_request *r, const char *bytes, size_t len, int *fds,
+                         size_t *n_fds, struct err *err) {
+    int e = check_request(k, r, *n_fds, err);
+    struct keep_job *j = e < 0 ? NULL : add_job(k, c, r);
+
+    if (e < 0)
+        return e;
+    if (!j)
+        return err_oom(err);
+    e = keep_audit_exec(k, j, r, err); /* what cannot be recorded is not done */
+    if (e >= 0 && (e = session_wake(&k->session, err)) < 0)
+        keep_fail(k, e, err->msg);
+    if (e >= 0 && (r->flags & EXEC_BACKGROUND))
+        e = forward_background(k, j, r, err);
+    else if (e >= 0)
+        e = forward(k, j, bytes, len, fds, TAKE(*n_fds, 0), err);
+    if (e < 0)
+        forget(k, j);
+    else
+        keep_touch(k);
+    return e;
+}
+
+int job_start(struct keeper *k, struct keep_client *c, char *bytes, size_t len, int *fds, size_t n_fds, struct err *err) {
+    struct exec_request r;
+    int e = exec_request_decode(bytes, len, &r);
+
+    if (e == 0) {
+        e = start_decoded(k, c, &r, bytes, len, fds, &n_fds, err);
+        exec_request_done(&r);
+    } else {
+        err_sys(err, e, "the request is not understood");
+    }
+    while (n_fds > 0)
+        close(fds[--n_fds]);
+    return e;
+}
+
+/* What becomes of it ----------------------------------------------------------------------------------------------- */
+
+void job_signal(struct keeper *k, const struct keep_job *j, int sig, bool group) {
+    struct init_msg m = {.type = INIT_MSG_SIGNAL, .value = sig, .extra = group, .job = j->id};
+
+    keep_send(k, &m, NULL, 0, NULL, 0); /* a bawn-init that is gone is noticed when it is read from */
+}
+
+void job_tell(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body) {
+    if (j->owner)
+        client_send(k, j->owner, m, body, -1);
+    for (size_t i = 0; i < k->n_clients; i++)
+        if (k->clients[i]->job == j && k->clients[i] != j->owner)
+            client_send(k, k->clients[i], m, body, -1);
+}
+
+static void end_clients(struct keeper *k, const struct keep_job *j) {
+    for (size_t i = 0; i < k->n_clients; i++)
+        if (k->clients[i]->job == j) {
+            k->clients[i]->job = NULL;
+            k->clients[i]->ending = true;
+            client_flush(k, k->clients[i]);
+        }
+}
+
+void job_started(struct keeper *k, struct keep_job *j, pid_t pid, int master) {
+    CLEANUP(closep) int owned = master;
+    struct keep_client *c = j->owner;
+    struct exec_msg m = {.type = EXEC_MSG_STARTED, .value = j->id, .extra = pid};
+    bool background = j->flags & EXEC_BACKGROUND;
+
+    j->pid = pid;
+    if (background && owned >= 0)
+        job_io_master(k, j, TAKE_FD(owned));
+    if (!c)
+        return;
+    if (background) {
+        j->owner = NULL;
+        c->kind = CLIENT_ATTACHED;
+    }
+    client_send(k, c, m, NULL, owned);
+}
+
+/* One event for all that was refused meanwhile: a fork bomb is refused thousands of times. */
+static bool note_pids(struct keeper *k) {
+    uint64_t hits = cgroup_pids_hits(&k->session.sandbox.cgroup);
+
+    if (hits <= k->pids_hits)
+        return false;
+    k->pids_hits = hits;
+    keep_audit_limit(k, RUN_LIMIT_PIDS);
+    return true;
+}
+
+/* bawn-init's words are made harmless: a terminal may show them. */
+void job_failed(struct keeper *k, struct keep_job *j, int error, const char *what) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(4096);
+
+    buf_add_printable(&text, what);
+    if (note_pids(k) || error == EAGAIN)
+        buf_addf(&text, ": all of the %" PRIu64 " processes that this sandbox may have are running", k->session.plan.limits.pids);
+    j->end |= EXEC_END_NOEXEC;
+    j->status = error;
+    keep_audit_exit(k, j);
+    if (j->owner)
+        client_fail(k, j->owner, -MAX_OF(error, 1), buf_str(&text));
+    if (j->owner)
+        client_flush(k, j->owner);
+    forget(k, j);
+    keep_touch(k);
+}
+
+static void finish(struct keeper *k, struct keep_job *j) {
+    j->linger_at_ms = 0;
+    j->over = true;
+    j->gone = !(j->flags & EXEC_BACKGROUND);
+    job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_EXITED, .value = j->status, .extra = (int32_t)j->end}, NULL);
+    end_clients(k, j);
+    j->owner = NULL;
+}
+
+/* The kernel tells how many it killed, not whom: it is charged to the job that ended as they do. */
+static bool was_memory(struct keeper *k, int status) {
+    struct cgroup_hits hits;
+
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+        return false;
+    cgroup_hits(&k->session.sandbox.cgroup, &hits);
+    if (hits.oom_kills <= k->oom_kills)
+        return false;
+    k->oom_kills = hits.oom_kills;
+    return true;
+}
+
+void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end) {
+    j->exited = true;
+    j->status = status;
+    j->end |= end;
+    j->ended_ns = now_ns();
+    j->timeout_at_ms = j->kill_at_ms = 0;
+    k->n_running--;
+    if (!(end & EXEC_END_NOEXEC) && was_memory(k, status)) {
+        j->end |= EXEC_END_MEMORY;
+        keep_audit_limit(k, RUN_LIMIT_MEMORY);
+    }
+    note_pids(k);
+    keep_audit_exit(k, j);
+    keep_touch(k);
+    if (j->io && !job_io_silent(j)) {
+        j->linger_at_ms = watch_now_ms() + KEEP_LINGER_MS;
+        if (!j->pid) /* it never began; those who wait for it are told at once */
+            finish(k, j);
+        return;
+    }
+    finish(k, j);
+}
+
+void job_hang_up(struct keeper *k, struct keep_job *j) {
+    if (j->exited)
+        return;
+    job_signal(k, j, SIGHUP, true);
+    job_signal(k, j, SIGCONT, true);
+    j->kill_at_ms = watch_now_ms() + KEEP_GRACE_MS;
+}
+
+/* Time ------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t sooner_ms(uint64_t a, uint64_t b) {
+    return !a ? b : !b ? a : MIN_OF(a, b);
+}
+
+uint64_t job_next_ms(const struct keep_job *j) {
+    return sooner_ms(sooner_ms(j->timeout_at_ms, j->kill_at_ms), sooner_ms(j->linger_at_ms, job_io_next_ms(j)));
+}
+
+void job_tick(struct keeper *k, struct keep_job *j, uint64_t now) {
+    if (j->linger_at_ms && (now >= j->linger_at_ms || job_io_silent(j)))
+        finish(k, j);
+    if (j->timeout_at_ms && now >= j->timeout_at_ms) {
+        j->timeout_at_ms = 0;
+        j->end |= EXEC_END_TIMEOUT;
+        job_signal(k, j, SIGTERM, true);
+        job_signal(k, j, SIGCONT, true);
+        j->kill_at_ms = now + KEEP_GRACE_MS;
+    }
+    if (j->kill_at_ms && now >= j->kill_at_ms) {
+        j->kill_at_ms = 0;
+        job_signal(k, j, SIGKILL, true);
+    }
+}
+
+/* The end ---------------------------------------------------------------------------------------------------------- */
+
+void jobs_end(struct keeper *k) {
+    enum { DRAIN_TURNS = 64 };
+
+    for (size_t i = 0; i < k->n_jobs; i++) {
+        struct keep_job *j = k->jobs[i];
+
+        for (int turn = 0; j->io && !job_io_silent(j) && turn < DRAIN_TURNS; turn++) {
+            j->io->out[0].revents = j->io->out[1].revents = POLLIN;
+            job_io_handle(k, j);
+        }
+        if (!j->exited)
+            job_exited(k, j, SIGKILL, EXEC_END_STOP | k->lost);
+        if (j->linger_at_ms)
+            finish(k, j);
+    }
+}
+
+static void free_job(const struct keeper *k, struct keep_job *j) {
+    if (j->io && !k->ended)
+        job_drop_logs(k, j->id);
+    job_io_free(j);
+    free(j->command);
+    free(j);
+}
+
+void jobs_sweep(struct keeper *k) {
+    size_t n = 0, finished = 0;
+
+    for (size_t i = k->n_jobs; i-- > 0;) {
+        struct keep_job *j = k->jobs[i];
+
+        if (!j->over || j->gone)
+            continue;
+        finished++;
+        j->gone = finished > KEEP_FINISHED_MAX;
+        if (finished > KEEP_HISTORY_MAX && j->io)
+            keep_ring_done(&j->io->history);
+    }
+    for (size_t i = 0; i < k->n_jobs; i++)
+        if (k->jobs[i]->gone)
+            free_job(k, k->jobs[i]);
+        else
+            k->jobs[n++] = k->jobs[i];
+    k->n_jobs = n;
+}
+
+void jobs_free(struct keeper *k) {
+    for (size_t i = 0; i < k->n_jobs; i++)
+        free_job(k, k->jobs[i]);
+    free(k->jobs);
+    k->jobs = NULL;
+    k->n_jobs = k->cap_jobs = 0;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/network/asker.h"
+
+#include <errno.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "policy/rules/verdict.h"
+#include "supervisor/network/ask_hook.h"
+#include "supervisor/terminal/ask_keys.h"
+#include "supervisor/terminal/ask_text.h"
+#include "supervisor/terminal/stdio.h"
+#include "supervisor/watch/limit_watch.h"
+
+enum { MINUTE_MS = 60 * 1000, TICK_MS = 100 };
+
+const char *const asker_answer_names[GATE_ANSWERS] = {
+    [GATE_DENY] = "deny", [GATE_ALLOW_ONCE] = "once", [GATE_ALLOW_SESSION] = "session", [GATE_ALLOW_ALWAYS] = "always"};
+
+struct asker_question {
+    struct gate_msg msg;
+    uint32_t number; /* for people */
+    uint64_t until_ms;
+    uint32_t ids[ASKER_IDS_MAX];
+    size_t n_ids;
+};
+
+struct asker {
+    struct asker_opts o;
+    asker_fn *fn;
+    void *arg;
+    struct asker_question *v[ASKER_QUESTIONS_MAX]; /* the first is being asked */
+    size_t n;
+    uint32_t last_number;
+    uint64_t asked_ms[ASKER_PER_MINUTE]; /* when the last ones came: a ring */
+    size_t asked;
+    uint64_t told_ms; /* that there are too many */
+    bool shown;       /* the first is on the terminal */
+    uint64_t shown_ms, key_ms;
+    struct ask_keys keys;
+    struct ask_hook hook;
+};
+
+int asker_new(const struct asker_opts *o, struct asker **ret, struct err *err) {
+    struct asker *a = calloc(1, sizeof *a);
+
+    if (!a)
+        return err_oom(err);
+    a->o = *o;
+    a->hook = (struct ask_hook)ASK_HOOK_INIT;
+    *ret = a;
+    return 0;
+}
+
+void asker_listen(struct asker *a, asker_fn *fn, void *arg) {
+    a->fn = fn;
+    a->arg = arg;
+}
+
+/* The first question is not the one that is asked any more. */
+static void stop_asking(struct asker *a) {
+    ask_hook_stop(&a->hook);
+    if (a->shown && a->o.term)
+        stdio_prompt_hide(a->o.term);
+    a->shown = false;
+}
+
+static struct asker_question *take(struct asker *a, size_t at) {
+    struct asker_question *q = a->v[at];
+
+    if (at == 0)
+        stop_asking(a);
+    a->n--;
+    for (size_t i = at; i < a->n; i++)
+        a->v[i] = a->v[i + 1];
+    return q;
+}
+
+void asker_forget(struct asker *a) {
+    while (a->n)
+        free(take(a, a->n - 1));
+}
+
+void asker_free(struct asker *a) {
+    if (!a)
+        return;
+    asker_forget(a);
+    free(a);
+}
+
+static void decide(struct asker *a, size_t at, enum gate_answer answer) {
+    CLEANUP(freep) struct asker_question *q = take(a, at);
+
+    if (a->fn)
+        a->fn(a->arg, &q->msg, q->ids, q->n_ids, answer);
+}
+
+/* New questions --------------------------------------------------------------------------------------------------- */
+
+static void refuse(struct asker *a, const struct gate_msg *m) {
+    if (a->fn)
+        a->fn(a->arg, m, &m->id, 1, GATE_DENY);
+}
+
+static bool equal(const struct gate_msg *a, const struct gate_msg *b) {
+    return a->type == b->type && a->port == b->port && str_eq(a->host, b->host) && str_eq(a->secret, b->secret) &&
+           str_eq(a->method, b->method) && str_eq(a->path, b->path);
+}
+
+static bool too_many(struct asker *a) {
+    uint64_t now = watch_now_ms(), *oldest = &a->asked_ms[a->asked % ASKER_PER_MINUTE];
+
+    if (a->asked >= ASKER_PER_MINUTE && now - *oldest < MINUTE_MS) {
+        if (!a->told_ms || now - a->told_ms >= MINUTE_MS)
+            log_line("the sandbox asks for more than %d hosts in a minute: the rest is denied without asking", ASKER_PER_MINUTE);
+        a->told_ms = now;
+        return true;
+    }
+    *oldest = now;
+    a->asked++;
+    return false;
+}
+
+static void merge(struct asker *a, struct asker_question *q, const struct gate_msg *m) {
+    if (q->n_ids == ASKER_IDS_MAX)
+        refuse(a, m);
+    else
+        q->ids[q->n_ids++] = m->id;
+}
+
+void asker_ask(struct asker *a, const struct gate_msg *m) {
+    struct asker_question *q;
+
+    for (size_t i = 0; i < a->n; i++)
+        if (equal(&a->v[i]->msg, m)) {
+            merge(a, a->v[i], m);
+            return;
+        }
+    q = a->n < ASKER_QUESTIONS_MAX && !too_many(a) ? calloc(1, sizeof *q) : NULL;
+    if (!q) {
+        refuse(a, m);
+        return;
+    }
+    q->msg = *m;
+    q->number = ++a->last_number;
+    q->until_ms = watch_now_ms() + a->o.timeout_ms;
+    q->ids[q->n_ids++] = m->id;
+    a->v[a->n++] = q;
+    if (a->o.say && m->type == GATE_MSG_OPEN)
+        log_line("the sandbox asks to log in to %s at %s, in your browser: 'bawn policy approve %u' or 'bawn policy reject %u'",
+                 m->secret, m->host, q->number, q->number);
+    else if (a->o.say)
+        log_line("network: %s:%u waits for an answer: 'bawn policy approve %u' or 'bawn policy reject %u'", m->host, m->port,
+                 q->number, q->number);
+}
+
+void asker_cancel(struct asker *a, uint32_t id) {
+    for (size_t i = 0; i < a->n; i++) {
+        struct asker_question *q = a->v[i];
+
+        for (size_t k = 0; q->msg.type == GATE_MSG_ASK && k < q->n_ids; k++)
+            if (q->ids[k] == id) {
+                q->ids[k] = q->ids[--q->n_ids];
+                if (q->n_ids == 0)
+                    free(take(a, i));
+                return;
+            }
+    }
+}
+
+/* Answers from elsewhere ------------------------------------------------------------------------------------------ */
+
+void asker_pending_json(const struct asker *a, struct buf *out) {
+    uint64_t now = watch_now_ms();
+
+    buf_addc(out, '[');
+    for (size_t i = 0; i < a->n; i++) {
+        const struct asker_question *q = a->v[i];
+
+        buf_adds(out, i ? "," : "");
+        ask_text_json(&q->msg, q->number, q->n_ids, q->until_ms > now ? (q->until_ms - now) / 1000 : 0, out);
+    }
+    buf_addc(out, ']');
+}
+
+int asker_answer(struct asker *a, uint32_t number, enum gate_answer answer) {
+    for (size_t i = 0; i < a->n; i++)
+        if (a->v[i]->number == number) {
+            decide(a, i, answer);
+            return 0;
+        }
+    return -ENOENT;
+}
+
+/* Asking ---------------------------------------------------------------------------------------------------------- */
+
+static void show(struct asker *a) {
+    CLEANUP(buf_done) struct buf screen = BUF_INIT(ASK_TEXT_MAX), line = BUF_INIT(ASK_TEXT_MAX);
+    const struct asker_question *q = a->v[0];
+
+    ask_text_screen(&q->msg, a->o.timeout_ms, &screen);
+    ask_text_line(&q->msg, &line);
+    if (stdio_prompt_show(a->o.term, buf_str(&screen), buf_str(&line)) < 0)
+        return;
+    a->shown = true;
+    a->shown_ms = watch_now_ms();
+    a->keys = (struct ask_keys){0};
+}
+
+/* What was typed before the question could be read is not meant for it. */
+static void read_keys(struct asker *a) {
+    static const enum gate_answer answers[] = {[ASK_KEY_ONCE] = GATE_ALLOW_ONCE,
+                                               [ASK_KEY_SESSION] = GATE_ALLOW_SESSION,
+                                               [ASK_KEY_ALWAYS] = GATE_ALLOW_ALWAYS,
+                                               [ASK_KEY_DENY] = GATE_DENY};
+    uint64_t now = watch_now_ms();
+    uint8_t bytes[64];
+    bool gone;
+    size_t n = stdio_prompt_keys(a->o.term, bytes, sizeof bytes, &gone);
+    enum ask_key key = ask_keys_feed(&a->keys, bytes, n);
+
+    if (n)
+        a->key_ms = now;
+    if (n == 0 && ask_keys_in_esc(&a->keys) && now - a->key_ms >= ASK_KEYS_ESC_MS) {
+        a->keys = (struct ask_keys){0};
+        key = ASK_KEY_DENY;
+    }
+    if (gone)
+        decide(a, 0, GATE_DENY);
+    else if (key != ASK_KEY_NONE && now - a->shown_ms >= ASKER_DEAF_MS)
+        decide(a, 0, answers[key]);
+}
+
+static void start_hook(struct asker *a) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(ASK_QUESTION_MAX);
+    struct ask_hook_opts o = {.program = a->o.hook, .environ_ = a->o.environ_, .mask = a->o.mask};
+    struct err err = {0};
+    const struct asker_question *q = a->v[0];
+
+    ask_text_json(&q->msg, q->number, q->n_ids, a->o.timeout_ms / 1000, &b);
+    buf_addc(&b, '\n');
+    o.question = buf_str(&b);
+    if (ask_hook_start(&a->hook, &o, &err) == 0)
+        return;
+    err_ctx(&err, err.code, "the ask hook, so the answer is no");
+    log_err(&err);
+    decide(a, 0, GATE_DENY);
+}
+
+static void ask_first(struct asker *a) {
+    enum gate_answer answer;
+
+    if (a->o.hook) {
+        if (a->hook.pid < 0)
+            start_hook(a);
+        else if (ask_hook_read(&a->hook, &answer) > 0)
+            decide(a, 0, answer);
+    } else if (a->o.term) {
+        a->shown = a->shown && a->o.term->prompt.on; /* taken off when the job was stopped */
+        if (a->shown)
+            read_keys(a);
+        else
+            show(a);
+    }
+}
+
+void asker_handle(struct asker *a) {
+    uint64_t now = watch_now_ms();
+
+    for (size_t i = a->n; i-- > 0;)
+        if (i < a->n && a->v[i]->until_ms <= now)
+            decide(a, i, GATE_DENY);
+    if (a->n)
+        ask_first(a);
+}
+
+size_t asker_poll(struct asker *a, struct pollfd *out) {
+    if (a->hook.out < 0)
+        return 0;
+    out[0] = (struct pollfd){.fd = a->hook.out, .events = POLLIN};
+    return 1;
+}
+
+int asker_timeout(const struct asker *a) {
+    uint64_t now = watch_now_ms(), soonest = UINT64_MAX;
+
+    if (a->n == 0)
+        return -1;
+    if (a->o.term && !a->o.hook && (!a->shown || ask_keys_in_esc(&a->keys)))
+        return TICK_MS;
+    if (a->o.hook && a->hook.pid < 0)
+        return 0;
+    for (size_t i = 0; i < a->n; i++)
+        soonest = MIN_OF(soonest, a->v[i]->until_ms);
+    return soonest <= now ? 0 : (int)MIN_OF(soonest - now, (uint64_t)MINUTE_MS);
+}

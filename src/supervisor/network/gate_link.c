@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/network/gate_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "os/fd.h"
+#include "os/sock.h"
+
+int gate_link_open(struct gate_link *l, int sock) {
+    int flags = fcntl(sock, F_GETFL);
+    int r = flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+
+    *l = (struct gate_link){.sock = sock, .queue = calloc(LINK_QUEUE_MAX, sizeof *l->queue)};
+    if (r == 0 && !l->queue)
+        r = -ENOMEM;
+    if (r < 0)
+        gate_link_close(l);
+    return r;
+}
+
+void gate_link_close(struct gate_link *l) {
+    for (; l->len; l->len--, l->head++)
+        closep(&l->queue[l->head % LINK_QUEUE_MAX].fd);
+    closep(&l->sock);
+    free(l->queue);
+    *l = (struct gate_link)GATE_LINK_INIT;
+}
+
+short gate_link_events(const struct gate_link *l) {
+    return (short)(POLLIN | (l->len ? POLLOUT : 0));
+}
+
+static int send_item(const struct gate_link *l, const struct link_item *i) {
+    struct gate_msg m = {.type = i->type, .id = i->id, .value = i->value};
+
+    return sock_send(l->sock, &m, sizeof m, &i->fd, i->fd >= 0 ? 1 : 0);
+}
+
+int gate_link_flush(struct gate_link *l) {
+    while (l->len) {
+        struct link_item *i = &l->queue[l->head % LINK_QUEUE_MAX];
+        int r = send_item(l, i);
+
+        if (r == -EAGAIN)
+            return 0;
+        if (r < 0)
+            return r;
+        closep(&i->fd);
+        l->head++;
+        l->len--;
+    }
+    return 0;
+}
+
+static int add_item(struct gate_link *l, struct link_item item) {
+    CLEANUP(closep) int owned = item.fd;
+
+    if (l->sock < 0)
+        return -ENOTCONN;
+    if (l->len == LINK_QUEUE_MAX)
+        return -ENOBUFS;
+    item.fd = TAKE_FD(owned);
+    l->queue[(l->head + l->len++) % LINK_QUEUE_MAX] = item;
+    return gate_link_flush(l);
+}
+
+int gate_link_send(struct gate_link *l, enum gate_msg_type type, uint32_t id, int32_t value, int fd) {
+    return add_item(l, (struct link_item){.type = type, .id = id, .value = value, .fd = fd});
+}
+
+int gate_link_recv(struct gate_link *l, struct gate_msg *ret) {
+    struct gate_msg m;
+    long n = sock_recv(l->sock, &m, sizeof m, NULL, NULL);
+
+    if (n == -EAGAIN)
+        return 0;
+    if (n != (long)sizeof m)
+        return n < 0 ? (int)n : n == 0 ? -EPIPE : -EBADMSG;
+    if (gatemsg_sane(&m) < 0)
+        return -EBADMSG;
+    *ret = m;
+    return 1;
+}

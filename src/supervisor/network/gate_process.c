@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/network/gate_process.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "config/settings.h"
+#include "os/fd.h"
+#include "os/process.h"
+#include "supervisor/network/asker.h"
+#include "supervisor/network/gate_priv.h"
+#include "supervisor/watch/limit_watch.h"
+
+enum {
+    DELAY_FIRST_MS = 100, /* before a gate that ended badly is started again */
+    DELAY_MOST_MS = 5000,
+    LIVED_MS = 10 * 1000, /* a gate that lived so long is not in a loop of crashes */
+    FINISH_MS = 5000,     /* for its last events; a gate that works needs few of them */
+    MESSAGES_PER_TURN = 256
+};
+
+static void answered(void *arg, const struct gate_msg *question, const uint32_t *ids, size_t n, enum gate_answer answer);
+
+static int make_brokers(struct gatekeeper *g, struct err *err) {
+    const struct run_credentials *c = g->opts.credentials;
+    const struct broker_opts opts = {.ca = g->opts.ca,
+                                     .grants = c ? c->grants : NULL,
+                                     .n_grants = c ? c->n_grants : 0,
+                                     .ssh = c && c->ssh.agent,
+                                     .environ_ = g->opts.where->environ_,
+                                     .state = g->opts.state,
+                                     .program = g->opts.broker,
+                                     .cgroup = g->opts.cgroup,
+                                     .used = gate_broker_used,
+                                     .arg = g};
+
+    g->opener.grants = opts.grants;
+    g->opener.n_grants = opts.n_grants;
+    g->opener.environ_ = opts.environ_;
+    return brokerkeeper_new(&opts, &g->brokers, err);
+}
+
+int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, struct gatekeeper **ret, struct err *err) {
+    struct gatekeeper *g = calloc(1, sizeof *g);
+    int r = 0;
+
+    if (!g)
+        return err_oom(err);
+    *g = (struct gatekeeper){.opts = *opts,
+                             .rules = GATE_RULES_INIT,
+                             .link = GATE_LINK_INIT,
+                             .pid = -1,
+                             .messages = -1,
+                             .opener = OPENER_INIT,
+                             .login = LOGIN_INIT};
+    if (getrandom(&g->gates, sizeof g->gates, 0) < 0)
+        g->gates = 0;
+    if (opts->published)
+        g->published = TAKE(*opts->published, (struct published){0});
+    g->rules.where = opts->where;
+    g->rules.files = TAKE(*files, (struct policy_files){0});
+    g->rules.can_ask = opts->asker != NULL;
+    g->rules.credentials = opts->credentials;
+    g->delay_ms = DELAY_FIRST_MS;
+    if (opts->asker)
+        asker_listen(opts->asker, answered, g);
+    r = make_brokers(g, err);
+    if (r == 0 && opts->state)
+        r = netlog_new(opts->state, opts->sandbox, &g->log, err);
+    if (g->log)
+        netlog_also(g->log, opts->audit);
+    if (r < 0)
+        gatekeeper_free(g);
+    else
+        *ret = g;
+    return r;
+}
+
+void gatekeeper_free(struct gatekeeper *g) {
+    if (!g)
+        return;
+    gatekeeper_finish(g);
+    if (g->opts.asker)
+        asker_listen(g->opts.asker, NULL, NULL);
+    brokerkeeper_free(g->brokers);
+    login_end(&g->login);
+    opener_done(&g->opener);
+    gate_listeners_done(g);
+    gate_rules_done(&g->rules);
+    netcount_done(&g->count);
+    netlog_free(g->log);
+    free(g);
+}
+
+/* The end of a gate ------------------------------------------------------------------------------------------------ */
+
+/* Its last line, made harmless: it may have been taken over. */
+static void add_message(const struct gatekeeper *g, struct buf *b) {
+    char text[300];
+    ssize_t n = fd_read_some(g->messages, text, sizeof text - 1);
+    const char *line = text;
+
+    text[MAX_OF(n, 0)] = 0;
+    text[strcspn(text, "\n")] = 0;
+    line += str_starts(text, "bawn: ") ? strlen("bawn: ") : 0;
+    if (!line[0])
+        return;
+    buf_adds(b, ": ");
+    buf_add_printable(b, line);
+}
+
+static void tell_end(struct gatekeeper *g, int status, const char *why) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(2048);
+
+    if (g->told)
+        return;
+    g->told = true;
+    if (why)
+        buf_addf(&b, "had to be ended, %s", why);
+    else if (status >= 0 && WIFSIGNALED(status))
+        buf_addf(&b, "was ended by signal %d", WTERMSIG(status));
+    else
+        buf_adds(&b, "ended");
+    add_message(g, &b);
+    log_line("network: bawn-gate %s; it is started again at the next connection", buf_str(&b));
+}
+
+/* Open connections are lost with their gate; new ones wait in the listeners. why NULL: it ended by itself. */
+static void gate_lost(struct gatekeeper *g, const char *why) {
+    uint64_t now = watch_now_ms();
+    int status;
+
+    if (g->pid < 0)
+        return;
+    gate_link_close(&g->link);
+    status = process_end(g->pid);
+    g->pid = -1;
+    brokerkeeper_end(g->brokers, true);
+    g->broker_wanted = false;
+    gate_rules_unwatch(&g->rules);
+    g->n_inside = 0;
+    g->inside_stale = g->inside_asked;
+    if (g->opts.asker)
+        asker_forget(g->opts.asker);
+    g->login_asked = false;
+    if (now - g->started_ms >= LIVED_MS) {
+        g->delay_ms = DELAY_FIRST_MS;
+        g->told = false;
+    }
+    if (!g->finishing)
+        tell_end(g, status, why);
+    closep(&g->messages);
+    g->retry_ms = now + g->delay_ms;
+    g->delay_ms = MIN_OF(2 * g->delay_ms, (unsigned)DELAY_MOST_MS);
+}
+
+/* The beginning ---------------------------------------------------------------------------------------------------- */
+
+void gate_send_config(struct gatekeeper *g) {
+    struct err err = {0};
+    int fd = -1, broker = -1;
+
+    if (g->pid < 0)
+        return;
+    g->rules.generation++;
+    if (brokerkeeper_runs(g->brokers) && gate_rules_config(&g->rules, &g->published, &broker, &err) == 0)
+        brokerkeeper_config(g->brokers, broker);
+    if (gate_rules_config(&g->rules, &g->published, &fd, &err) < 0)
+        log_err(&err);
+    else if (gate_link_send(&g->link, GATE_MSG_CONFIG, g->gates, 0, fd) < 0)
+        gate_lost(g, "it did not listen");
+}
+
+/* Without it everything else works. */
+static void open_control(struct gatekeeper *g) {
+    struct err err = {0};
+
+    if (g->control || g->control_failed || g->opts.no_control)
+        return;
+    g->control_failed = control_server_new(g->opts.where->environ_, gate_command, g, &g->control, &err) < 0;
+    if (g->control_failed) {
+        err_ctx(&err, err.code, "'bawn policy' cannot reach this run");
+        log_err(&err);
+    }
+}
+
+static int start_gate(struct gatekeeper *g, struct err *err) {
+    struct gate_spawn s = {.program = g->opts.program, .cgroup = g->opts.cgroup, .trust = getenv("SSL_CERT_FILE")};
+    struct gate_child c;
+    int r;
+
+    gate_listeners_fill(g, &s);
+    r = gate_spawn(&s, &c, err);
+    if (r < 0)
+        return r;
+    g->pid = c.pid;
+    g->messages = c.messages;
+    r = gate_link_open(&g->link, c.sock);
+    return r < 0 ? err_sys(err, r, "talk to bawn-gate") : 0;
+}
+
+static void begin_gate(struct gatekeeper *g) {
+    struct err err = {0};
+
+    g->started_ms = watch_now_ms();
+    g->gates++;
+    g->ready = g->broker_refused = false;
+    g->retry_ms = 0;
+    gate_rules_reload(&g->rules);
+    if (start_gate(g, &err) < 0) {
+        if (g->pid > 0)
+            process_end(g->pid);
+        g->pid = -1;
+        closep(&g->messages);
+        if (!g->told)
+            log_err(&err);
+        g->told = true;
+        g->retry_ms = watch_now_ms() + DELAY_MOST_MS;
+        gate_listeners_refuse(g);
+        return;
+    }
+    gate_rules_watch(&g->rules);
+    gate_send_config(g);
+    open_control(g);
+}
+
+/* In the loop ------------------------------------------------------------------------------------------------------ */
+
+static size_t add_fd(struct pollfd *out, size_t n, size_t max, int fd, short events) {
+    if (fd < 0 || n == max)
+        return n;
+    out[n] = (struct pollfd){.fd = fd, .events = events};
+    return n + 1;
+}
+
+static_assert((int)CONTROL_POLL_MAX + (int)ASKER_POLL_MAX + (int)BROKERKEEPER_POLL_MAX + (int)LOGIN_POLL_MAX + 2 <=
+                  GATE_POLL_MAX - GATE_LISTENERS_ALL,
+              "room beside the listeners");
+
+/* While a gate runs the listeners are its own. */
+size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max) {
+    size_t n = 0;
+
+    if (max < GATE_POLL_MAX)
+        BUG("room for GATE_POLL_MAX entries is needed");
+    if (g->control)
+        n = control_server_poll(g->control, out);
+    n += login_poll(&g->login, out + n);
+    if (g->pid < 0)
+        return g->retry_ms && watch_now_ms() < g->retry_ms ? n : n + gate_listeners_poll(g, out + n);
+    n = add_fd(out, n, max, g->link.sock, gate_link_events(&g->link));
+    n = add_fd(out, n, max, g->rules.inotify, POLLIN);
+    n += brokerkeeper_poll(g->brokers, out + n);
+    if (g->opts.asker)
+        n += asker_poll(g->opts.asker, out + n);
+    return n;
+}
+
+static int sooner(int a, int b) {
+    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
+}
+
+static int until(uint64_t at_ms) {
+    uint64_t now = watch_now_ms();
+
+    return !at_ms ? -1 : at_ms <= now ? 0 : (int)MIN_OF(at_ms - now, (uint64_t)INT_MAX);
+}
+
+int gatekeeper_timeout(const struct gatekeeper *g) {
+    int t = sooner(login_timeout(&g->login), brokerkeeper_timeout(g->brokers));
+
+    t = sooner(t, netlog_timeout(g->log));
+    if (g->pid < 0)
+        return sooner(t, until(g->retry_ms));
+    t = sooner(t, gate_rules_timeout(&g->rules));
+    if (g->broker_wanted)
+        t = sooner(t, brokerkeeper_pause(g->brokers));
+    return g->opts.asker ? sooner(t, asker_timeout(g->opts.asker)) : t;
+}
+
+/* Some of it may be left for the next turn, so that a flood of events does not keep the loop from the others. */
+static void receive(struct gatekeeper *g) {
+    struct gate_msg m;
+    int r = gate_link_flush(&g->link);
+
+    for (int i = 0; r >= 0 && i < MESSAGES_PER_TURN && g->pid >= 0; i++) {
+        r = gate_link_recv(&g->link, &m);
+        if (r == 0)
+            return;
+        r = r < 0 ? r : gate_event_take(g, &m);
+    }
+    if (r < 0)
+        gate_lost(g, r == -EPIPE || r == -ECONNRESET ? NULL
+                     : r == -EBADMSG                 ? "it did not keep to the protocol"
+                     : r == -EPROTO                  ? "it has no rules"
+                                                     : "it did not listen");
+}
+
+void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n) {
+    if (g->retry_ms && watch_now_ms() >= g->retry_ms)
+        g->retry_ms = 0;
+    if (g->pid < 0 && gate_listeners_ready(g, fds, n))
+        begin_gate(g);
+    else if (g->pid >= 0)
+        receive(g);
+    brokerkeeper_handle(g->brokers);
+    if (g->pid >= 0 && g->broker_wanted && gate_broker_answer(g) < 0)
+        gate_lost(g, "it did not listen");
+    gate_login_handle(g);
+    if (g->pid >= 0 && gate_rules_handle(&g->rules))
+        gate_send_config(g);
+    if (g->control)
+        control_server_handle(g->control);
+    if (g->opts.asker)
+        asker_handle(g->opts.asker);
+    netlog_flush(g->log);
+}
+
+/* bawn-init may have been taken over, and hand out anything. */
+static bool is_connection(int fd) {
+    int domain = 0, type = 0;
+    socklen_t len = sizeof domain;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0)
+        return false;
+    return (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
+}
+
+void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
+    CLEANUP(closep) int owned = fd;
+    int r = 0;
+
+    if (owned >= 0 && !is_connection(owned))
+        closep(&owned);
+    if (id == (uint32_t)LOGIN_INSIDE_ID) {
+        login_inside(&g->login, TAKE_FD(owned));
+        return;
+    }
+    if (owned < 0 && error <= 0)
+        error = EPROTO;
+    g->inside_asked -= g->inside_asked > 0;
+    if (g->inside_stale)
+        g->inside_stale--;
+    else if (g->pid >= 0)
+        r = gate_link_send(&g->link, GATE_MSG_INSIDE, id, error, TAKE_FD(owned));
+    if (g->pid >= 0 && (r < 0 || gate_inside_next(g) < 0))
+        gate_lost(g, "it did not listen");
+}
+
+/* An answer that is more than "this time" becomes a rule before the gate hears it, so that the next connection finds it. */
+static void answered(void *arg, const struct gate_msg *question, const uint32_t *ids, size_t n, enum gate_answer answer) {
+    struct gatekeeper *g = arg;
+
+    if (question->type == GATE_MSG_OPEN) { /* a login, each time */
+        gate_answer_log(g, question, answer == GATE_DENY ? GATE_DENY : GATE_ALLOW_ONCE);
+        gate_login_answered(g, question, answer);
+        return;
+    }
+    if (answer == GATE_ALLOW_SESSION || answer == GATE_ALLOW_ALWAYS)
+        gate_answer_rule(g, question, answer);
+    gate_answer_log(g, question, answer);
+    for (size_t i = 0; i < n && g->pid >= 0; i++)
+        if (gate_link_send(&g->link, GATE_MSG_ANSWER, ids[i], (int32_t)answer, -1) < 0)
+            gate_lost(g, "it did not listen");
+}
+
+/* The end ---------------------------------------------------------------------------------------------------------- */
+
+/* Everything inside is dead, so its connections end; their last events are worth a moment. */
+static void last_events(struct gatekeeper *g) {
+    uint64_t until = watch_now_ms() + FINISH_MS, now;
+
+    if (gate_link_send(&g->link, GATE_MSG_STOP, 0, 0, -1) < 0)
+        gate_lost(g, NULL);
+    while (g->pid >= 0 && (now = watch_now_ms()) < until) {
+        struct pollfd p = {.fd = g->link.sock, .events = gate_link_events(&g->link)};
+
+        if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
+            break;
+        receive(g);
+        netlog_flush(g->log);
+    }
+}
+
+void gatekeeper_finish(struct gatekeeper *g) {
+    g->finishing = true;
+    login_end(&g->login);
+    if (g->opts.asker)
+        asker_forget(g->opts.asker);
+    if (g->pid >= 0)
+        last_events(g);
+    gate_lost(g, NULL);
+    control_server_free(TAKE_PTR(g->control));
+    netlog_finish(g->log);
+}
+
+void gatekeeper_report(const struct gatekeeper *g) {
+    netcount_report(&g->count);
+}
+
+void gatekeeper_json(const struct gatekeeper *g, struct buf *out) {
+    buf_adds(out, "\"network\":");
+    netcount_json(&g->count, out);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/network/run_network.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "config/load/paths.h"
+#include "config/settings.h"
+#include "engine/engine.h"
+#include "supervisor/network/asker.h"
+#include "supervisor/terminal/stdio.h"
+
+/* Without a CA nothing can be looked into, and whatever needs that is refused by the gate; the rest works. */
+static void take_ca(struct run_network *n, struct host_facts *facts) {
+    struct err err = {0};
+
+    bool needed = n->files.look || n->credentials.n_grants; /* both look into TLS */
+
+    if (n->state && castock_take(n->state, needed, &n->ca, &err) == 0) {
+        if (n->ca.path)
+            host_trust(facts, n->ca.path);
+        return;
+    }
+    if (n->state && needed) {
+        err_ctx(&err, err.code, "no certificate authority for this sandbox, so https that has to be looked into is refused");
+        log_err(&err);
+    }
+}
+
+int run_network_prepare(struct run_network *n, const struct settings *s, struct host_facts *facts, int workspace,
+                        struct err *err) {
+    int r;
+
+    n->where = (struct policy_where){.settings = s,
+                                     .workspace = facts->workspace,
+                                     .workspace_fd = workspace,
+                                     .home = facts->home,
+                                     .environ_ = facts->environ_};
+    r = policy_files_load(&n->where, &n->files, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n->files.notes.len; i++)
+        log_line("%s", n->files.notes.v[i]);
+    r = published_open(&s->publish, &n->published, err);
+    r = r < 0 ? r : paths_state_if_home(facts->environ_, facts->home, "", &n->state, err);
+    if (r < 0)
+        return r;
+    if (n->state && str_ends(n->state, "/"))
+        n->state[strlen(n->state) - 1] = 0;
+    r = run_credentials_prepare(&n->credentials, s, facts, err);
+    if (r < 0)
+        return r;
+    take_ca(n, facts);
+    n->on = true;
+    return 0;
+}
+
+int run_network_give_up(struct run_network *n, struct err *err) {
+    const char *origin = n->where.settings->origin[SETTING_NETWORK];
+
+    n->on = false;
+    if (origin && !str_starts(origin, "built-in"))
+        return err_set(
+            err, -EOPNOTSUPP,
+            "the network (%s) needs user namespaces, which cannot be had here; use --network none (see 'bawn doctor --fix')",
+            origin);
+    if (n->published.n)
+        return err_set(err, -EOPNOTSUPP, "--publish needs user namespaces, which cannot be had here (see 'bawn doctor --fix')");
+    log_line("no network: it needs user namespaces, which cannot be had here (see 'bawn doctor --fix')");
+    return 0;
+}
+
+static int make_asker(struct run_network *n, const struct run_network_opts *o, struct err *err) {
+    const struct settings *s = n->where.settings;
+    struct stdio *term = o->io && stdio_prompt_possible(o->io) ? o->io : NULL;
+    bool somebody = term || s->ask_hook;
+    struct asker_opts opts = {.term = term,
+                              .hook = s->ask_hook,
+                              .timeout_ms = s->ask_timeout_ms,
+                              .say = !somebody,
+                              .environ_ = n->where.environ_,
+                              .mask = o->mask};
+
+    return policy_files_can_ask(s, somebody) ? asker_new(&opts, &n->asker, err) : 0;
+}
+
+int run_network_begin(struct run_network *n, const struct run_network_opts *o, struct err *err) {
+    struct gate_opts g = {.where = &n->where,
+                          .published = &n->published,
+                          .state = n->state,
+                          .sandbox = n->name,
+                          .audit = o->audit,
+                          .ca = &n->ca,
+                          .credentials = &n->credentials,
+                          .init_control = o->sandbox->control,
+                          .cgroup = &o->sandbox->cgroup,
+                          .no_control = o->no_control,
+                          .argv = o->argv,
+                          .argc = o->argc};
+    int r;
+
+    if (!n->on)
+        return 0;
+    if (o->name)
+        snprintf(n->name, sizeof n->name, "%s", o->name);
+    else
+        snprintf(n->name, sizeof n->name, "%d", (int)getpid());
+    r = make_asker(n, o, err);
+    if (r < 0)
+        return r;
+    static_assert(sizeof g.listeners == sizeof o->sandbox->net && sizeof g.named == sizeof o->sandbox->net_named,
+                  "a place for each");
+    for (size_t i = 0; i < GATE_LISTENERS; i++)
+        g.listeners[i] = TAKE_FD(o->sandbox->net[i]);
+    for (size_t i = 0; i < GATE_NAMED_MAX; i++)
+        g.named[i] = TAKE_FD(o->sandbox->net_named[i]);
+    for (size_t i = 0; i < INSIDE_SOCKETS; i++)
+        g.inside[i] = TAKE_FD(n->credentials.sockets.fd[i]);
+    g.asker = n->asker;
+    return gatekeeper_new(&g, &n->files, &n->gate, err);
+}
+
+void run_network_end(struct run_network *n) {
+    if (n->gate)
+        gatekeeper_finish(n->gate);
+}
+
+void run_network_done(struct run_network *n) {
+    gatekeeper_free(n->gate);
+    asker_free(n->asker);
+    policy_files_done(&n->files);
+    published_done(&n->published);
+    castock_done(&n->ca);
+    run_credentials_done(&n->credentials);
+    free(n->state);
+    *n = (struct run_network)RUN_NETWORK_INIT;
+}

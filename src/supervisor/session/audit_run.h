@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The events of a sandbox's life for the audit log (audit/audit.h, spec/audit-events.md), by `bawn run` and by the keeper.
+ *
+ * Start and exec are written before what they tell of: whoever gets an error starts nothing. Exit and limit are kept until the
+ * next event is written, audit_run_stop() or audit_flush(): a keeper calls audit_flush() before it waits. Every a may be NULL.
+ */
+#pragma once
+
+#include "audit/audit.h"
+#include "supervisor/session/run.h"
+
+struct landing;
+struct plan;
+struct settings;
+
+/* *ret NULL: the user has no home, or none in which a log can be made; that is said in a line. log "user": a run that is not
+ * kept. */
+int audit_run_open(char *const *environ_, const char *home, const struct audit_ids *ids, struct audit **ret, struct err *err);
+
+/* A rung is about to be started. engine: its name. */
+int audit_run_start(struct audit *a, const struct plan *plan, const struct settings *s, const char *engine, struct err *err);
+/* job: 0 for the command of `bawn run`. cwd "": the workspace; NULL: the same. */
+int audit_run_exec(struct audit *a, int job, char *const *argv, size_t argc, const char *cwd, struct err *err);
+/* Both, in one write, for a sandbox that is started for this command. */
+int audit_run_begin(struct audit *a, const struct plan *plan, const struct settings *s, const char *engine, struct err *err);
+
+/* status: the exit status, signal 0: it was not ended by one. exec_errno: it could not be executed; 0: it was. */
+void audit_run_exit(struct audit *a, int job, int status, int signal, int exec_errno, uint64_t ms);
+void audit_run_limit(struct audit *a, enum run_limit which);
+void audit_run_landed(struct audit *a, const struct landing *l);
+/* The sandbox is gone. run: the folder that keeps what was changed; "": none. Also what was kept back is written. */
+void audit_run_stop(struct audit *a, int status, uint64_t ms, size_t changes, const char *run);

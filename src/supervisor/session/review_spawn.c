@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/session/review_spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "engine/engine.h"
+#include "os/fd.h"
+#include "review/report/escape.h"
+#include "workspace/apply/apply.h"
+
+enum { N_FDS = 6, ABOVE = 16, MESSAGE_MAX = 900, FD_IN = 0, FD_OUT = 1, FD_ERR = 2, FD_FIRST = 3 };
+
+/* One process that runs or ran. */
+struct review_child {
+    pid_t pid;
+    int out, messages; /* our ends */
+};
+#define CHILD_INIT \
+    { .pid = -1, .out = -1, .messages = -1 }
+
+static void child_done(struct review_child *c) {
+    closep(&c->out);
+    closep(&c->messages);
+    if (c->pid > 0) /* given up half-way: its pipe is gone, so it ends by itself */
+        while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+}
+
+void review_job_done(struct review_job *j) {
+    strv_done(&j->words);
+}
+
+/* The new process: exactly these descriptors, default signals, no environment. */
+static void NORETURN become(int exe, char *const argv[], const int fds[N_FDS]) {
+    static const int signals[] = {SIGINT, SIGQUIT, SIGPIPE};
+    char *none[] = {NULL};
+
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        signal(signals[i], SIG_DFL);
+    for (int i = 0; i < N_FDS; i++)
+        if (dup2(fds[i], i) < 0)
+            _exit(EXIT_SANDBOX);
+    fexecve(exe, argv, none);
+    dprintf(STDERR_FILENO, "start bawn-review: %s", strerror(errno));
+    _exit(EXIT_SANDBOX);
+}
+
+/* Out of the way of 0 to 5, where the copies go. */
+static int lift(int fd) {
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, ABOVE);
+
+    return copy < 0 ? -errno : copy;
+}
+
+static int lift_all(const int given[3], int pipes[2][2], int fds[N_FDS]) {
+    CLEANUP(closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    if (null < 0 || pipe2(pipes[0], O_CLOEXEC) < 0 || pipe2(pipes[1], O_CLOEXEC) < 0)
+        return -errno;
+    /* A process that floods its messages must not wait for us while we wait for its output. */
+    if (fcntl(pipes[1][1], F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    fds[FD_IN] = lift(null);
+    fds[FD_OUT] = lift(pipes[0][1]);
+    fds[FD_ERR] = lift(pipes[1][1]);
+    for (int i = 0; i < 3; i++)
+        fds[FD_FIRST + i] = lift(given[i]);
+    for (int i = 0; i < N_FDS; i++)
+        if (fds[i] < 0)
+            return fds[i];
+    return 0;
+}
+
+static int start(int exe, char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
+    int pipes[2][2] = {{-1, -1}, {-1, -1}}, fds[N_FDS] = {-1, -1, -1, -1, -1, -1};
+    int r = lift_all(given, pipes, fds);
+    pid_t pid = r < 0 ? -1 : fork();
+
+    if (r == 0 && pid == 0)
+        become(exe, argv, fds);
+    r = r < 0 ? r : pid < 0 ? -errno : 0;
+    for (int i = 0; i < N_FDS; i++)
+        closep(&fds[i]);
+    closep(&pipes[0][1]);
+    closep(&pipes[1][1]);
+    if (r < 0) {
+        closep(&pipes[0][0]);
+        closep(&pipes[1][0]);
+        return err_sys(err, r, "start bawn-review");
+    }
+    *ret = (struct review_child){pid, pipes[0][0], pipes[1][0]};
+    return 0;
+}
+
+static int launch(char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
+    CLEANUP(closep) int found = -1;
+    CLEANUP(closep) int exe = -1;
+    char path[PATH_MAX];
+
+    found = engine_helper("bawn-review", path, sizeof path);
+    exe = found < 0 ? found : lift(found); /* a low number would be overwritten before it is executed */
+    if (exe < 0)
+        return err_sys(err, exe, "find bawn-review, which belongs beside bawn or in ../libexec/bawn");
+    return start(exe, argv, given, ret, err);
+}
+
+static int drain(int fd, review_sink_fn *sink, void *arg) {
+    char part[64 * 1024];
+    ssize_t n;
+
+    while ((n = fd_read_some(fd, part, sizeof part)) > 0)
+        sink(part, (size_t)n, arg);
+    return (int)n;
+}
+
+/* What it said on stderr, made harmless: it may have been taken over by what it read. */
+static void message_of(struct review_child *c, struct buf *b) {
+    char text[MESSAGE_MAX];
+    ssize_t n = fd_read_some(c->messages, text, sizeof text - 1);
+    const char *line = text;
+
+    text[MAX_OF(n, 0)] = 0;
+    text[strcspn(text, "\n")] = 0;
+    if (str_starts(line, "bawn: "))
+        line += 6;
+    escape_text(b, line);
+}
+
+/* Its exit status if that is 0 or 1. */
+static int finish(struct review_child *c, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(4 * MESSAGE_MAX);
+    pid_t pid = TAKE(c->pid, -1);
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return err_sys(err, -errno, "wait for bawn-review");
+    if (WIFEXITED(status) && WEXITSTATUS(status) <= 1)
+        return WEXITSTATUS(status);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        return err_set(err, -ETIME, "bawn-review took too long; something in the changes is made to keep it busy");
+    if (WIFSIGNALED(status))
+        return err_set(err, -EIO, "bawn-review was ended by signal %d", WTERMSIG(status));
+    message_of(c, &b);
+    if (WEXITSTATUS(status) == EXIT_USAGE_ERR)
+        return err_usage(err, "%s", buf_str(&b));
+    return err_set(err, -EIO, "%s", b.len ? buf_str(&b) : "bawn-review failed and did not say why");
+}
+
+static int memory_file(const struct buf *content, int *ret) {
+    CLEANUP(closep) int fd = memfd_create("bawn", MFD_CLOEXEC);
+    int r;
+
+    if (fd < 0 && errno == ENOSYS) /* some containers' filters do not know it */
+        fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    r = fd < 0 ? -errno : 0;
+    if (r == 0 && content)
+        r = fd_write_all(fd, buf_str(content), content->len);
+    if (r == 0)
+        *ret = TAKE_FD(fd);
+    return r;
+}
+
+static int words_of(const struct review_job *job, struct strv *ret) {
+    const struct run_info *i = &job->rd->info;
+    int r = strv_add(ret, "bawn-review");
+
+    r = r < 0 ? r : strv_add(ret, job->task);
+    r = r < 0 ? r : strv_addf(ret, "--run=%s", job->rd->name);
+    r = r < 0 ? r : strv_addf(ret, "--workspace=%s", i->workspace);
+    r = r < 0 ? r : strv_addf(ret, "--mode=%s", workspace_mode_names[i->mode]);
+    r = r < 0 ? r : strv_addf(ret, "--begun=%llu", (unsigned long long)i->begun_ns);
+    r = r < 0 ? r : strv_addf(ret, "--ended=%llu", (unsigned long long)i->ended_ns);
+    if (r == 0 && i->base_commit && *i->base_commit)
+        r = strv_addf(ret, "--base=%s", i->base_commit);
+    for (size_t k = 0; r == 0 && k < job->words.len; k++)
+        r = strv_add(ret, job->words.v[k]);
+    return r;
+}
+
+int review_spawn(const struct review_job *job, review_sink_fn *sink, void *arg, struct err *err) {
+    CLEANUP(buf_done) struct buf rules = BUF_INIT(RULES_MAX);
+    CLEANUP(strv_done) struct strv argv = {0};
+    CLEANUP(child_done) struct review_child c = CHILD_INIT;
+    CLEANUP(closep) int rules_fd = -1;
+    int r;
+
+    review_rules_write(&job->rules, &rules);
+    if (!buf_ok(&rules) || words_of(job, &argv) < 0)
+        return err_oom(err);
+    r = memory_file(&rules, &rules_fd);
+    if (r < 0)
+        return err_sys(err, r, "hand over the ignore rules");
+    r = launch(argv.v, (const int[]){job->rd->fd, job->workspace, rules_fd}, &c, err);
+    if (r < 0)
+        return r;
+    r = drain(c.out, sink, arg);
+    return r < 0 ? err_sys(err, r, "read from bawn-review") : finish(&c, err);
+}
+
+struct merged {
+    int fd, r;
+    uint64_t len;
+};
+
+static void take_merged(const char *data, size_t len, void *arg) {
+    struct merged *m = arg;
+
+    m->len += len;
+    if (m->r == 0)
+        m->r = m->len > 3 * (uint64_t)APPLY_MERGE_MAX ? -EFBIG : fd_write_all(m->fd, data, len);
+}
+
+int review_merge(int base, int ours, int theirs, int *ret_fd, void *arg UNUSED, struct err *err) {
+    char *argv[] = {"bawn-review", "merge", NULL};
+    CLEANUP(child_done) struct review_child c = CHILD_INIT;
+    CLEANUP(closep) int result = -1;
+    struct merged m = {0};
+    int r = memory_file(NULL, &result);
+
+    if (r < 0)
+        return err_sys(err, r, "make room for a merged file");
+    r = launch(argv, (const int[]){base, ours, theirs}, &c, err);
+    if (r < 0)
+        return r;
+    m.fd = result;
+    r = drain(c.out, take_merged, &m);
+    r = r < 0 ? r : m.r;
+    if (r < 0)
+        return err_sys(err, r, "take the merged file");
+    r = finish(&c, err);
+    if (r != 0)
+        return r;
+    if (lseek(result, 0, SEEK_SET) < 0)
+        return err_sys(err, -errno, "go back in the merged file");
+    *ret_fd = TAKE_FD(result);
+    return 0;
+}

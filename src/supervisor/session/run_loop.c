@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/session/run_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "os/fd.h"
+#include "os/sock.h"
+#include "proto/initmsg.h"
+#include "supervisor/terminal/tty.h"
+
+enum { OWN_FDS = 3, GRACE_MS = 1000, PARENT_GRACE_MS = 5000 };
+
+/* Signals that are passed on. SIGWINCH is handled here; SIGTTOU, SIGTTIN and SIGPIPE are only kept from hurting us. */
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
+static const int held[] = {SIGWINCH, SIGTTOU, SIGTTIN, SIGPIPE};
+
+int loop_signals(sigset_t *ret_old, int *ret_fd, struct err *err) {
+    sigset_t set;
+    int fd;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+        sigaddset(&set, forwarded[i]);
+    for (size_t i = 0; i < ARRAY_LEN(held); i++)
+        sigaddset(&set, held[i]);
+    if (sigprocmask(SIG_BLOCK, &set, ret_old) < 0)
+        return err_sys(err, -errno, "block signals");
+    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return err_sys(err, -errno, "signalfd");
+    *ret_fd = fd;
+    return 0;
+}
+
+static void send_signal(const struct loop *l, int sig, bool group) {
+    struct init_msg msg = {.type = INIT_MSG_SIGNAL, .value = sig, .extra = group};
+
+    sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
+}
+
+/* A signal of the terminal (SI_KERNEL) goes to the whole job, as it would have; one that somebody sent, to the command. */
+static void on_signal(struct loop *l) {
+    struct signalfd_siginfo info;
+
+    while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        int sig = (int)info.ssi_signo;
+
+        if (sig == SIGWINCH)
+            stdio_resize(l->io);
+        if (sig == SIGCONT)
+            stdio_resume(l->io); /* somebody else stopped us; the shell has reset the terminal since */
+        if (sig == SIGTSTP)
+            l->stopping = true;
+        for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+            if (forwarded[i] == sig)
+                send_signal(l, sig, info.ssi_code == SI_KERNEL);
+    }
+}
+
+static void send_all(const struct loop *l, int sig) {
+    struct init_msg msg = {.type = INIT_MSG_ALL, .value = sig};
+
+    sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
+}
+
+/* As the shell expects it, but only if somebody is there who sees it or asked for it: the command can stop itself at any time. While we are
+ * stopped nothing is watched (late hidden files, disk, time), so everything else inside is stopped first. */
+static void on_stopped(struct loop *l, int sig) {
+    if (!TAKE(l->stopping, false) && !tty_has_us())
+        return;
+    if (l->stop_signal == 0)
+        send_all(l, SIGSTOP);
+    l->stop_signal = sig;
+}
+
+static void on_all_stopped(struct loop *l) {
+    stdio_suspend(l->io);
+    tty_stop_job(TAKE(l->stop_signal, 0));
+    stdio_resume(l->io);
+    send_all(l, SIGCONT);
+    send_signal(l, SIGCONT, true);
+}
+
+static void on_exited(struct loop *l, const struct init_msg *msg) {
+    struct run_result *r = l->result;
+
+    l->ended = true;
+    if (msg->extra == 1) {
+        r->exec_errno = msg->value;
+        r->status = err_exec_status(msg->value);
+        return;
+    }
+    r->started = true;
+    if (WIFSIGNALED(msg->value)) {
+        r->signal = WTERMSIG(msg->value);
+        r->status = 128 + r->signal;
+    } else {
+        r->status = WEXITSTATUS(msg->value);
+    }
+}
+
+static int on_pty(struct loop *l, int master) {
+    struct init_msg go = {.type = INIT_MSG_GO};
+    int r = stdio_attach_master(l->io, master, l->err);
+
+    if (r < 0)
+        return r;
+    stdio_start(l->io);
+    r = sock_send(l->session->sandbox.control, &go, sizeof go, NULL, 0);
+    return r < 0 ? err_sys(l->err, r, "start the command") : 0;
+}
+
+/* bawn-init is gone without a word: the kernel, or somebody, killed it. */
+static void on_silence(struct loop *l) {
+    l->ended = true;
+    l->result->started = true;
+    l->result->signal = SIGKILL;
+    l->result->status = 128 + SIGKILL;
+}
+
+static void on_inside(struct loop *l, const struct init_msg *msg, int fd) {
+    if (l->session->network.gate)
+        gatekeeper_inside(l->session->network.gate, (uint32_t)msg->extra, msg->value, fd);
+    else if (fd >= 0)
+        close(fd); /* nobody asked */
+}
+
+static int on_control(struct loop *l) {
+    struct init_msg msg;
+    int fds[1];
+    size_t n_fds = 1;
+    long n = sock_recv(l->session->sandbox.control, &msg, sizeof msg, fds, &n_fds);
+
+    if (n_fds == 1 && (n != (long)sizeof msg || (msg.type != INIT_MSG_PTY && msg.type != INIT_MSG_INSIDE))) {
+        close(fds[0]); /* only a terminal, or a connection into the sandbox, comes with one */
+        n_fds = 0;
+    }
+    if (n != (long)sizeof msg) {
+        on_silence(l);
+        return 0;
+    }
+    msg.text[sizeof msg.text - 1] = 0;
+    switch ((enum init_msg_type)msg.type) {
+    case INIT_MSG_PTY:
+        return n_fds == 1 ? on_pty(l, fds[0]) : err_set(l->err, -EPROTO, "bawn-init sent no terminal");
+    case INIT_MSG_STOPPED:
+        on_stopped(l, msg.value);
+        break;
+    case INIT_MSG_EXITED:
+        on_exited(l, &msg);
+        break;
+    case INIT_MSG_LIMIT:
+        l->result->hit[RUN_LIMIT_MEMORY] = true;
+        on_silence(l);
+        break;
+    case INIT_MSG_FAILED:
+        l->failed = true;
+        return err_set(l->err, -msg.value, "cannot sandbox: %s", msg.text);
+    case INIT_MSG_INSIDE:
+        on_inside(l, &msg, n_fds == 1 ? fds[0] : -1);
+        break;
+    case INIT_MSG_SIGNAL:
+    case INIT_MSG_GO:
+    case INIT_MSG_STARTED:
+    case INIT_MSG_NETWORK:
+    case INIT_MSG_EXEC:
+    case INIT_MSG_OPEN:
+        break;
+    case INIT_MSG_ALL:
+        if (l->stop_signal && msg.value == SIGSTOP)
+            on_all_stopped(l);
+        break;
+    }
+    return 0;
+}
+
+/* Asks politely, then kills the sandbox's PID 1 and with it everything. */
+static void end_politely(struct loop *l, uint64_t grace_ms) {
+    uint64_t at = watch_now_ms() + grace_ms;
+
+    send_signal(l, SIGTERM, true);
+    send_signal(l, SIGCONT, true);
+    l->kill_at_ms = l->kill_at_ms ? MIN_OF(l->kill_at_ms, at) : at;
+}
+
+/* The end of time or space. */
+static void end_run(struct loop *l, enum run_limit why) {
+    l->result->hit[why] = true;
+    end_politely(l, GRACE_MS);
+}
+
+static void on_parent(struct loop *l) {
+    char what = RUN_PARENT_END;
+    ssize_t n = recv(l->parent, &what, 1, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0)
+        l->parent = 0;
+    if (what == RUN_PARENT_KILL)
+        on_silence(l);
+    else
+        end_politely(l, PARENT_GRACE_MS);
+}
+
+static void on_tick(struct loop *l) {
+    switch (watch_check(&l->session->watch)) {
+    case WATCH_TIME:
+        end_run(l, RUN_LIMIT_TIME);
+        break;
+    case WATCH_DISK:
+        end_run(l, RUN_LIMIT_DISK);
+        break;
+    case WATCH_NOTHING:
+        break;
+    }
+    if (l->kill_at_ms && watch_now_ms() >= l->kill_at_ms) {
+        l->kill_at_ms = 0;
+        on_silence(l);
+    }
+}
+
+static int timeout(const struct loop *l) {
+    int t = session_sooner(session_timeout(l->session), stdio_timeout_ms(l->io));
+    uint64_t now = watch_now_ms();
+
+    if (!l->kill_at_ms)
+        return t;
+    return session_sooner(t, l->kill_at_ms <= now ? 0 : (int)(l->kill_at_ms - now));
+}
+
+void loop_drain(struct loop *l) {
+    struct signalfd_siginfo info;
+
+    stdio_finish(l->io);
+    while (stdio_drain(l->io, l->signals) == 1)
+        while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info)
+            if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT)
+                return;
+}
+
+/* What cannot be kept ends the run. */
+static void settle(struct loop *l, const struct pollfd *fds) {
+    struct err err = {0};
+
+    if (session_settle(l->session, fds, &err) >= 0)
+        return;
+    log_err(&err);
+    on_silence(l);
+    l->result->status = EXIT_SANDBOX;
+}
+
+int loop_run(struct loop *l) {
+    struct pollfd fds[OWN_FDS + SESSION_POLL_MAX + STDIO_POLL_MAX];
+
+    while (!l->ended) {
+        size_t n, n_io;
+        int r = 0;
+
+        fds[0] = (struct pollfd){.fd = l->session->sandbox.control, .events = POLLIN};
+        fds[1] = (struct pollfd){.fd = l->signals, .events = POLLIN};
+        fds[2] = (struct pollfd){.fd = l->parent > 0 ? l->parent : -1, .events = POLLIN};
+        n = session_poll(l->session, fds + OWN_FDS);
+        n_io = stdio_poll_fds(l->io, fds + OWN_FDS + n, STDIO_POLL_MAX);
+        if (poll(fds, OWN_FDS + n + n_io, timeout(l)) < 0 && errno != EINTR)
+            return err_sys(l->err, -errno, "poll");
+        if (fds[1].revents)
+            on_signal(l);
+        if (fds[2].revents)
+            on_parent(l);
+        stdio_handle(l->io, fds + OWN_FDS + n, n_io);
+        session_handle(l->session, fds + OWN_FDS, n);
+        if (fds[0].revents)
+            r = on_control(l);
+        if (r < 0)
+            return r;
+        if (!l->ended)
+            settle(l, fds + OWN_FDS);
+        on_tick(l);
+    }
+    return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One sandbox from before its start to its last trace: what `bawn run` (run.c) and the keeper of a kept sandbox (keep.h) have in common.
+ *
+ *     session_prepare()   engine, workspace, guard, network: whatever is wrong is told before anything runs
+ *     session_start()     down the ladder of rungs until the sandbox runs
+ *     session_begin()     what watches over it while it runs; session_poll() ... session_check() are for the caller's loop
+ *     session_stop()      nothing inside runs any more
+ *     session_end()       reports, keeps or removes what was changed
+ *     session_done()
+ *
+ * A session may not be moved in memory: its parts point at each other.
+ */
+#pragma once
+
+#include <poll.h>
+#include <signal.h>
+
+#include "supervisor/network/run_network.h"
+#include "supervisor/session/run.h"
+#include "supervisor/session/stage.h"
+#include "supervisor/watch/guard_link.h"
+#include "supervisor/watch/landing.h"
+#include "supervisor/watch/latecomers.h"
+#include "supervisor/watch/limit_watch.h"
+
+struct ignore;
+struct session;
+
+/* A rung is about to be started; s->plan says how. Negative: it is not. */
+typedef int session_plan_fn(void *arg, const struct session *s, struct err *err);
+
+struct session {
+    const struct run_options *opt;
+    const struct engine_ops *engine;
+    struct host_facts facts;
+    struct stage_opts stage_opts;
+    struct stage stage;
+    struct guard_link guard;
+    struct run_network network;
+    struct ignore *protect, *no_new; /* the guard's rules: what may not be written, and not be made */
+    int guard_inside;                /* the guard's end of the socket, until it is handed over */
+    struct plan plan;
+    struct sandbox sandbox;
+    char private_dir[128];
+    sigset_t old_mask; /* for what runs inside */
+    bool launched;     /* the sandbox was started, so something may have been changed */
+    struct latecomers latecomers;
+    struct landing landing;
+    struct limit_watch watch;
+    int grows, caches, home;  /* what the disk limit looks at; -1: none */
+    session_plan_fn *planned; /* may be NULL */
+    void *arg;
+};
+#define SESSION_INIT                                                                                                        \
+    {                                                                                                                       \
+        .stage = STAGE_INIT, .guard = GUARD_INIT, .network = RUN_NETWORK_INIT, .guard_inside = -1, .sandbox = SANDBOX_INIT, \
+        .latecomers = LATECOMERS_INIT, .landing = LANDING_INIT, .grows = -1, .caches = -1, .home = -1                       \
+    }
+
+enum { SESSION_POLL_MAX = 2 + GATE_POLL_MAX };
+
+/* facts: copied. stage_name: of the run's folder; NULL: one is made where it is needed. */
+int session_prepare(struct session *s, const struct run_options *opt, const struct host_facts *facts, const char *stage_name,
+                    struct err *err);
+
+struct session_how {
+    int stdio[3]; /* what becomes 0, 1, 2 inside; -1: nothing */
+    unsigned tty; /* set of enum init_flag TTY bits */
+    bool resident;
+};
+int session_start(struct session *s, const struct session_how *how, struct err *err);
+/* n: name, terminal and command for the network; its sandbox and mask are filled in. timed: resources.timeout ends the sandbox. */
+int session_begin(struct session *s, const struct run_network_opts *n, bool timed, struct err *err);
+
+/* For the loop, in this order: entries to wait for, how long at most (-1: for ever), what came, and, when bawn-init's messages were
+ * read, the rest. */
+size_t session_poll(struct session *s, struct pollfd *out); /* at most SESSION_POLL_MAX */
+int session_timeout(const struct session *s);
+void session_handle(struct session *s, const struct pollfd *fds, size_t n);
+/* Covers hidden names that have appeared, and decides about what landed in protected places. Negative: the sandbox has to end. */
+int session_settle(struct session *s, const struct pollfd *fds, struct err *err);
+int session_sooner(int a, int b); /* of two timeouts */
+/* Nothing runs inside any more: nobody has to watch over it; and before something does again. */
+void session_rest(struct session *s);
+int session_wake(struct session *s, struct err *err);
+
+void session_stop(struct session *s);
+/* Fills in what the result says about limits. The sandbox is still to be finished. */
+void session_limits(struct session *s, struct run_result *r);
+/* After engine->finish(), also if it was never started: reports, ends the workspace. */
+void session_end(struct session *s, struct run_result *r);
+void session_done(struct session *s);

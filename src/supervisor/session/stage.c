@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/session/stage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/remove.h"
+#include "supervisor/session/progress_bar.h"
+#include "workspace/apply/apply.h"
+#include "workspace/git/gitidentity.h"
+#include "workspace/mode/sync.h"
+
+enum { GIT_CONFIG_MAX = 512 * 1024 };
+
+static int describe(const struct stage *st, const struct host_facts *facts, struct run_info *ret, struct err *err) {
+    struct run_info i = {.mode = st->mode, .named = st->opt->name && !st->opt->fresh};
+
+    if (st->mode == WORKSPACE_DIRECT)
+        i.begun_ns = st->begun_ns;
+
+    i.workspace = strdup(facts->workspace);
+    for (size_t k = 0; i.workspace && k < st->opt->argc; k++)
+        if (strv_add(&i.command, st->opt->argv[k]) < 0)
+            freep(&i.workspace);
+    if (!i.workspace) {
+        run_info_done(&i);
+        return err_oom(err);
+    }
+    *ret = i;
+    return 0;
+}
+
+static bool is_below(const char *path, const char *dir) {
+    size_t n = strlen(dir);
+
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == 0);
+}
+
+/* A run of that name goes on where it ended. */
+static int reopen(struct stage *st, const struct host_facts *facts, struct err *err) {
+    CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
+    int r = rundir_open(st->runs, st->opt->name, true, &rd, err);
+
+    if (r < 0)
+        return r;
+    if (!str_eq(rd.info.workspace, facts->workspace))
+        return err_usage(err, "the run '%s' belongs to another workspace (%s)", rd.name, rd.info.workspace);
+    if (rd.info.mode != st->mode)
+        return err_usage(err, "the run '%s' has its workspace in %s mode; give another name, or --workspace %s", rd.name,
+                         workspace_mode_names[rd.info.mode], workspace_mode_names[rd.info.mode]);
+    rd.info.ended_ns = 0;
+    r = rundir_save(&rd, err);
+    if (r < 0)
+        return r;
+    st->rd = TAKE(rd, (struct rundir)RUNDIR_INIT);
+    st->have = true;
+    return 0;
+}
+
+static int make_folder(struct stage *st, const struct host_facts *facts, struct err *err) {
+    struct run_info info = {0};
+    int r;
+
+    if (!st->runs)
+        return err_set(err, -ENOENT, "%s mode needs a place for what is changed; set HOME or XDG_STATE_HOME",
+                       workspace_mode_names[st->mode]);
+    if (is_below(st->runs, facts->workspace))
+        return err_set(err, -EPERM, "the folder for runs, '%s', lies in the workspace; set XDG_STATE_HOME to another place",
+                       st->runs);
+    r = describe(st, facts, &info, err);
+    if (r < 0)
+        return r;
+    r = rundir_create(st->runs, st->opt->name, &info, &st->rd, err);
+    run_info_done(&info);
+    if (r == -EEXIST && st->opt->name && !st->opt->fresh && st->mode != WORKSPACE_DIRECT) {
+        *err = (struct err){0};
+        return reopen(st, facts, err);
+    }
+    st->have = st->new_ = r >= 0;
+    return r < 0 ? r : 0;
+}
+
+/* A folder of the run that the sandbox writes to: it belongs to whom the workspace belongs to. */
+static int make_part(const struct stage *st, const char *name, mode_t mode, const struct host_facts *facts, struct err *err) {
+    CLEANUP(closep) int fd = -1;
+
+    if (mkdirat(st->rd.fd, name, 0700) < 0 && errno != EEXIST)
+        return err_sys(err, -errno, "folder of the run '%s/%s'", st->rd.path, name);
+    fd = openat(st->rd.fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fchmod(fd, mode & 0777) < 0)
+        return err_sys(err, -errno, "folder of the run '%s/%s'", st->rd.path, name);
+    if (facts->uid == 0 && fchown(fd, facts->workspace_uid, facts->workspace_gid) < 0)
+        return err_sys(err, -errno, "folder of the run '%s/%s'", st->rd.path, name);
+    return 0;
+}
+
+static int begin_overlay(struct stage *st, const struct host_facts *facts, struct err *err) {
+    struct stat ws;
+    int r;
+
+    if (fstat(st->workspace, &ws) < 0)
+        return err_sys(err, -errno, "workspace");
+    r = remove_tree(st->rd.fd, "work"); /* of a run before; overlayfs refuses what a volatile one left */
+    if (r < 0 && r != -ENOENT)
+        return err_sys(err, r, "empty '%s/work'", st->rd.path);
+    r = make_part(st, "upper", ws.st_mode, facts, err);
+    r = r < 0 ? r : make_part(st, "work", 0700, facts, err);
+    /* Started by root for another user: he must get to the two through a mount of this folder, and sees no more of it. */
+    if (r >= 0 && facts->uid == 0 && fchmod(st->rd.fd, 0711) < 0)
+        return err_sys(err, -errno, "folder of the run");
+    return r;
+}
+
+static int begin_sync(struct stage *st, const struct host_facts *facts, struct err *err) {
+    CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying the workspace");
+    const struct progress progress = {.report = progress_bar_report, .arg = &bar};
+    CLEANUP(strv_done) struct strv notes = {0};
+    struct stat ws;
+    int r;
+
+    if (fstat(st->workspace, &ws) < 0)
+        return err_sys(err, -errno, "workspace");
+    r = make_part(st, "tree", ws.st_mode, facts, err);
+    r = r < 0 ? r : sync_copy_in(&st->rd, st->workspace, st->opt->rules, &progress, &notes, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < notes.len; i++)
+        log_line("%s", notes.v[i]);
+    return stage_substitutes(st, err);
+}
+
+static int begin_worktree(struct stage *st, const struct host_facts *facts UNUSED, struct err *err) {
+    int r = st->new_ ? worktree_make(&st->rd, st->workspace, st->opt->rules, &st->view, err)
+                     : worktree_open(&st->rd, st->workspace, &st->view, err);
+
+    return r < 0 ? r : stage_substitutes(st, err);
+}
+
+static int (*const begin[WORKSPACE_MODES])(struct stage *, const struct host_facts *, struct err *) = {
+    [WORKSPACE_OVERLAY] = begin_overlay,
+    [WORKSPACE_SYNC] = begin_sync,
+    [WORKSPACE_WORKTREE] = begin_worktree,
+};
+
+/* Nothing in the run that the workspace does not have: also what was not committed. */
+static bool has_all(struct rundir *rd, const struct stage *st) {
+    CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
+    const struct apply_opts opts = {.conflict = APPLY_SKIP, .dry_run = true};
+    struct apply_result result = {0};
+    struct err ignored = {0};
+    bool all = change_set_make(rd, st->workspace, st->opt->rules, &set, &ignored) >= 0 &&
+               apply_changes(rd, &set, st->workspace, &opts, &result, &ignored) >= 0;
+
+    for (size_t i = 0; all && i < result.n; i++)
+        all = result.v[i].outcome == APPLY_SAME || result.v[i].change->hidden;
+    apply_result_done(&result);
+    return all;
+}
+
+/* Commits of a run that was killed are carried over, and one whose branch is merged is no longer needed. */
+static void tidy_worktree(struct rundir *rd, const struct stage *st) {
+    int top = st->workspace;
+    struct err ignored = {0};
+    bool merged = false;
+
+    if (rd->info.ended_ns == 0 && worktree_carry(rd, top, &ignored) >= 0) {
+        rd->info.ended_ns = clock_mark();
+        rundir_save(rd, &ignored);
+    }
+    if (rd->info.ended_ns && worktree_merged(rd, top, &merged, &ignored) >= 0 && merged && has_all(rd, st) &&
+        worktree_drop(rd, top, false, &ignored) >= 0)
+        rundir_remove(rd, &ignored);
+}
+
+/* Runs that were killed while they were made ready: nobody ever worked in them. */
+static void sweep(const struct stage *st, const char *workspace) {
+    struct rundir_list list = {0};
+    struct err ignored = {0};
+
+    if (!st->runs || rundir_list(st->runs, workspace, &list, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < list.n; i++) {
+        CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
+
+        if (list.v[i].busy || rundir_open(st->runs, list.v[i].name, true, &rd, &ignored) < 0)
+            continue;
+        if (rd.info.begun_ns == 0)
+            rundir_remove(&rd, &ignored);
+        else if (rd.info.mode == WORKSPACE_WORKTREE)
+            tidy_worktree(&rd, st);
+    }
+    rundir_list_done(&list);
+}
+
+static int make_home(struct stage *st, struct host_facts *facts, struct err *err) {
+    int r = volumes_prepare(&st->volumes, st->opt->settings, st->workspace, facts, err);
+
+    st->git_config = (struct buf)BUF_INIT(GIT_CONFIG_MAX);
+    r = r < 0 ? r : git_identity(facts->environ_, facts->home, &st->git_config, err);
+    if (r >= 0 && st->git_config.len)
+        facts->git_config = buf_str(&st->git_config);
+    return r;
+}
+
+int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_facts *facts, struct err *err) {
+    int r;
+
+    st->opt = opt;
+    st->mode = settings_workspace_mode(opt->settings);
+    st->facts = facts;
+    st->begun_ns = clock_mark();
+    st->workspace = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (st->workspace < 0)
+        return err_sys(err, -errno, "open the workspace");
+    r = rundir_folder(facts->environ_, facts->home, &st->runs, err);
+    if (r < 0)
+        return r;
+    if (opt->name && (st->mode == WORKSPACE_DIRECT || st->mode == WORKSPACE_RO))
+        return err_usage(err, "--name is for --workspace overlay, sync and worktree: in %s mode nothing is kept aside",
+                         workspace_mode_names[st->mode]);
+    r = make_home(st, facts, err);
+    if (r < 0)
+        return r;
+    if (!begin[st->mode])
+        return 0;
+    sweep(st, facts->workspace);
+    r = make_folder(st, facts, err);
+    r = r < 0 ? r : begin[st->mode](st, facts, err);
+    if (r >= 0) {     /* from here on what is in there counts */
+        if (st->new_) /* else what is in upper/ is compared with the beginning of the first run */
+            st->rd.info.begun_ns = st->begun_ns;
+        r = rundir_save(&st->rd, err);
+        clock_pass(st->begun_ns);
+    }
+    if (r < 0) {
+        stage_undo(st);
+        return r;
+    }
+    facts->run_dir = st->rd.path;
+    facts->git_objects = st->view.objects;
+    return 0;
+}
+
+int stage_folder(struct stage *st, struct err *err) {
+    return st->have ? 0 : make_folder(st, st->facts, err);
+}
+
+void stage_undo(struct stage *st) {
+    struct err ignored = {0};
+
+    if (!st->have || !st->new_)
+        return;
+    if (st->mode == WORKSPACE_WORKTREE)
+        worktree_drop(&st->rd, st->workspace, true, &ignored);
+    rundir_remove(&st->rd, &ignored);
+    st->have = false;
+}
+
+void stage_done(struct stage *st) {
+    rundir_done(&st->rd);
+    worktree_view_done(&st->view);
+    volumes_done(&st->volumes);
+    buf_done(&st->git_config);
+    closep(&st->workspace);
+    free(st->runs);
+    *st = (struct stage)STAGE_INIT;
+}
+
+int stage_growth(const struct stage *st) {
+    if (!st->have || !begin[st->mode])
+        return -1;
+    return openat(st->rd.fd, st->mode == WORKSPACE_OVERLAY ? "upper" : "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workspace of one run, before and after it: what the mode needs is made ready (a folder for what is written, a copy, a
+ * branch), and when the command has ended, what it changed is kept for `bawn review`, carried back, or, if there is
+ * nothing, removed without a trace.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "jail/plan/plan.h"
+#include "supervisor/session/volumes.h"
+#include "workspace/mode/worktree.h"
+#include "workspace/run/rundir.h"
+
+struct ignore;
+
+/* How many runs in direct mode are kept for a workspace, and the largest file whose old version is. */
+enum { STAGE_DIRECT_KEPT = 10, STAGE_KEPT_FILE_MAX = 256 * 1024 * 1024 };
+
+struct stage_opts {
+    const struct settings *settings;
+    const struct ignore *rules; /* what is hidden */
+    const char *name;           /* the user's name for the run; NULL: one is made */
+    bool fresh;                 /* the name is not the user's: no earlier run goes on, and nothing is kept if nothing changed */
+    char **argv;
+    size_t argc;
+};
+
+struct stage {
+    const struct stage_opts *opt;
+    const struct host_facts *facts;
+    enum workspace_mode mode;
+    uint64_t begun_ns;
+    char *runs; /* folder of the runs; NULL: the user has no home */
+    struct rundir rd;
+    bool have; /* rd is there */
+    bool new_; /* it was made for this run */
+    int workspace;
+    struct worktree_view view;
+    struct volumes volumes;
+    struct buf git_config;
+    size_t changes; /* after stage_end() */
+};
+#define STAGE_INIT \
+    { .rd = RUNDIR_INIT, .workspace = -1 }
+
+/* The current directory is the workspace. Sets run_dir and git_objects of *facts. In direct mode nothing is made yet. */
+int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_facts *facts, struct err *err);
+/* The run's folder, made now if there is none: direct mode, at the first change. */
+int stage_folder(struct stage *st, struct err *err);
+/* After the command: keeps, carries or removes, and logs what the user can do next. Nothing of a run is lost if this fails. */
+int stage_end(struct stage *st, int status, struct err *err);
+/* The run never started: removes what was made for it. */
+void stage_undo(struct stage *st);
+void stage_done(struct stage *st);
+
+/* Names that the command may not make in direct mode: the hidden ones, but not in folders of dependencies, which tools fill with
+ * certificates and sample configurations. */
+int stage_no_new(const struct stage *st, struct ignore **ret, struct err *err);
+/* The paths that the guard protects in this workspace. */
+int stage_protect(const struct stage *st, struct ignore **ret, struct err *err);
+
+/* Shared by stage*.c: puts substitutes into the copy. */
+int stage_substitutes(struct stage *st, struct err *err);
+
+/* A descriptor of what grows while the command writes, for the disk limit; -1: the workspace itself. */
+int stage_growth(const struct stage *st);

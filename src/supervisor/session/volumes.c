@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/session/volumes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "config/load/paths.h"
+#include "os/fd.h"
+#include "os/process.h"
+#include "os/remove.h"
+#include "os/safepath.h"
+#include "workspace/copy/place.h"
+
+enum { HASH_DIGITS = 16 };
+
+#define FRESH "cache.new-" /* and the pid of whoever makes it */
+
+/* Belongs to whom the workspace belongs to. */
+static int make_owned(const char *path, const struct host_facts *f, struct err *err) {
+    if (mkdir(path, 0755) < 0)
+        return errno == EEXIST ? 0 : err_sys(err, -errno, "volume '%s'", path);
+    if (f->uid == 0 && lchown(path, f->workspace_uid, f->workspace_gid) < 0)
+        return err_sys(err, -errno, "volume '%s'", path);
+    return 0;
+}
+
+/* *ret is NULL where there is no place for it. */
+static int make_base(const struct host_facts *f, char **ret, struct err *err) {
+    CLEANUP(freep) char *all = NULL, *base = NULL;
+    char hash[SHA256_HEX_SIZE];
+    struct err why = {0};
+    int r = paths_state_if_home(f->environ_, f->home, "volumes", &all, err);
+
+    if (r < 0 || !all)
+        return r;
+    sha256_hex(f->workspace, strlen(f->workspace), hash);
+    base = str_dupf("%s/%.*s", all, HASH_DIGITS, hash);
+    if (!base)
+        return err_oom(err);
+    if (access(base, F_OK) == 0 || paths_make_dirs(base, &why) == 0) /* a home that cannot be written: as if there were none */
+        *ret = TAKE_PTR(base);
+    return 0;
+}
+
+int volumes_folder(const struct host_facts *facts, const char *sub, char **ret, struct err *err) {
+    CLEANUP(freep) char *base = NULL, *path = NULL;
+    int r = make_base(facts, &base, err);
+
+    if (r == 0 && !base)
+        r = err_set(err, -ENOENT, "there is no place for what an agent keeps; set HOME or XDG_STATE_HOME");
+    path = r < 0 ? NULL : str_dupf("%s/%s/", base, sub);
+    if (r == 0 && !path)
+        r = err_oom(err);
+    for (char *p = path ? path + strlen(base) + 1 : NULL; r == 0 && (p = strchr(p, '/')); p++) {
+        *p = 0;
+        r = make_owned(path, facts, err);
+        if (p[1])
+            *p = '/';
+    }
+    if (r == 0)
+        *ret = TAKE_PTR(path);
+    return r;
+}
+
+/* Under another name first, so that a volume that is there has all its folders. */
+static int fill_caches(const char *fresh, const struct host_facts *f, struct err *err) {
+    int r = make_owned(fresh, f, err);
+
+    for (size_t i = 0; r >= 0 && i < n_plan_caches; i++) {
+        CLEANUP(freep) char *sub = plan_caches[i].sub ? str_dupf("%s/%s", fresh, plan_caches[i].sub) : NULL;
+
+        if (plan_caches[i].sub)
+            r = sub ? make_owned(sub, f, err) : err_oom(err);
+    }
+    return r;
+}
+
+/* What others left that were killed meanwhile. */
+static void sweep_fresh(const char *base) {
+    DIR *d = opendir(base);
+    struct dirent *e;
+    int pid;
+
+    while (d && (e = readdir(d)))
+        if (sscanf(e->d_name, FRESH "%d", &pid) == 1 && pid > 0 && process_is_dead(pid, 0))
+            remove_tree(dirfd(d), e->d_name);
+    if (d)
+        closedir(d);
+}
+
+static int make_caches(struct volumes *v, struct host_facts *f, struct err *err) {
+    CLEANUP(freep) char *fresh = str_dupf("%s/" FRESH "%d", v->base, (int)f->pid);
+    int r;
+
+    v->caches = str_dupf("%s/cache", v->base);
+    if (!v->caches || !fresh)
+        return err_oom(err);
+    f->caches = v->caches;
+    if (access(v->caches, F_OK) == 0)
+        return 0;
+    sweep_fresh(v->base);
+    r = fill_caches(fresh, f, err);
+    if (r < 0 || rename(fresh, v->caches) == 0)
+        return r;
+    remove_tree(AT_FDCWD, fresh); /* another run was faster */
+    return access(v->caches, F_OK) == 0 ? 0 : err_sys(err, -errno, "volume '%s'", v->caches);
+}
+
+static int make_volume(struct volumes *v, const char *path, const struct host_facts *f, struct err *err) {
+    char hash[SHA256_HEX_SIZE];
+    CLEANUP(freep) char *from = NULL;
+
+    sha256_hex(path, strlen(path), hash);
+    from = str_dupf("%s/%.*s", v->base, HASH_DIGITS, hash);
+    if (!from || strv_add(&v->from, from) < 0)
+        return err_oom(err);
+    return make_owned(from, f, err);
+}
+
+/* Direct mode mounts on what is there: the user asked for it by name, so empty folders are made, and taken away again. */
+static int make_point(struct volumes *v, const char *path, struct err *err) {
+    size_t len = strlen(path);
+
+    for (size_t i = 1; i <= len; i++) {
+        CLEANUP(freep) char *part = path[i] == '/' || path[i] == 0 ? strndup(path, i) : NULL;
+        CLEANUP(closep) int there = -1;
+        int r;
+
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        if (!part)
+            return err_oom(err);
+        there = safepath_open(v->workspace, part, O_PATH | O_DIRECTORY);
+        if (there >= 0)
+            continue;
+        r = there == -ENOENT ? place_dir(v->workspace, part, 0755, err) : err_sys(err, there, "volume '%s'", path);
+        if (r < 0)
+            return r;
+        if (strv_add(&v->made, part) < 0)
+            return err_oom(err);
+    }
+    return 0;
+}
+
+int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, struct host_facts *facts, struct err *err) {
+    enum workspace_mode mode = settings_workspace_mode(s);
+    int r;
+
+    v->workspace = workspace;
+    if (!s->persist_caches && s->volumes.len == 0)
+        return 0;
+    r = make_base(facts, &v->base, err);
+    if (r < 0)
+        return r;
+    if (!v->base)
+        return s->volumes.len ? err_set(err, -ENOENT, "workspace.volumes need a place; set HOME or XDG_STATE_HOME") : 0;
+    if (s->persist_caches)
+        r = make_caches(v, facts, err);
+    for (size_t i = 0; r >= 0 && i < s->volumes.len; i++) {
+        r = make_volume(v, s->volumes.v[i], facts, err);
+        if (r >= 0 && (mode == WORKSPACE_DIRECT || mode == WORKSPACE_RO))
+            r = make_point(v, s->volumes.v[i], err);
+    }
+    facts->volumes = &v->from;
+    return r < 0 ? r : 0;
+}
+
+int volumes_points(const struct settings *s, int tree, struct err *err) {
+    for (size_t i = 0; i < s->volumes.len; i++) {
+        int r = place_dir(tree, s->volumes.v[i], 0755, err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+void volumes_done(struct volumes *v) {
+    struct err ignored = {0};
+
+    for (size_t i = v->made.len; i-- > 0;)
+        place_remove(v->workspace, v->made.v[i], NULL, &ignored);
+    strv_done(&v->made);
+    strv_done(&v->from);
+    free(v->base);
+    free(v->caches);
+    *v = (struct volumes){0};
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/watch/guard_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/safepath.h"
+#include "os/sock.h"
+#include "proto/guardmsg.h"
+#include "supervisor/watch/latecomers.h"
+#include "workspace/copy/place.h"
+
+enum { BATCH = 256 };
+
+/* A message and what came with it. */
+struct incoming {
+    struct guard_msg head;
+    char path[GUARD_PATH_MAX + 1];
+    int fd; /* -1: none */
+};
+
+int guard_init(struct guard_link *g, int sock, int workspace, guard_begin_fn *begin, void *arg, struct err *err) {
+    int flags = fcntl(sock, F_GETFL);
+
+    *g = (struct guard_link){.sock = sock, .workspace = workspace, .begin = begin, .arg = arg};
+    if (flags >= 0 && fcntl(sock, F_SETFL, flags | O_NONBLOCK) == 0)
+        return 0;
+    flags = -errno;
+    closep(&g->sock);
+    return err_sys(err, flags, "the guard's socket");
+}
+
+void guard_done(struct guard_link *g) {
+    closep(&g->sock);
+    journal_close(TAKE_PTR(g->journal));
+    strv_done(&g->refused);
+    if (g->share)
+        munmap(g->share, g->share_size);
+    *g = (struct guard_link)GUARD_INIT;
+}
+
+int guard_poll_fd(const struct guard_link *g) {
+    return g->sock;
+}
+
+/* Without its supervisor the guard refuses every change: that is what must happen when nothing can be recorded, or when
+ * bawn-init does not keep to the protocol and so is not itself any more. */
+static void hang_up(struct guard_link *g, const char *why) {
+    if (!g->told)
+        log_line("%s: nothing in the workspace can be changed any more", why);
+    g->told = true;
+    closep(&g->sock);
+}
+
+static int begin(struct guard_link *g, struct err *err) {
+    if (g->journal || g->failed)
+        return g->failed;
+    g->failed = g->begin(g->arg, &g->journal, err);
+    return g->failed;
+}
+
+/* Whether what came is the file that the host's side shows. If not, that one is not what is about to change. */
+static bool is_same_file(int a, int b) {
+    struct stat x, y;
+
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Content is read from a descriptor of our own: the other end could move the position of the one it sent. */
+static int record(struct guard_link *g, const struct incoming *in, struct err *err) {
+    struct journal_entry e = {.kind = JOURNAL_ABSENT, .path = in->path};
+    CLEANUP(closep) int content = -1;
+    int r;
+
+    if (!g->begin)
+        return 0;
+    r = begin(g, err);
+    if (r < 0)
+        return r;
+    if (journal_find(g->journal, in->path))
+        return 0;
+    /* Who does not wait says that nothing was there; now there may be. */
+    if (in->head.wait || in->head.mode)
+        r = journal_look(g->journal, g->workspace, in->path, &e, &content, err);
+    if (r < 0)
+        return r;
+    if (content >= 0 && in->fd >= 0 && !is_same_file(in->fd, content))
+        closep(&content);
+    return journal_add(g->journal, &e, content, false, -1, err);
+}
+
+/* What the caller of the system call gets to see. */
+static int errno_for_caller(int r) {
+    static const int plain[] = {-ENOSPC, -EDQUOT, -EROFS, -ENOMEM, -EINVAL, -EPERM};
+
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+        if (plain[i] == r)
+            return r;
+    return -EIO;
+}
+
+static void send_go(struct guard_link *g, int value) {
+    struct guard_msg go = {.type = GUARD_MSG_GO, .value = value};
+
+    if (sock_send(g->sock, &go, sizeof go, NULL, 0) == -EAGAIN)
+        hang_up(g, "the guard asks without reading the answers");
+}
+
+static void answer(struct guard_link *g, int r) {
+    send_go(g, r < 0 ? errno_for_caller(r) : 0);
+}
+
+static void on_touch(struct guard_link *g, const struct incoming *in) {
+    struct err err = {0};
+    int r = journal_is_path(in->path, in->head.path_len) ? record(g, in, &err) : -EINVAL;
+
+    if (r < 0 && err.msg[0] && !g->told) {
+        log_line("a change was refused because what was there before cannot be kept: %s", err.msg);
+        g->told = true;
+    }
+    if (!in->head.wait) {
+        if (r < 0)
+            hang_up(g, "a change could not be recorded"); /* it has happened, and there will not be another */
+        return;
+    }
+    answer(g, r);
+}
+
+/* About hidden names (latecomers.h). If it fails the call fails; a file that cannot be covered ends the run soon after. */
+static void on_names(struct guard_link *g, const struct incoming *in) {
+    int r = journal_is_path(in->path, in->head.path_len) ? 0 : -EINVAL;
+
+    if (in->head.type == GUARD_MSG_MADE) {
+        if (r == 0 && g->latecomers)
+            latecomers_made(g->latecomers, in->path, in->fd);
+        return;
+    }
+    if (r == 0 && g->latecomers)
+        r = in->head.type == GUARD_MSG_LOOK ? latecomers_look(g->latecomers, in->path, in->head.value != 0)
+                                            : latecomers_making(g->latecomers, in->path);
+    answer(g, r);
+}
+
+static const char *why_text(int32_t why) {
+    switch ((enum guard_why)why) {
+    case GUARD_WHY_PROTECTED:
+        return "protected: the host would run or obey it; workspace.protect can allow it";
+    case GUARD_WHY_HIDDEN:
+        return "hidden by .sandboxignore";
+    case GUARD_WHY_BARE_REPO:
+        return "it would make the folder a git repository that the host's git obeys";
+    case GUARD_WHY_SAVE:
+        return "protected: programs on the host save a protected file by this name";
+    case GUARD_WHY_BUSY:
+        return "a program on the host is just writing it";
+    }
+    return NULL;
+}
+
+static void on_refused(struct guard_link *g, const struct incoming *in) {
+    const char *why = why_text(in->head.value);
+    CLEANUP(freep) char *line = NULL;
+
+    if (!why)
+        return;
+    line = str_dupf("refused: write to '%s' (%s)", in->path, why);
+    if (line && strv_has(&g->refused, line))
+        return;
+    if (!line || g->refused.len >= GUARD_REFUSED_MAX || strv_add_take(&g->refused, TAKE_PTR(line)) < 0)
+        g->more_refused++;
+}
+
+/* The memory is the sandbox's, so that its limits count it; sealed, so that it cannot be taken away under us. */
+static void on_share(struct guard_link *g, const struct incoming *in) {
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+    struct stat st;
+    void *at;
+
+    if (g->share || in->fd < 0 || (fcntl(in->fd, F_GET_SEALS) & seals) != seals || fstat(in->fd, &st) < 0 ||
+        st.st_size <= (off_t)offsetof(struct guard_share, written) || st.st_size > (off_t)sizeof(struct guard_share)) {
+        hang_up(g, "bawn-init sent memory that cannot be shared");
+        return;
+    }
+    at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, in->fd, 0);
+    if (at == MAP_FAILED) {
+        hang_up(g, "memory cannot be shared with bawn-init");
+        return;
+    }
+    g->share = at;
+    g->share_size = (size_t)st.st_size;
+    if (g->shared)
+        g->shared(g->shared_arg);
+    send_go(g, 0);
+}
+
+/* Does a program of the host have the file open for writing? If another file stands there by now it does not matter any more. */
+static void on_open(struct guard_link *g, const struct incoming *in) {
+    CLEANUP(closep) int fd = -1;
+    int r = -EINVAL;
+    struct stat st;
+
+    if (journal_is_path(in->path, in->head.path_len))
+        fd = safepath_open(g->workspace, in->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == in->head.ino)
+        r = place_writers(fd);
+    if (r == 0 && g->arrived && g->arrived(g->shared_arg, in->path, &st))
+        r = -EEXIST;
+    send_go(g, r == 1 ? -EBUSY : r);
+}
+
+/* Returns 1 and a message whose lengths are right, 0 if none is waiting, or -errno. */
+static int receive(struct guard_link *g, struct incoming *in) {
+    char bytes[sizeof in->head + GUARD_PATH_MAX];
+    size_t n_fds = 1;
+    long n = sock_recv(g->sock, bytes, sizeof bytes, &in->fd, &n_fds);
+
+    if (n_fds == 0)
+        in->fd = -1;
+    if (n == -EAGAIN)
+        return 0;
+    if (n == 0)
+        return -EPIPE;
+    if (n < (long)sizeof in->head)
+        return n < 0 ? (int)n : -EBADMSG;
+    memcpy(&in->head, bytes, sizeof in->head);
+    if (in->head.path_len != (size_t)n - sizeof in->head)
+        return -EBADMSG;
+    memcpy(in->path, bytes + sizeof in->head, in->head.path_len);
+    in->path[in->head.path_len] = 0;
+    return 1;
+}
+
+static void incoming_done(struct incoming *in) {
+    closep(&in->fd);
+}
+
+static bool handle_one(struct guard_link *g) {
+    CLEANUP(incoming_done) struct incoming in = {.fd = -1};
+    int r = receive(g, &in);
+
+    if (r == 0)
+        return false;
+    if (r == -EPIPE || r == -ECONNRESET)
+        closep(&g->sock);
+    else if (r < 0)
+        hang_up(g, "bawn-init sent something that is no message");
+    else if (in.head.type == GUARD_MSG_TOUCH)
+        on_touch(g, &in);
+    else if (in.head.type == GUARD_MSG_REFUSED)
+        on_refused(g, &in);
+    else if (in.head.type == GUARD_MSG_SHARE)
+        on_share(g, &in);
+    else if (in.head.type == GUARD_MSG_OPEN)
+        on_open(g, &in);
+    else if (in.head.type == GUARD_MSG_LOOK || in.head.type == GUARD_MSG_MAKING || in.head.type == GUARD_MSG_MADE)
+        on_names(g, &in);
+    else
+        hang_up(g, "bawn-init sent a message of no known kind");
+    return g->sock >= 0;
+}
+
+void guard_handle(struct guard_link *g) {
+    for (int i = 0; g->sock >= 0 && i < BATCH && handle_one(g); i++)
+        ;
+}
+
+void guard_finish(struct guard_link *g) {
+    while (g->sock >= 0 && handle_one(g))
+        ;
+    closep(&g->sock);
+}
+
+size_t guard_written_room(const struct guard_link *g) {
+    return g->share ? (g->share_size - offsetof(struct guard_share, written)) / sizeof g->share->written[0] : 0;
+}
+
+void guard_report(const struct guard_link *g) {
+    size_t lost = g->journal ? journal_not_kept(g->journal) : 0;
+
+    if (lost)
+        log_line("%zu changed or deleted %s too large to be kept: 'bawn rollback' cannot restore %s (workspace.rollback)", lost,
+                 lost == 1 ? "file was" : "files were", lost == 1 ? "it" : "them");
+    for (size_t i = 0; i < g->refused.len; i++)
+        log_line("%s", g->refused.v[i]);
+    if (g->more_refused)
+        log_line("refused: %zu more", g->more_refused);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor's end of the guard (proto/guardmsg.h): what is about to change in the workspace is put into the journal first,
+ * and what was refused is told to the user when the run has ended.
+ *
+ * Whatever arrives comes from bawn-init, which the command may have taken over: no more is believed than that a path is about
+ * to change. What stands there is looked at here, from the host's side. If it cannot be recorded the change is refused.
+ */
+#pragma once
+
+#include <sys/stat.h>
+
+#include "base/strv.h"
+#include "workspace/run/journal.h"
+
+struct latecomers;
+
+enum { GUARD_REFUSED_MAX = 20 };
+
+/* Makes the run's folder and opens its journal. Called before the first change: most runs change nothing and need none. */
+typedef int guard_begin_fn(void *arg, struct journal **ret, struct err *err);
+
+struct guard_link {
+    int sock;      /* -1: over */
+    int workspace; /* the host's folder; not owned */
+    guard_begin_fn *begin;
+    void *arg;
+    struct latecomers *latecomers; /* learn of folders that move or are closed, and of names; NULL: none. Not owned */
+    struct journal *journal;       /* NULL: nothing has changed yet */
+    int failed;                    /* why nothing can be recorded any more; 0: all is well */
+    bool told;                     /* the user knows about a failure */
+    struct strv refused;           /* lines for the user, distinct */
+    size_t more_refused;           /* not among them */
+    struct guard_share *share;     /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */
+    size_t share_size;
+    void (*shared)(void *arg); /* it is there: called before the guard goes on; NULL: nobody cares */
+    bool (*arrived)(void *arg, const char *path,
+                    const struct stat *st); /* a rename brought it to this name, and nothing has changed it since */
+    void *shared_arg;
+};
+#define GUARD_INIT \
+    { .sock = -1, .workspace = -1 }
+
+/* Takes sock, also on failure; begin() is called with arg at the first change. NULL: nothing is recorded. */
+int guard_init(struct guard_link *g, int sock, int workspace, guard_begin_fn *begin, void *arg, struct err *err);
+/* Closes the socket and the journal. */
+void guard_done(struct guard_link *g);
+
+/* For poll(), POLLIN; -1 when it is over. */
+int guard_poll_fd(const struct guard_link *g);
+/* Handles what is waiting, never waits. Some of it may be left, so that the loop can look after others, too. */
+void guard_handle(struct guard_link *g);
+/* When nothing inside runs any more: handles the rest. */
+void guard_finish(struct guard_link *g);
+size_t guard_written_room(const struct guard_link *g); /* of share->written */
+/* One log line for each refusal, or the first of them, and one for files whose old content was too large to keep. */
+void guard_report(const struct guard_link *g);

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/watch/latecomers.h"
+
+#include <errno.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "jail/apply/covers.h"
+#include "os/fd.h"
+#include "supervisor/watch/landing.h"
+#include "supervisor/watch/latecomers_priv.h"
+#include "supervisor/watch/limit_watch.h"
+
+enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000 };
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int note_mask(struct latecomers *l, const struct plan *p) {
+    size_t n = strlen(p->workspace) + 1;
+
+    for (size_t i = 0; i < p->n_steps; i++)
+        if ((p->steps[i].kind == STEP_WHITEOUT || p->steps[i].kind == STEP_SUBSTITUTE) &&
+            strv_add(&l->masked, p->steps[i].to + n) < 0)
+            return -ENOMEM;
+    if (l->masked.len)
+        qsort(l->masked.v, l->masked.len, sizeof *l->masked.v, by_bytes);
+    return 0;
+}
+
+static int note_mounts(struct latecomers *l, const struct plan *p) {
+    size_t n = strlen(p->workspace);
+
+    for (size_t i = 0; i < p->n_steps; i++) {
+        const struct step *s = &p->steps[i];
+
+        if (s->kind == STEP_EXTRA && strncmp(s->to, p->workspace, n) == 0 && s->to[n] == '/' &&
+            strv_add(&l->mounted, s->to + n + 1) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err) {
+    *l = (struct latecomers){.begin_ms = watch_now_ms() + LATECOMERS_DELAY_MS,
+                             .inotify = -1,
+                             .workspace = o->workspace,
+                             .rules = o->rules,
+                             .accepted = o->accepted,
+                             .no_new = o->no_new,
+                             .elsewhere = o->elsewhere,
+                             .copy = o->plan->mode == WORKSPACE_SYNC || o->plan->mode == WORKSPACE_WORKTREE,
+                             .landing = o->landing,
+                             .covers = o->covers,
+                             .inside = o->plan->workspace,
+                             .uid = o->plan->ids.inside_uid,
+                             .gid = o->plan->ids.inside_gid,
+                             .pidfd = o->pidfd,
+                             .upper = o->upper};
+    if (note_mounts(l, o->plan) < 0 || (o->plan->mode == WORKSPACE_OVERLAY && note_mask(l, o->plan) < 0))
+        return err_oom(err);
+    return 0;
+}
+
+void latecomers_done(struct latecomers *l) {
+    closep(&l->inotify);
+    strv_done(&l->queue);
+    strv_done(&l->found);
+    strv_done(&l->masked);
+    strv_done(&l->mounted);
+    strv_done(&l->closed);
+    strv_done(&l->opened);
+    made_done(&l->made);
+    wdtable_done(&l->paths);
+    *l = (struct latecomers)LATECOMERS_INIT;
+}
+
+int latecomers_fd(const struct latecomers *l) {
+    return l->inotify;
+}
+
+int latecomers_timeout(const struct latecomers *l) {
+    uint64_t now = watch_now_ms();
+
+    if (l->begin_ms && !l->resting)
+        return l->begin_ms <= now ? 0 : (int)(l->begin_ms - now);
+    return l->queue.len || l->found.len || l->opened.len || l->failed.code || (l->landing && l->landing->again) ? 0 : -1;
+}
+
+void latecomers_last(struct latecomers *l) {
+    if (l->landing)
+        late_read_events(l, true);
+}
+
+static int cover_found(struct latecomers *l, struct err *err) {
+    const struct cover_request req = {.uid = l->uid,
+                                      .gid = l->gid,
+                                      .pidfd = l->pidfd,
+                                      .workspace = l->inside,
+                                      .paths = &l->found,
+                                      .masked = &l->masked,
+                                      .elsewhere = l->elsewhere,
+                                      .copy = l->copy,
+                                      .opened = &l->opened,
+                                      .upper = l->upper,
+                                      .lower = l->workspace};
+    int r;
+
+    if (l->found.len == 0 && l->opened.len == 0)
+        return 0;
+    if (l->found.len > COVERED_AT_ONCE)
+        return err_set(err, -E2BIG, "%zu files under hidden names are in the workspace at once ('%s'); the run ends",
+                       l->found.len, l->found.v[0]);
+    r = cover_paths(&req, err);
+    strv_done(&l->found);
+    strv_done(&l->opened);
+    return r;
+}
+
+static void tell_instances(struct latecomers *l) {
+    if (!l->told_instances)
+        log_line(
+            "no inotify instance is left for this user: files that appear on the host under hidden names are looked for once a "
+            "second only; raise fs.inotify.max_user_instances, or use --workspace sync");
+    l->told_instances = true;
+}
+
+static int begin(struct latecomers *l, struct err *err) {
+    if (!l->begin_ms || l->resting || l->begin_ms > watch_now_ms())
+        return 0;
+    l->begin_ms = 0;
+    l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (l->inotify < 0 && errno != EMFILE)
+        return err_sys(err, -errno, "watch for files that appear under hidden names");
+    if (l->inotify < 0)
+        tell_instances(l);
+    return strv_add(&l->queue, "") < 0 ? err_oom(err) : 0;
+}
+
+/* The last folder of this round was looked into. */
+static int end_round(struct latecomers *l) {
+    if (l->again) {
+        l->again = false;
+        return strv_add(&l->queue, "");
+    }
+    if (l->inotify < 0 && !l->begin_ms)
+        l->begin_ms = watch_now_ms() + LATECOMERS_AGAIN_MS;
+    return 0;
+}
+
+static int look_into_newest(struct latecomers *l) {
+    CLEANUP(freep) char *path = l->queue.v[--l->queue.len];
+
+    l->queue.v[l->queue.len] = NULL;
+    return late_look_into(l, path);
+}
+
+static int say_why(int r, struct err *err) {
+    if (r == -ENOMEM)
+        return err_oom(err);
+    if (r == -ENOSPC)
+        return err_set(
+            err, r,
+            "not all folders of the workspace can be watched for hidden files, and what is not watched must not be shown: "
+            "the run ends; raise fs.inotify.max_user_watches, or use --workspace sync");
+    if (r == -E2BIG)
+        return err_set(err, r, "more appeared in protected places on the host than can be looked at; the run ends");
+    return err_sys(err, r, "watch the workspace for hidden files");
+}
+
+/* What was in the queue before waits for its turn: the newest is on top. */
+static int look_now(struct latecomers *l, size_t before, struct err *err) {
+    int r = 0;
+
+    while (r == 0 && l->queue.len > before)
+        r = look_into_newest(l);
+    return r < 0 ? say_why(r, err) : cover_found(l, err);
+}
+
+static int handle(struct latecomers *l, struct err *err) {
+    int r = begin(l, err);
+
+    if (r < 0 || (l->inotify < 0 && l->begin_ms) || l->workspace < 0)
+        return r;
+    r = late_read_events(l, false);
+    if (r == 0 && l->landing && l->landing->again && l->queue.len == 0) {
+        l->landing->again = false;
+        r = strv_add(&l->queue, "");
+    }
+    if (r < 0)
+        return say_why(r, err);
+    r = cover_found(l, err);
+    if (r < 0)
+        return r;
+    for (int i = 0; r == 0 && l->queue.len && i < FOLDERS_AT_ONCE; i++)
+        r = look_into_newest(l);
+    if (r == 0 && l->queue.len == 0)
+        r = end_round(l);
+    return r < 0 ? say_why(r, err) : cover_found(l, err); /* most of these are covered since the start */
+}
+
+int latecomers_handle(struct latecomers *l, struct err *err) {
+    if (l->failed.code) {
+        *err = l->failed;
+        return err->code;
+    }
+    return handle(l, err);
+}
+
+/* Not begun: the walk with which it begins finds all that moved. What is closed by then it could not look into. */
+int latecomers_look(struct latecomers *l, const char *path, bool closing) {
+    bool begun = l->inotify >= 0 || l->told_instances;
+    size_t before;
+    int r = 0;
+
+    if (l->workspace < 0 || (!begun && !closing))
+        return 0;
+    if (!begun) {
+        l->begin_ms = watch_now_ms();
+        r = begin(l, &l->failed);
+    }
+    before = l->queue.len;
+    if (r < 0)
+        return r;
+    r = late_read_events(l, true);
+    r = r < 0 ? r : late_judge(l, path, true);
+    return r < 0 ? say_why(r, &l->failed) : look_now(l, before, &l->failed);
+}
+
+int latecomers_making(struct latecomers *l, const char *path) {
+    return l->workspace < 0 ? 0 : made_begin(&l->made, path);
+}
+
+void latecomers_made(struct latecomers *l, const char *path, int fd) {
+    struct stat st = {0};
+    int r;
+
+    if (l->workspace < 0)
+        return;
+    made_end(&l->made, path, fd);
+    /* The host may have put its own there meanwhile. */
+    r = fd < 0 || fstat(fd, &st) == 0 ? late_judge(l, path, S_ISDIR(st.st_mode)) : 0;
+    if (r < 0)
+        say_why(r, &l->failed);
+}
+
+void latecomers_rest(struct latecomers *l) {
+    l->resting = true;
+}
+
+/* What happened while nothing ran. One that never began, because nothing ran long enough, begins: the walk is what it would see. */
+int latecomers_wake(struct latecomers *l, struct err *err) {
+    uint64_t now = watch_now_ms();
+    int r;
+
+    l->resting = false;
+    if (l->workspace < 0 || (l->begin_ms > now && !l->told_instances))
+        return 0;
+    if (l->begin_ms)
+        l->begin_ms = now;
+    r = begin(l, err);
+    if (r == 0 && late_read_events(l, true) < 0)
+        r = err_oom(err);
+    r = r < 0 ? r : look_now(l, 0, err);
+    if (r == 0 && end_round(l) < 0)
+        r = err_oom(err);
+    return r < 0 ? r : look_now(l, 0, err); /* everything, if events were lost */
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that appear on the host under a hidden name while a sandbox shows that folder (direct, overlay, ro): covered as soon as the
+ * kernel tells (inotify), about a millisecond after they appear. Also what an editor does: it writes a new file and renames it
+ * over the old one, which takes the cover off. sync and worktree need none of this.
+ *
+ * Not watched means not shown: a folder that cannot be read or watched is covered as a whole, and shown once the host opens it. When
+ * the user's watches do not suffice the run ends. In direct mode the guard tells before a folder is closed (mode 000) and after one
+ * was moved, and waits (proto/guardmsg.h): what the command moves is covered again before its call returns.
+ *
+ * The folders are gone through while the command already runs, a few at a time, so that nothing waits for it. That begins
+ * LATECOMERS_DELAY_MS after the start: closing an inotify instance waits for an RCU grace period, often 10 ms, which is more than
+ * all of a short run.
+ *
+ * A user has only so many inotify instances (fs.inotify.max_user_instances, 128 on many systems); past them the folders are gone
+ * through once a second while something runs inside, and before it does.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/strv.h"
+#include "jail/plan/plan.h"
+#include "supervisor/watch/made.h"
+#include "supervisor/watch/wdtable.h"
+
+struct ignore;
+struct landing;
+
+enum { LATECOMERS_DELAY_MS = 50, LATECOMERS_AGAIN_MS = 1000 };
+
+struct latecomers {
+    uint64_t begin_ms;                     /* when to begin; 0: it has, or never will */
+    int inotify;                           /* -1: not yet, or none is to be had */
+    int workspace;                         /* the host's folder; borrowed */
+    const struct ignore *rules, *accepted; /* borrowed; hidden is what either hides; accepted may be NULL */
+    const struct ignore *no_new;           /* hidden names that the command cannot make; NULL: it makes none. Borrowed */
+    struct made made;                      /* those that it made, where it can */
+    struct landing *landing;               /* sees every name in the workspace; NULL: nobody wants to; borrowed */
+    bool covers;                           /* names can be covered: there are mounts */
+    struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
+    struct strv mounted;                   /* folders in it that are volumes or mounts: what the host has there is out of sight */
+    const char *inside;                    /* the workspace's path inside */
+    int pidfd, upper;                      /* as in jail/apply/covers.h */
+    const struct elsewheres *elsewhere;
+    bool copy;
+    uid_t uid;
+    gid_t gid;
+    struct strv queue;  /* folders to look at */
+    struct strv found;  /* what to cover */
+    struct strv closed; /* covered because they cannot be read; not in an overlay */
+    struct strv opened; /* of these, what can be shown now */
+    struct wdtable paths;
+    struct err failed; /* something could not be covered: the run has to end */
+    bool told_instances, told_closed;
+    bool resting; /* nothing inside could see a file */
+    bool again;   /* events were lost: everything once more, after what is in the queue */
+};
+#define LATECOMERS_INIT \
+    { .inotify = -1, .workspace = -1, .pidfd = -1, .upper = -1 }
+
+struct latecomers_opts {
+    int workspace, pidfd, upper;
+    const struct ignore *rules, *accepted, *no_new;
+    const struct plan *plan;
+    const struct elsewheres *elsewhere; /* as in jail/apply/covers.h; may be NULL */
+    struct landing *landing;
+    bool covers;
+};
+int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err);
+void latecomers_done(struct latecomers *l);
+/* Nothing inside runs any more: what happened last is only seen (landing.h). */
+void latecomers_last(struct latecomers *l);
+
+/* For poll(): -1 if there is nothing to wait for; and milliseconds until there is work, -1: none. */
+int latecomers_fd(const struct latecomers *l);
+int latecomers_timeout(const struct latecomers *l);
+/* Reads what happened and does a part of the work. Negative: something hidden could not be covered, so the run has to end. */
+int latecomers_handle(struct latecomers *l, struct err *err);
+/* Nothing runs inside, so nothing has to be looked for; and before something runs again: what appeared meanwhile is covered. */
+void latecomers_rest(struct latecomers *l);
+int latecomers_wake(struct latecomers *l, struct err *err);
+
+/* The command waits. The folder moved here, or is about to be closed: everything below it is watched, and covered if it is hidden.
+ * -errno: it was not; latecomers_handle() has the message. */
+int latecomers_look(struct latecomers *l, const char *path, bool closing);
+/* The command is about to make a hidden name where it may; and did (fd), or failed (-1). */
+int latecomers_making(struct latecomers *l, const char *path);
+void latecomers_made(struct latecomers *l, const char *path, int fd);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "jail/plan/elsewhere.h"
+#include "os/fd.h"
+#include "os/safepath.h"
+#include "supervisor/watch/landing.h"
+#include "supervisor/watch/latecomers_priv.h"
+#include "workspace/hide/ignore.h"
+
+enum {
+    EVENTS_SIZE = 64 * 1024,
+    READS_MAX = 64,                       /* in a row, while the command waits: the host may go on making files */
+    CLOSED_MAX = 256,                     /* past it a folder stays covered although it was opened */
+    FOLDER_MAX = PATH_MAX - NAME_MAX - 2, /* a longer path could not be opened with one more name */
+    WATCHED = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK
+};
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A folder that is watched already, under an old name perhaps, has the same descriptor again and gets its new path. */
+static int add_watch(struct latecomers *l, int dir, const char *path, uint32_t more) {
+    char link[32];
+    int wd;
+
+    if (l->inotify < 0)
+        return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    wd = inotify_add_watch(l->inotify, link, WATCHED | IN_MASK_ADD | more);
+    if (wd >= 0)
+        return wdtable_set(&l->paths, wd, path);
+    return l->covers ? -errno : 0; /* nothing is hidden here: only landings are seen late */
+}
+
+/* Made by the command itself, in a folder of dependencies. Elsewhere it cannot make hidden names, so they are the host's. */
+static bool is_own(const struct latecomers *l, const char *path, bool is_dir) {
+    return l->no_new && ignore_match(l->no_new, path, is_dir) != IGNORE_EXCLUDED && made_has(&l->made, l->workspace, path);
+}
+
+static bool is_hidden(const struct latecomers *l, const char *path, bool is_dir) {
+    return ignore_match(l->rules, path, is_dir) == IGNORE_EXCLUDED ||
+           (l->accepted && ignore_match(l->accepted, path, is_dir) == IGNORE_EXCLUDED);
+}
+
+/* What the host has there is not shown, whatever it is. Where a mount shows it a second time it is looked at all the same. */
+static bool is_out_of_sight(const struct latecomers *l, const char *path) {
+    if (l->elsewhere && l->elsewhere->n)
+        return false;
+    for (size_t i = 0; i < l->mounted.len; i++) {
+        size_t n = strlen(l->mounted.v[i]);
+
+        if (strncmp(path, l->mounted.v[i], n) == 0 && (!path[n] || path[n] == '/'))
+            return true;
+    }
+    return l->masked.len && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes);
+}
+
+int late_judge(struct latecomers *l, const char *path, bool is_dir) {
+    if (l->landing) {
+        int r = landing_see(l->landing, path, is_dir);
+
+        if (r < 0)
+            return r;
+    }
+    if (!l->covers)
+        return is_dir ? strv_add(&l->queue, path) : 0;
+    if (is_out_of_sight(l, path))
+        return 0;
+    if (is_hidden(l, path, is_dir) && !is_own(l, path, is_dir))
+        return strv_add(&l->found, path);
+    if (!is_dir)
+        return 0;
+    return strv_add(strlen(path) > FOLDER_MAX ? &l->found : &l->queue, path);
+}
+
+static int judge_in(struct latecomers *l, const char *dir, const char *name, bool is_dir) {
+    CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, name) : strdup(name);
+
+    return path ? late_judge(l, path, is_dir) : -ENOMEM;
+}
+
+static int on_name(struct latecomers *l, const char *dir, const struct inotify_event *ev) {
+    CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, ev->name) : strdup(ev->name);
+
+    if (!path)
+        return -ENOMEM;
+    if (l->landing && (ev->mask & (IN_MOVED_TO | IN_ISDIR)) == IN_MOVED_TO)
+        landing_arrive(l->landing, path);
+    return late_judge(l, path, (ev->mask & IN_ISDIR) != 0);
+}
+
+static bool is_folder(int dir, const struct dirent *e) {
+    struct stat st;
+
+    if (e->d_type != DT_UNKNOWN)
+        return e->d_type == DT_DIR;
+    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int open_folder(const struct latecomers *l, const char *path) {
+    int fd = *path ? safepath_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
+                   : openat(l->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd == -1 ? -errno : fd;
+}
+
+/* The folder above is asked to tell when the mode changes. Only there: setting a file's times is the same event, and anyone may. */
+static int wait_for_opening(struct latecomers *l, const char *path) {
+    const char *slash = strrchr(path, '/');
+    CLEANUP(freep) char *above = strndup(path, slash ? (size_t)(slash - path) : 0);
+    CLEANUP(closep) int fd = -1;
+
+    if (!above)
+        return -ENOMEM;
+    fd = open_folder(l, above);
+    return fd < 0 ? 0 : add_watch(l, fd, above, IN_ATTRIB);
+}
+
+/* The folder is there and cannot be read: it is not shown. The command or the host could open it again. */
+static int close_folder(struct latecomers *l, const char *path, int why) {
+    int r = 0;
+
+    if (!l->covers)
+        return 0;
+    if (!l->told_closed)
+        log_line("the folder '%s' cannot be watched for hidden files (%s), so it is not shown inside", path, strerror(-why));
+    l->told_closed = true;
+    if (l->upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
+        r = strv_add(&l->closed, path);
+        r = r < 0 ? r : wait_for_opening(l, path);
+    }
+    return r < 0 ? r : strv_add(&l->found, path);
+}
+
+static int open_closed(struct latecomers *l, const char *path) {
+    for (size_t i = 0; i < l->closed.len; i++)
+        if (str_eq(l->closed.v[i], path)) {
+            char *s = l->closed.v[i];
+
+            l->closed.v[i] = l->closed.v[--l->closed.len];
+            l->closed.v[l->closed.len] = NULL;
+            return strv_add_take(&l->opened, s);
+        }
+    return 0;
+}
+
+static int failed_open(struct latecomers *l, const char *path, int r) {
+    switch (r) {
+    case -ENOENT:
+    case -ENOTDIR:
+    case -ELOOP: /* gone, or another thing by now, of which an event tells */
+        return 0;
+    case -EMFILE:
+    case -ENFILE:
+    case -ENOMEM:
+        return r;
+    default:
+        return *path ? close_folder(l, path, r) : r;
+    }
+}
+
+/* Watched first, read afterwards: nothing is missed in between. What was hidden at the start is found again here and is
+ * covered already. */
+int late_look_into(struct latecomers *l, const char *path) {
+    int fd = open_folder(l, path), r;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!d) {
+        r = fd < 0 ? fd : -errno;
+        closep(&fd);
+        return failed_open(l, path, r);
+    }
+    r = add_watch(l, fd, path, 0);
+    r = r < 0 ? r : open_closed(l, path);
+    while (r == 0 && (errno = 0, e = readdir(d)))
+        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
+            r = judge_in(l, path, e->d_name, is_folder(fd, e));
+    if (r == 0 && errno && errno != ENOENT) /* ENOENT: it was removed meanwhile */
+        r = failed_open(l, path, -errno);
+    closedir(d);
+    return r;
+}
+
+static int on_event(struct latecomers *l, const struct inotify_event *ev) {
+    CLEANUP(freep) char *path = NULL;
+    const char *dir = wdtable_get(&l->paths, ev->wd);
+
+    if (ev->mask & IN_Q_OVERFLOW) {
+        l->again = true;
+        return 0;
+    }
+    if (ev->mask & IN_IGNORED)
+        wdtable_remove(&l->paths, ev->wd);
+    if ((ev->mask & IN_IGNORED) || !dir || ev->len == 0)
+        return 0;
+    if (!(ev->mask & IN_ATTRIB))
+        return on_name(l, dir, ev);
+    if (!(ev->mask & IN_ISDIR) || l->closed.len == 0)
+        return 0;
+    path = *dir ? str_dupf("%s/%s", dir, ev->name) : strdup(ev->name);
+    if (!path)
+        return -ENOMEM;
+    return strv_has(&l->closed, path) ? strv_add(&l->queue, path) : 0;
+}
+
+/* 1: there were some. */
+static int read_some(struct latecomers *l) {
+    char buf[EVENTS_SIZE] __attribute__((aligned(__alignof__(struct inotify_event))));
+    ssize_t n = read(l->inotify, buf, sizeof buf);
+    int r = 0;
+
+    for (ssize_t i = 0; r == 0 && i < n;) {
+        const struct inotify_event *ev = (const struct inotify_event *)(buf + i);
+
+        r = on_event(l, ev);
+        i += (ssize_t)(sizeof *ev + ev->len);
+    }
+    return r < 0 ? r : n > 0;
+}
+
+int late_read_events(struct latecomers *l, bool all) {
+    int r = l->inotify < 0 ? 0 : read_some(l);
+
+    for (int i = 1; r == 1 && all && i < READS_MAX; i++)
+        r = read_some(l);
+    return r < 0 ? r : 0;
+}

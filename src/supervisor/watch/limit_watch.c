@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/watch/limit_watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "os/clock.h"
+#include "os/fd.h"
+
+enum { DISK_TICK_MS = 500, LOOK_ANYWAY = 20, WALK_DEPTH_MAX = 256, BLOCK = 512, SLACK = 1024 * 1024 };
+
+static const uint64_t SECOND_NS = 1000000000;
+
+uint64_t watch_now_ms(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static uint64_t free_bytes(int root) {
+    struct statvfs v;
+
+    return fstatvfs(root, &v) < 0 ? UINT64_MAX : (uint64_t)v.f_bfree * v.f_frsize;
+}
+
+void watch_init(struct limit_watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init) {
+    uint64_t now = watch_now_ms();
+
+    *w = (struct limit_watch){.deadline_ms = l->timeout_ms ? now + l->timeout_ms : 0,
+                              .limit = l->disk,
+                              .next_disk_ms = now + DISK_TICK_MS,
+                              .started_s = (uint64_t)time(NULL),
+                              .started_ns = clock_mark(),
+                              .init = init};
+    if (workspace_writable)
+        watch_also(w, root, false);
+}
+
+void watch_also(struct limit_watch *w, int root, bool whole) {
+    uint64_t now = w->limit ? free_bytes(root) : 0;
+
+    if (root == -1 || !w->limit || w->n_places == WATCH_PLACES)
+        return;
+    w->places[w->n_places++] = (struct watch_place){.root = root, .whole = whole, .free_at_start = now, .free_at_tick = now};
+    w->disk = w->room = w->limit;
+}
+
+int watch_timeout(const struct limit_watch *w) {
+    uint64_t now = watch_now_ms(), next = UINT64_MAX;
+
+    if (w->deadline_ms)
+        next = w->deadline_ms;
+    if (w->disk && !w->paused && w->next_disk_ms < next)
+        next = w->next_disk_ms;
+    if (next == UINT64_MAX)
+        return -1;
+    return next <= now ? 0 : (int)MIN_OF(next - now, (uint64_t)INT_MAX);
+}
+
+struct limit_tree {
+    uint64_t since_ns; /* what changed earlier does not count */
+    bool *blind;       /* set where something may be that could not be looked at */
+};
+
+static bool is_newer(const struct limit_tree *t, const struct stat *st) {
+    return (uint64_t)st->st_ctim.tv_sec * SECOND_NS + (uint64_t)st->st_ctim.tv_nsec >= t->since_ns;
+}
+
+/* Bytes in files that changed since the start. By descriptor, never following links: the sandbox shapes this tree. newer: the folder itself
+ * changed; one that was closed to us before the run has nothing new, or it would have been opened to the inside first. */
+static uint64_t changed_below(const struct limit_tree *t, int dirfd_, const char *name, bool newer, uint64_t enough, int depth) {
+    int fd = depth > WALK_DEPTH_MAX ? -1 : openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    uint64_t sum = 0;
+    struct dirent *e;
+    struct stat st;
+
+    if (!d) {
+        *t->blind |= depth > WALK_DEPTH_MAX || (newer && errno != ENOENT);
+        closep(&fd);
+        return 0;
+    }
+    while (sum <= enough && (e = readdir(d))) {
+        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
+            continue;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            *t->blind |= newer && errno != ENOENT; /* it may be listed, but not searched */
+            continue;
+        }
+        if (is_newer(t, &st))
+            sum += (uint64_t)st.st_blocks * BLOCK;
+        if (S_ISDIR(st.st_mode))
+            sum += changed_below(t, dirfd(d), e->d_name, is_newer(t, &st), enough - MIN_OF(sum, enough), depth + 1);
+    }
+    closedir(d);
+    return sum;
+}
+
+static uint64_t changed_in(int root, uint64_t since_ns, uint64_t enough, bool *blind) {
+    const struct limit_tree t = {since_ns, blind};
+
+    return changed_below(&t, root, ".", true, enough, 0);
+}
+
+/* What one process has written and holds open although it is unlinked: nothing of that is found by walking the tree. */
+struct use {
+    uint64_t written, unlinked;
+    dev_t dev;
+};
+
+static void add_open_files(pid_t pid, struct use *use) {
+    char path[64];
+    DIR *d;
+    struct dirent *e;
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    d = opendir(path);
+    while (d && (e = readdir(d)))
+        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_dev == use->dev)
+            use->unlinked += (uint64_t)st.st_blocks * BLOCK;
+    if (d)
+        closedir(d);
+}
+
+/* Includes what children that were waited for have written. */
+static void add_written(pid_t pid, struct use *use) {
+    char path[64], text[512];
+    unsigned long long n;
+    const char *p;
+
+    snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
+    if (fd_read_file_at(AT_FDCWD, path, text, sizeof text) <= 0)
+        return;
+    p = strstr(text, "\nwrite_bytes: ");
+    if (p && sscanf(p, "\nwrite_bytes: %llu", &n) == 1)
+        use->written += n;
+}
+
+static void add_process(pid_t pid, struct use *use, int depth) {
+    char path[64], children[16 * 1024], *p = children, *end;
+
+    add_written(pid, use);
+    add_open_files(pid, use);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    if (depth > WALK_DEPTH_MAX || fd_read_file_at(AT_FDCWD, path, children, sizeof children) <= 0)
+        return;
+    for (long child; (child = strtol(p, &end, 10)) > 0 && end != p; p = end)
+        add_process((pid_t)child, use, depth + 1);
+}
+
+static uint64_t lost_between(uint64_t before, uint64_t now) {
+    return now < before ? before - now : 0;
+}
+
+/* A file system that several places share is counted once. */
+static bool is_counted(const struct limit_watch *w, size_t place) {
+    struct stat st, other;
+
+    if (fstat(w->places[place].root, &st) < 0)
+        return true;
+    for (size_t i = 0; i < place; i++)
+        if (fstat(w->places[i].root, &other) == 0 && other.st_dev == st.st_dev)
+            return false;
+    return true;
+}
+
+/* What the file systems lost since the start. Counts what they lost since the last call. */
+static uint64_t count_lost(struct limit_watch *w) {
+    uint64_t lost = 0;
+
+    for (size_t i = 0; i < w->n_places; i++) {
+        struct watch_place *p = &w->places[i];
+        uint64_t now = free_bytes(p->root);
+
+        if (is_counted(w, i)) {
+            lost += lost_between(p->free_at_start, now);
+            w->taken += lost_between(p->free_at_tick, now);
+            w->unseen += lost_between(p->free_at_tick, now);
+        }
+        p->free_at_tick = now;
+    }
+    return lost;
+}
+
+static uint64_t count_changed(const struct limit_watch *w, uint64_t enough, bool *blind) {
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < w->n_places && sum <= enough; i++) {
+        const struct watch_place *p = &w->places[i];
+
+        sum += changed_in(p->root, p->whole ? 0 : w->started_s * SECOND_NS, enough - sum, blind);
+    }
+    return sum;
+}
+
+/* A home that is over the limit can be started, so that it can be emptied; it may not grow. What was written since the start does not
+ * count as having been there. */
+static void measure(struct limit_watch *w) {
+    uint64_t old = 0;
+    bool blind;
+
+    for (size_t i = 0; i < w->n_places; i++)
+        if (w->places[i].whole)
+            old += lost_between(changed_in(w->places[i].root, 0, UINT64_MAX, &blind),
+                                changed_in(w->places[i].root, w->started_ns + 1, UINT64_MAX, &blind));
+    w->measured = true;
+    w->disk = MAX_OF(w->disk, old ? old + SLACK : 0);
+    w->room = w->disk - old;
+}
+
+static bool keeps_home(const struct limit_watch *w) {
+    for (size_t i = 0; i < w->n_places; i++)
+        if (w->places[i].whole)
+            return true;
+    return false;
+}
+
+static void count_use(const struct limit_watch *w, struct use *use) {
+    struct stat st;
+
+    for (size_t i = 0; i < w->n_places; i++) {
+        if (fstat(w->places[i].root, &st) == 0 && (i == 0 || st.st_dev != use->dev)) {
+            use->dev = st.st_dev;
+            use->written = 0;
+            add_process(w->init, use, 0);
+        }
+    }
+}
+
+/*
+ * Something is looked at only when the file systems really lost what was left: first the trees, then, for files that they
+ * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Space can also be reserved
+ * without writing (fallocate): where a tree could not be seen whole, what the file systems lost counts as the sandbox's, from tick to
+ * tick, so that what others free hides nothing. Where a home is kept writing alone is no growth, and only what was lost since the start
+ * counts: in such a life the same file may be written a thousand times, by others as well.
+ */
+static bool grown(struct limit_watch *w) {
+    uint64_t lost, sum;
+    struct use use = {0};
+    bool blind = false;
+
+    if (!w->measured)
+        measure(w);
+    lost = count_lost(w);
+    /* Others may free as much as we take between two ticks, so now and then the trees are looked at anyway. */
+    if (++w->looks % LOOK_ANYWAY != 0 && w->taken <= w->room)
+        return false;
+    sum = count_changed(w, w->disk, &blind);
+    if (sum > w->disk || (blind && (keeps_home(w) ? lost : w->unseen) > w->disk))
+        return true;
+    count_use(w, &use);
+    if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !keeps_home(w))))
+        return true;
+    sum = MAX_OF(sum, use.unlinked);
+    w->room = w->disk - sum;
+    w->taken = 0;
+    w->unseen = blind ? w->unseen : sum;
+    return false;
+}
+
+enum watch_event watch_check(struct limit_watch *w) {
+    uint64_t now = watch_now_ms();
+
+    if (w->deadline_ms && now >= w->deadline_ms) {
+        w->deadline_ms = 0;
+        return WATCH_TIME;
+    }
+    if (w->disk && !w->paused && now >= w->next_disk_ms) {
+        w->next_disk_ms = now + DISK_TICK_MS;
+        if (grown(w)) {
+            w->disk = 0;
+            return WATCH_DISK;
+        }
+    }
+    return WATCH_NOTHING;
+}

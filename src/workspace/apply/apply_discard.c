@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/safepath.h"
+#include "workspace/apply/apply.h"
+#include "workspace/apply/apply_filter.h"
+#include "workspace/apply/apply_leave.h"
+#include "workspace/copy/manifest.h"
+#include "workspace/copy/place.h"
+
+static int leave(struct strv *left, const char *path, struct err *err) {
+    return strv_add(left, path) < 0 ? err_oom(err) : 0;
+}
+
+static int choose(const struct change_set *s, const struct strv *only, bool *goes, struct err *err) {
+    struct apply_filter f;
+    int r = apply_filter_init(&f, only, NULL, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct change *c = &s->v[i];
+        bool is_dir = S_ISDIR(c->new_.mode ? c->new_.mode : c->old_.mode);
+
+        goes[i] = apply_filter_wants(&f, c->path, is_dir) || (c->from && apply_filter_wants(&f, c->from, is_dir));
+    }
+    apply_filter_done(&f);
+    return 0;
+}
+
+/* -- overlay ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_opaque(int fd) {
+    char value;
+
+    return fgetxattr(fd, "user.overlay.opaque", &value, 1) == 1 && value == 'y';
+}
+
+/* A folder above it is deleted or replaced as a whole in upper/, and so is this path, whatever else is taken out. */
+static bool is_covered(int upper, const char *path) {
+    CLEANUP(freep) char *copy = strdup(path);
+    struct stat st;
+
+    for (char *p = copy ? strchr(copy, '/') : NULL; p; p = strchr(p + 1, '/')) {
+        CLEANUP(closep) int fd = -1;
+
+        *p = 0;
+        if (place_stat(upper, copy, &st) < 0)
+            return false;
+        if (!S_ISDIR(st.st_mode))
+            return true;
+        fd = safepath_open(upper, copy, O_RDONLY | O_DIRECTORY);
+        if (fd < 0 || is_opaque(fd))
+            return true;
+        *p = '/';
+    }
+    return !copy;
+}
+
+static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, struct strv *left, struct err *err) {
+    CLEANUP(closep) int upper = safepath_open(rd->fd, "upper", O_RDONLY | O_DIRECTORY);
+    int r = apply_leave(rd, l, -1, -1, err);
+
+    for (size_t i = 0; i < l->set->n && r >= 0; i++) {
+        const struct change *c = &l->set->v[i];
+
+        if (l->goes[i] && c->kind == CHANGE_DELETED && is_covered(upper, c->path))
+            r = leave(left, c->path, err);
+        if (r >= 0 && l->goes[i] && c->from && is_covered(upper, c->from))
+            r = leave(left, c->from, err);
+    }
+    return r;
+}
+
+/* -- sync and worktree -------------------------------------------------------------------------------------------------- */
+
+/* The copy gets its old version again. */
+static int restore(const struct change_set *s, const struct change *c, int tree, const char *path) {
+    CLEANUP(closep) int old = -1;
+    const struct place_meta meta = {.mode = c->old_.mode & 0777};
+    struct stat st;
+
+    if (place_stat(tree, path, &st) == 0 && S_ISDIR(st.st_mode) != S_ISDIR(c->old_.mode)) {
+        int r = place_remove(tree, path, NULL, NULL);
+
+        if (r < 0)
+            return r;
+    }
+    if (S_ISDIR(c->old_.mode))
+        return place_dir(tree, path, c->old_.mode & 0777, NULL);
+    if (S_ISLNK(c->old_.mode))
+        return c->old_.link ? place_link(tree, path, c->old_.link, NULL, NULL) : -ENODATA;
+    old = S_ISREG(c->old_.mode) ? change_open_old(s, c) : -ENODATA;
+    return old < 0 ? old : place_file(tree, path, old, &meta, NULL, NULL);
+}
+
+static int restamp(struct manifest *m, int tree, const char *path, struct err *err) {
+    const struct manifest_entry *e = manifest_find(m, path);
+    struct manifest_stamp host, copy;
+    struct stat st;
+
+    if (!e || place_stat(tree, path, &st) < 0)
+        return 0;
+    host = e->host;
+    copy = manifest_stamp_of(&st);
+    return manifest_set(m, path, &host, &copy, err);
+}
+
+static int discard_tree(struct rundir *rd, const struct apply_leavers *l, struct strv *left, struct err *err) {
+    CLEANUP(closep) int tree = safepath_open(rd->fd, "tree", O_RDONLY | O_DIRECTORY);
+    CLEANUP(manifest_freep) struct manifest *m = NULL;
+    const struct change_set *s = l->set;
+    int r = tree < 0 ? err_sys(err, tree, "open '%s/tree'", rd->path) : manifest_load(rd->fd, "manifest", &m, err);
+
+    for (size_t i = s->n; i-- > 0 && r >= 0;) /* what is new goes first, from the leaves up */
+        if (l->goes[i] && (s->v[i].kind == CHANGE_ADDED || s->v[i].kind == CHANGE_RENAMED)) {
+            int gone = place_remove(tree, s->v[i].path, NULL, NULL);
+
+            if (gone < 0 && gone != -ENOENT)
+                r = leave(left, s->v[i].path, err);
+        }
+    for (size_t i = 0; i < s->n && r >= 0; i++) {
+        const struct change *c = &s->v[i];
+        const char *path = c->from ? c->from : c->path;
+
+        if (!l->goes[i] || c->kind == CHANGE_ADDED)
+            continue;
+        r = restore(s, c, tree, path) < 0 ? leave(left, path, err) : restamp(m, tree, path, err);
+    }
+    return r < 0 ? r : manifest_save(m, rd->fd, "manifest", err);
+}
+
+int discard_changes(struct rundir *rd, const struct change_set *s, const struct strv *only, struct strv *ret_left,
+                    struct err *err) {
+    CLEANUP(strv_done) struct strv left = {0};
+    CLEANUP(freep) bool *goes = calloc(s->n + 1, sizeof *goes);
+    const struct apply_leavers l = {s, goes};
+    int r = goes ? choose(s, only, goes, err) : err_oom(err);
+
+    if (r < 0)
+        return r;
+    if (rd->info.mode == WORKSPACE_OVERLAY)
+        r = discard_overlay(rd, &l, &left, err);
+    else if (rd->info.mode == WORKSPACE_SYNC || rd->info.mode == WORKSPACE_WORKTREE)
+        r = discard_tree(rd, &l, &left, err);
+    else
+        r = err_set(err, -EINVAL, "the changes of a run in %s mode are in the workspace already; see 'bawn rollback'",
+                    workspace_mode_names[rd->info.mode]);
+    if (r < 0)
+        return r;
+    *ret_left = left;
+    left = (struct strv){0};
+    return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/apply/apply_filter.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "workspace/hide/ignore.h"
+
+static const char *spelled(const char *pattern) {
+    while (str_starts(pattern, "./"))
+        pattern += 2;
+    return pattern;
+}
+
+/* '!' and '#' are no syntax on a command line: what somebody types there is meant. */
+static int compile(const struct strv *patterns, const char *origin, struct ignore **ret, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(IGNORE_FILE_MAX);
+    CLEANUP(ignore_freep) struct ignore *rules = ignore_new();
+    int r;
+
+    for (size_t i = 0; i < patterns->len; i++) {
+        const char *p = spelled(patterns->v[i]);
+
+        if (*p == 0)
+            return err_usage(err, "%s needs a pattern or a path", origin);
+        if (strchr(p, '\n')) /* a path at most, which is compared as it is */
+            continue;
+        buf_adds(&text, *p == '!' || *p == '#' ? "\\" : "");
+        buf_adds(&text, p);
+        buf_addc(&text, '\n');
+    }
+    if (!rules || !buf_ok(&text))
+        return err_oom(err);
+    r = ignore_add_file(rules, "", origin, buf_str(&text), text.len, err);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(rules);
+    return 0;
+}
+
+int apply_filter_init(struct apply_filter *f, const struct strv *only, const struct strv *except, struct err *err) {
+    int r = 0;
+
+    *f = (struct apply_filter){.only = only, .except = except};
+    if (only && only->len)
+        r = compile(only, "--only", &f->only_rules, err);
+    if (r == 0 && except && except->len)
+        r = compile(except, "--except", &f->except_rules, err);
+    if (r < 0)
+        apply_filter_done(f);
+    return r;
+}
+
+void apply_filter_done(struct apply_filter *f) {
+    ignore_free(TAKE_PTR(f->only_rules));
+    ignore_free(TAKE_PTR(f->except_rules));
+}
+
+static bool is_or_is_below(const char *path, const char *top) {
+    size_t len = strlen(top);
+
+    while (len && top[len - 1] == '/')
+        len--;
+    return len && strncmp(path, top, len) == 0 && (path[len] == 0 || path[len] == '/');
+}
+
+static bool named(const struct strv *patterns, const struct ignore *rules, const char *path, bool is_dir) {
+    for (size_t i = 0; i < patterns->len; i++)
+        if (is_or_is_below(path, spelled(patterns->v[i])))
+            return true;
+    return ignore_match(rules, path, is_dir) == IGNORE_EXCLUDED;
+}
+
+bool apply_filter_wants(const struct apply_filter *f, const char *path, bool is_dir) {
+    if (f->only_rules && !named(f->only, f->only_rules, path, is_dir))
+        return false;
+    return !f->except_rules || !named(f->except, f->except_rules, path, is_dir);
+}

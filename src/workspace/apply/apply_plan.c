@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/apply/apply_plan.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "workspace/apply/apply_same.h"
+#include "workspace/copy/place.h"
+
+enum { BESIDE_TRIES = 99 };
+
+void apply_plan_say(struct plan_item *it, enum apply_outcome outcome, const char *why) {
+    it->outcome = outcome;
+    snprintf(it->why, sizeof it->why, "%s", why);
+}
+
+/* -- what the user wants done with a conflict --------------------------------------------------------------------------- */
+
+static void keep_both(const struct apply_plan *p, const struct change *c, struct plan_item *it) {
+    struct stat st;
+
+    if (!S_ISREG(c->new_.mode) && !S_ISLNK(c->new_.mode))
+        return;
+    for (unsigned n = 1; n <= BESIDE_TRIES; n++) {
+        char *beside = n == 1 ? str_dupf("%s.bawn-%s", c->path, p->rd->name) : str_dupf("%s.bawn-%s-%u", c->path, p->rd->name, n);
+
+        if (beside && apply_path_ok(beside) && !change_find(p->set, beside) && place_stat(p->workspace, beside, &st) == -ENOENT) {
+            it->beside = beside;
+            it->mode = c->new_.mode & 0777;
+            apply_plan_say(it, APPLY_DONE, "both sides changed it: the run's version is beside it");
+            return;
+        }
+        free(beside);
+    }
+}
+
+/* A folder in use cannot make way for a file; what is in it stays. */
+static void overwrite(const struct change *c, struct plan_item *it) {
+    if (c->kind == CHANGE_RENAMED)
+        return;
+    it->content = c->kind != CHANGE_DELETED;
+    it->mode = apply_plan_mode(c, it->host.mode);
+    apply_plan_say(it, APPLY_DONE, "the host's version is replaced; --undo brings it back");
+}
+
+static void resolve(const struct apply_plan *p, const struct change *c, struct plan_item *it) {
+    struct manifest_stamp host;
+
+    if (it->outcome != APPLY_CONFLICT || apply_plan_look(p, c->path, &host) < 0)
+        return;
+    switch (p->opts->conflict) {
+    case APPLY_STOP:
+    case APPLY_SKIP:
+        return;
+    case APPLY_KEEP_BOTH:
+        keep_both(p, c, it);
+        return;
+    case APPLY_OVERWRITE:
+        overwrite(c, it);
+        return;
+    }
+    BUG("no such answer to a conflict");
+}
+
+static int by_from(const void *a, const void *b) {
+    const struct change *const *x = a, *const *y = b;
+
+    return strcmp((*x)->from, (*y)->from);
+}
+
+bool apply_plan_goes(const struct apply_plan *p, const char *path) {
+    const struct change *c = change_find(p->set, path), key = {.from = (char *)path}, *k = &key;
+    const struct change *const *from;
+
+    if (!c && p->n_froms) {
+        from = bsearch(&k, p->froms, p->n_froms, sizeof(struct change *), by_from);
+        c = from ? *from : NULL;
+    }
+    return c && !p->v[c - p->set->v].beside && p->v[c - p->set->v].outcome <= APPLY_MERGED;
+}
+
+int apply_plan_make(struct apply_plan *p, struct err *err) {
+    int r = apply_filter_init(&p->filter, p->opts->only, p->opts->except, err);
+
+    if (r < 0)
+        return r;
+    p->v = calloc(p->set->n + 1, sizeof *p->v);
+    p->froms = calloc(p->set->n + 1, sizeof(struct change *));
+    if (!p->v || !p->froms)
+        return err_oom(err);
+    for (size_t i = 0; i < p->set->n; i++) {
+        apply_plan_judge(p, i, &p->v[i]);
+        resolve(p, &p->set->v[i], &p->v[i]);
+        if (p->set->v[i].from)
+            p->froms[p->n_froms++] = &p->set->v[i];
+    }
+    if (p->n_froms)
+        qsort(p->froms, p->n_froms, sizeof(struct change *), by_from);
+    apply_plan_folders(p);
+    for (size_t i = 0; i < p->set->n; i++) {
+        struct plan_item *it = &p->v[i];
+
+        it->leaves |= it->outcome <= APPLY_SAME;
+        if (it->outcome == APPLY_DONE && !it->why[0] && (p->set->v[i].new_.mode & 06000))
+            apply_plan_say(it, APPLY_DONE, "without its setuid or setgid bit");
+    }
+    return 0;
+}
+
+void apply_plan_done(struct apply_plan *p) {
+    for (size_t i = 0; p->v && i < p->set->n; i++)
+        free(p->v[i].beside);
+    free(p->v);
+    free(p->froms);
+    apply_filter_done(&p->filter);
+    p->v = NULL;
+    p->froms = NULL;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "workspace/apply/apply.h"
+#include "workspace/apply/apply_filter.h"
+#include "workspace/apply/apply_same.h"
+#include "workspace/apply/apply_txn.h"
+#include "workspace/copy/place.h"
+
+struct rollback {
+    struct rundir *rd;
+    int workspace;
+    bool force;
+    struct journal *journal;
+    const char **paths; /* of the change set, sorted; not owned */
+    size_t n_paths;
+    struct strv left;
+    struct apply_txn txn;
+};
+
+static void rollback_done(struct rollback *rb) {
+    apply_txn_done(&rb->txn);
+    journal_close(rb->journal);
+    strv_done(&rb->left);
+    free(rb->paths);
+}
+
+static int leave(struct rollback *rb, const char *path, struct err *err) {
+    return strv_add(&rb->left, path) < 0 ? err_oom(err) : 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int collect(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
+    struct apply_filter f;
+    int r = apply_filter_init(&f, only, NULL, err);
+
+    if (r < 0)
+        return r;
+    rb->paths = calloc(2 * s->n + 1, sizeof *rb->paths);
+    for (size_t i = 0; rb->paths && i < s->n; i++) {
+        const struct change *c = &s->v[i];
+        bool is_dir = S_ISDIR(c->new_.mode ? c->new_.mode : c->old_.mode);
+
+        if (!apply_filter_wants(&f, c->path, is_dir) && !(c->from && apply_filter_wants(&f, c->from, is_dir)))
+            continue;
+        rb->paths[rb->n_paths++] = c->path;
+        if (c->from)
+            rb->paths[rb->n_paths++] = c->from;
+    }
+    apply_filter_done(&f);
+    if (!rb->paths)
+        return err_oom(err);
+    if (rb->n_paths)
+        qsort(rb->paths, rb->n_paths, sizeof *rb->paths, by_name);
+    return 0;
+}
+
+static bool is_planned(const struct rollback *rb, const char *path) {
+    return rb->n_paths && bsearch(&path, rb->paths, rb->n_paths, sizeof *rb->paths, by_name) && !strv_has(&rb->left, path);
+}
+
+/* -- one path ----------------------------------------------------------------------------------------------------------- */
+
+/* Something that is no folder stands above the path, and rolling back makes it a folder again. */
+static bool way_is_cleared(const struct rollback *rb, const char *path) {
+    CLEANUP(freep) char *copy = strdup(path);
+
+    for (char *slash = copy ? strrchr(copy, '/') : NULL; slash; slash = strrchr(copy, '/')) {
+        const struct journal_entry *e;
+
+        *slash = 0;
+        e = journal_find(rb->journal, copy);
+        if (e && e->kind == JOURNAL_DIR && is_planned(rb, copy))
+            return true;
+    }
+    return false;
+}
+
+static bool same_as_kept(const struct rollback *rb, const struct journal_entry *b) {
+    CLEANUP(closep) int blob = journal_blob(rb->journal, b);
+    CLEANUP(closep) int host = place_open(rb->workspace, b->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+
+    return blob >= 0 && host >= 0 && apply_same_content(blob, host) == 1 && apply_same_xattrs(host, b->xattrs, b->xattrs_len);
+}
+
+static int add_removal(struct rollback *rb, const char *path, const struct manifest_stamp *host, bool replaced, struct err *err) {
+    const struct apply_step step = {
+        .kind = S_ISDIR(host->mode) ? STEP_RMDIR : STEP_REMOVE, .path = (char *)path, .expect = *host, .replaced = replaced};
+
+    return apply_txn_add(&rb->txn, &step, err);
+}
+
+/* setuid and setgid stay away: the journal's modes came through the sandbox's own init. */
+static int add_restore(struct rollback *rb, const struct journal_entry *b, const struct manifest_stamp *host, struct err *err) {
+    static const enum apply_step_kind kinds[] = {
+        [JOURNAL_FILE] = STEP_FILE, [JOURNAL_LINK] = STEP_LINK, [JOURNAL_DIR] = STEP_MKDIR};
+    struct apply_step step = {.kind = kinds[b->kind],
+                              .path = (char *)b->path,
+                              .mode = b->mode & (b->kind == JOURNAL_DIR ? 01777 : 0777),
+                              .link = b->link,
+                              .expect = *host};
+    bool kept_content = (b->kind == JOURNAL_DIR && S_ISDIR(host->mode)) ||
+                        (b->kind == JOURNAL_FILE && S_ISREG(host->mode) && same_as_kept(rb, b));
+    int r = 0;
+
+    if (b->kind == JOURNAL_LINK && S_ISLNK(host->mode) && apply_same_link(rb->workspace, b->path, b->link))
+        return 0;
+    if (kept_content && (host->mode & 01777) == step.mode)
+        return 0;
+    if (kept_content)
+        step.kind = STEP_MODE;
+    else if (host->mode && S_ISDIR(host->mode) != (b->kind == JOURNAL_DIR)) {
+        r = add_removal(rb, b->path, host, true, err);
+        step.expect = (struct manifest_stamp){0};
+        step.replaces = true;
+    }
+    return r < 0 ? r : apply_txn_add(&rb->txn, &step, err);
+}
+
+static bool changed_since(const struct rollback *rb, const struct manifest_stamp *host) {
+    return !rb->force && rb->rd->info.ended_ns && host->mode && !S_ISDIR(host->mode) && host->ctime_ns > rb->rd->info.ended_ns;
+}
+
+static bool has_no_way_back(const struct journal_entry *b) {
+    return b->kind == JOURNAL_OTHER || (b->kind == JOURNAL_FILE && b->blob == 0);
+}
+
+static int consider(struct rollback *rb, const char *path, struct err *err) {
+    const struct journal_entry *b = journal_find(rb->journal, path);
+    struct manifest_stamp host = {0};
+    struct stat st;
+    int r = place_stat(rb->workspace, path, &st);
+
+    if (r == 0)
+        host = manifest_stamp_of(&st);
+    else if (r != -ENOENT && !((r == -ELOOP || r == -ENOTDIR) && way_is_cleared(rb, path)))
+        return leave(rb, path, err);
+    if (!b || !apply_path_ok(path) || changed_since(rb, &host) || has_no_way_back(b))
+        return leave(rb, path, err);
+    if (b->kind != JOURNAL_ABSENT)
+        return add_restore(rb, b, &host, err);
+    return host.mode ? add_removal(rb, path, &host, false, err) : 0;
+}
+
+/* -- folders ------------------------------------------------------------------------------------------------------------ */
+
+static bool all_in_it_goes(const struct rollback *rb, const char *path) {
+    int fd = place_open(rb->workspace, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+    bool all = d;
+
+    if (!d && fd >= 0)
+        close(fd);
+    while (all && (e = readdir(d))) {
+        CLEANUP(freep) char *child = str_dupf("%s/%s", path, e->d_name);
+        const struct journal_entry *b = child ? journal_find(rb->journal, child) : NULL;
+
+        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
+            all = b && b->kind == JOURNAL_ABSENT && is_planned(rb, child);
+    }
+    if (d)
+        closedir(d);
+    return all;
+}
+
+static void drop_steps_at(struct apply_txn *t, const char *path) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < t->n; i++)
+        if (str_eq(t->v[i].path, path))
+            free(t->v[i].path);
+        else
+            t->v[kept++] = t->v[i];
+    t->n = kept;
+}
+
+/* A folder that the run made stays if the user, or something that is left, is in it. From the leaves up: steps are in the order
+ * of the paths still. */
+static int judge_folders(struct rollback *rb, struct err *err) {
+    for (size_t i = rb->txn.n; i-- > 0;) {
+        CLEANUP(freep) char *path = NULL;
+
+        if (rb->txn.v[i].kind != STEP_RMDIR || all_in_it_goes(rb, rb->txn.v[i].path))
+            continue;
+        path = strdup(rb->txn.v[i].path);
+        if (!path)
+            return err_oom(err);
+        drop_steps_at(&rb->txn, path);
+        if (leave(rb, path, err) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* -- the whole ---------------------------------------------------------------------------------------------------------- */
+
+static int open_kept(const struct apply_step *s, struct apply_content *ret, void *arg, struct err *err) {
+    const struct rollback *rb = arg;
+    const struct journal_entry *b = journal_find(rb->journal, s->path);
+
+    if (!b)
+        return err_set(err, -ENOENT, "the journal of the run has changed");
+    buf_add(&ret->xattrs, b->xattrs, b->xattrs_len);
+    ret->mtime_ns = b->mtime_ns;
+    ret->fd = journal_blob(rb->journal, b);
+    return ret->fd < 0 ? err_sys(err, ret->fd, "open the kept version of a file") : 0;
+}
+
+static mode_t folder_mode(const char *path, void *arg) {
+    const struct rollback *rb = arg;
+    const struct journal_entry *b = journal_find(rb->journal, path);
+
+    return b && b->kind == JOURNAL_DIR ? b->mode & 0777 : 0755;
+}
+
+static int plan(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
+    int r;
+
+    if (rb->rd->info.mode != WORKSPACE_DIRECT)
+        return err_set(err, -EINVAL, "only a run in direct mode is rolled back; this one was in %s mode",
+                       workspace_mode_names[rb->rd->info.mode]);
+    r = journal_open(rb->rd->fd, false, NULL, &rb->journal, err);
+    r = r < 0 ? r : collect(rb, s, only, err);
+    for (size_t i = 0; i < rb->n_paths && r >= 0; i++)
+        r = consider(rb, rb->paths[i], err);
+    return r < 0 ? r : judge_folders(rb, err);
+}
+
+static int roll(struct rollback *rb, const struct change_set *s, const struct strv *only, bool dry, struct strv *ret_left,
+                struct err *err) {
+    int r = dry ? 0 : apply_recover(rb->rd, rb->workspace, err);
+
+    rb->txn.rd = rb->rd;
+    rb->txn.workspace = rb->workspace;
+    rb->txn.open = open_kept;
+    rb->txn.folder = folder_mode;
+    rb->txn.arg = rb;
+    r = r < 0 ? r : plan(rb, s, only, err);
+    if (r >= 0 && !dry && rb->txn.n)
+        r = apply_txn_run(&rb->txn, err);
+    if (r < 0)
+        return r;
+    *ret_left = rb->left;
+    rb->left = (struct strv){0};
+    return 0;
+}
+
+int rollback_run(struct rundir *rd, const struct change_set *s, int workspace, const struct strv *only, bool force,
+                 struct strv *ret_left, struct err *err) {
+    CLEANUP(rollback_done) struct rollback rb = {.rd = rd, .workspace = workspace, .force = force, .txn = APPLY_TXN_INIT};
+
+    return roll(&rb, s, only, false, ret_left, err);
+}
+
+int rollback_check(struct rundir *rd, const struct change_set *s, int workspace, const struct strv *only, bool force,
+                   struct strv *ret_left, struct err *err) {
+    CLEANUP(rollback_done) struct rollback rb = {.rd = rd, .workspace = workspace, .force = force, .txn = APPLY_TXN_INIT};
+
+    return roll(&rb, s, only, true, ret_left, err);
+}

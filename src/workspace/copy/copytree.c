@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the walker goes through the source, to[] holds the folders of the copy on the way to where it is. A file
+ * of the copy gets its time as the last thing, so that a later try can tell a whole one (same size and time) from one that
+ * a crash cut off. Nobody else writes in the copy: no sandbox has seen it yet.
+ */
+#include "workspace/copy/copytree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "os/copy.h"
+#include "os/fd.h"
+#include "workspace/copy/place.h"
+#include "workspace/copy/walk.h"
+#include "workspace/copy/xattrs.h"
+
+enum { TRIES = 4, TELL_EVERY = 64 };
+
+struct copier {
+    const struct copytree *c;
+    struct manifest *m;
+    int to[WALK_DEPTH_MAX + 1];
+    uint64_t files, bytes, total;
+};
+
+static void copier_done(struct copier *c) {
+    for (size_t i = 1; i < ARRAY_LEN(c->to); i++)
+        closep(&c->to[i]);
+}
+
+uint64_t copytree_now(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void copytree_wait_tick(void) {
+    uint64_t then = copytree_now();
+
+    while (copytree_now() == then)
+        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+}
+
+static int note(struct copier *c, const char *path, const char *what, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX + 256);
+
+    if (!c->c->notes)
+        return 0;
+    buf_add_printable(&b, path);
+    buf_addf(&b, ": %s", what);
+    return !buf_ok(&b) || strv_add(c->c->notes, buf_str(&b)) < 0 ? err_oom(err) : 0;
+}
+
+static void count(struct copier *c, uint64_t bytes) {
+    const struct progress *p = c->c->progress;
+
+    c->files++;
+    c->bytes += bytes;
+    if (p && p->report && (c->files % TELL_EVERY == 0 || c->files == c->total))
+        p->report(c->files, c->bytes, c->total, p->arg);
+}
+
+static int own(int fd, const struct stat *st) {
+    return geteuid() == 0 && fchown(fd, st->st_uid, st->st_gid) < 0 ? -errno : 0;
+}
+
+static int copy_xattrs(int from, int to) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(XATTRS_MAX);
+    int r = xattrs_read(from, &b);
+
+    return r < 0 || b.len == 0 ? r : xattrs_write(to, b.data, b.len);
+}
+
+static bool changed_between(const struct stat *a, const struct stat *b) {
+    const struct manifest_stamp x = manifest_stamp_of(a), y = manifest_stamp_of(b);
+
+    return x.ctime_ns != y.ctime_ns || x.mtime_ns != y.mtime_ns || x.size != y.size;
+}
+
+/* A file that was changed in this tick of the clock could be changed once more without a trace in its ctime: that passes. */
+static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
+    struct stat before;
+    uint64_t now;
+    bool written;
+    int r;
+
+    if (fstat(from, &before) < 0)
+        return -errno;
+    if (manifest_stamp_racy(&before, copytree_now()).ctime_ns == 0)
+        copytree_wait_tick();
+    now = copytree_now();
+    if (fstat(from, &before) < 0)
+        return -errno;
+    written = place_is_written(from);
+    r = copy_content(from, to, INT64_MAX, NULL);
+    if (r == 0)
+        r = copy_xattrs(from, to);
+    if (r < 0)
+        return r;
+    if (fstat(from, ret_st) < 0)
+        return -errno;
+    *ret_settled = !written;
+    return changed_between(&before, ret_st) || manifest_stamp_racy(ret_st, now).ctime_ns == 0 ? -EAGAIN : 0;
+}
+
+static int finish(int to, const struct stat *st) {
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
+    int r = own(to, st);
+
+    if (r < 0)
+        return r;
+    return fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0 ? -errno : 0;
+}
+
+/* One that was being written all the time is taken as it was read last. What somebody holds open for writing, a log or a data
+ * base, may not be whole either. The next sync looks at both again. */
+static int copy_into(struct copier *c, const struct walk_entry *e, int from, int to, struct err *err) {
+    struct manifest_stamp host, copy;
+    bool settled = false;
+    struct stat st, made;
+    int r = -EAGAIN;
+
+    for (int i = 0; r == -EAGAIN && i < TRIES; i++)
+        r = i > 0 && (ftruncate(to, 0) < 0 || lseek(to, 0, SEEK_SET) < 0) ? -errno : copy_once(from, to, &st, &settled);
+    if (r < 0 && r != -EAGAIN)
+        return place_err(err, r, "copy", e->path);
+    host = manifest_stamp_of(&st);
+    if (r == -EAGAIN || !settled)
+        host.ctime_ns = 0;
+    if (r == -EAGAIN)
+        r = note(c, e->path, "was being written while it was copied; the copy may be half of it", err);
+    if (r < 0)
+        return r;
+    r = finish(to, &st);
+    if (r < 0 || fstat(to, &made) < 0)
+        return place_err(err, r < 0 ? r : -errno, "copy", e->path);
+    copy = manifest_stamp_of(&made);
+    count(c, copy.size);
+    return manifest_set(c->m, e->path, &host, &copy, err);
+}
+
+/* From an earlier try, whole: it has the time of the source, which is set last. */
+static bool is_there(struct copier *c, const struct walk_entry *e, struct stat *ret) {
+    const struct stat *st = &e->st;
+
+    return manifest_stamp_racy(st, copytree_now()).ctime_ns != 0 &&
+           fstatat(c->to[e->depth], e->name, ret, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(ret->st_mode) &&
+           ret->st_size == st->st_size && ret->st_mtim.tv_sec == st->st_mtim.tv_sec &&
+           ret->st_mtim.tv_nsec == st->st_mtim.tv_nsec && (ret->st_mode & 07777) == (st->st_mode & 0777) &&
+           (geteuid() != 0 || (ret->st_uid == st->st_uid && ret->st_gid == st->st_gid));
+}
+
+/* A copy that silently lacks files would be taken for the workspace. */
+static int closed(const struct walk_entry *e, UNUSED void *arg, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX);
+
+    buf_add_printable(&b, e->path);
+    return err_set(err, -EACCES, "'%.700s' cannot be read; make it readable, or hide it in .sandboxignore", buf_str(&b));
+}
+
+/* Regular when it was looked at; it may be a FIFO or a link by now. -ENOENT: gone. */
+static int open_source(const struct walk_entry *e) {
+    CLEANUP(closep) int fd = openat(e->dir, e->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return errno == ELOOP || errno == ENXIO ? -ENOENT : -errno;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    return S_ISREG(st.st_mode) ? TAKE_FD(fd) : -ENOENT;
+}
+
+static int copy_file(struct copier *c, const struct walk_entry *e, struct err *err) {
+    CLEANUP(closep) int from = -1;
+    CLEANUP(closep) int to = -1;
+    struct manifest_stamp host, copy;
+    struct stat made;
+
+    if (is_there(c, e, &made)) {
+        host = manifest_stamp_of(&e->st);
+        copy = manifest_stamp_of(&made);
+        count(c, 0);
+        return manifest_set(c->m, e->path, &host, &copy, err);
+    }
+    from = open_source(e);
+    if (from == -ENOENT)
+        return note(c, e->path, "was replaced while it was copied; it is left out", err);
+    if (from == -EACCES)
+        return closed(e, NULL, err);
+    if (from < 0)
+        return place_err(err, from, "read", e->path);
+    unlinkat(c->to[e->depth], e->name, 0); /* of an earlier try */
+    to = openat(c->to[e->depth], e->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (to < 0)
+        return place_err(err, -errno, "copy", e->path);
+    return copy_into(c, e, from, to, err);
+}
+
+static int copy_link(struct copier *c, const struct walk_entry *e, struct err *err) {
+    struct manifest_stamp host = manifest_stamp_of(&e->st), copy;
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(e->dir, e->name, target, sizeof target - 1);
+    int to = c->to[e->depth];
+    struct stat st;
+
+    if (n < 0)
+        return errno == ENOENT || errno == EINVAL ? 0 : place_err(err, -errno, "read", e->path);
+    target[n] = 0;
+    unlinkat(to, e->name, 0); /* of an earlier try */
+    if (symlinkat(target, to, e->name) < 0)
+        return place_err(err, -errno, "copy", e->path);
+    if (geteuid() == 0 && fchownat(to, e->name, e->st.st_uid, e->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return place_err(err, -errno, "copy", e->path);
+    if (fstatat(to, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return place_err(err, -errno, "copy", e->path);
+    copy = manifest_stamp_of(&st);
+    count(c, 0);
+    return manifest_set(c->m, e->path, &host, &copy, err);
+}
+
+/* Writable for us until it is full. */
+static int open_folder(struct copier *c, const struct walk_entry *e, struct err *err) {
+    int to = c->to[e->depth], *next = &c->to[e->depth + 1];
+
+    if (mkdirat(to, e->name, 0700) < 0 && errno == EEXIST && unlinkat(to, e->name, 0) == 0 && mkdirat(to, e->name, 0700) < 0)
+        return place_err(err, -errno, "copy the folder", e->path);
+    closep(next);
+    *next = openat(to, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*next < 0 || fchmod(*next, 0700) < 0)
+        return place_err(err, -errno, "copy the folder", e->path);
+    return 0;
+}
+
+static int found(const struct walk_entry *e, void *arg, struct err *err) {
+    struct copier *c = arg;
+
+    if (place_is_temp(e->name))
+        return WALK_SKIP;
+    switch (e->st.st_mode & S_IFMT) {
+    case S_IFDIR:
+        return open_folder(c, e, err);
+    case S_IFREG:
+        return copy_file(c, e, err);
+    case S_IFLNK:
+        return copy_link(c, e, err);
+    default:
+        return note(c, e->path, "is a device, FIFO or socket; it is left out", err);
+    }
+}
+
+static int left(const struct walk_entry *e, void *arg, struct err *err) {
+    struct manifest_stamp host = manifest_stamp_of(&e->st), copy;
+    struct copier *c = arg;
+    int fd = c->to[e->depth + 1];
+    struct stat st;
+    int r = finish(fd, &e->st);
+
+    if (r < 0 || fstat(fd, &st) < 0)
+        return place_err(err, r < 0 ? r : -errno, "copy the folder", e->path);
+    closep(&c->to[e->depth + 1]);
+    copy = manifest_stamp_of(&st);
+    return manifest_set(c->m, e->path, &host, &copy, err);
+}
+
+static int count_one(const struct walk_entry *e, void *arg, UNUSED struct err *err) {
+    struct copier *c = arg;
+
+    c->total += S_ISREG(e->st.st_mode) || S_ISLNK(e->st.st_mode);
+    return WALK_ON;
+}
+
+int copytree_make(const struct copytree *c, struct manifest *m, struct err *err) {
+    CLEANUP(copier_done) struct copier k = {.c = c, .m = m};
+    const struct walk_ops counting = {.found = count_one, .closed = closed, .arg = &k};
+    const struct walk_ops copying = {.found = found, .left = left, .closed = closed, .arg = &k};
+    int r = 0;
+
+    for (size_t i = 1; i < ARRAY_LEN(k.to); i++)
+        k.to[i] = -1;
+    k.to[0] = c->to;
+    if (c->progress && c->progress->report)
+        r = walk_tree(c->from, c->hidden, &counting, err);
+    return r < 0 ? r : walk_tree(c->from, c->hidden, &copying, err);
+}
+
+static int trim_found(const struct walk_entry *e, void *arg, struct err *err) {
+    if (S_ISDIR(e->st.st_mode) || manifest_find(arg, e->path))
+        return WALK_ON;
+    return unlinkat(e->dir, e->name, 0) < 0 ? place_err(err, -errno, "remove", e->path) : 0;
+}
+
+static int trim_left(const struct walk_entry *e, void *arg, struct err *err) {
+    if (manifest_find(arg, e->path))
+        return WALK_ON;
+    return unlinkat(e->dir, e->name, AT_REMOVEDIR) < 0 ? place_err(err, -errno, "remove the folder", e->path) : 0;
+}
+
+int copytree_trim(int to, const struct manifest *m, struct err *err) {
+    const struct walk_ops ops = {.found = trim_found, .left = trim_left, .arg = (void *)m};
+
+    return walk_tree(to, NULL, &ops, err);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/copy/manifest.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include "base/str.h"
+
+enum { NONE = UINT32_MAX, FIRST_CAP = 1024 };
+
+/* A hash table of chains: first[] has the entry that a chain begins with, next[] the one after each entry. */
+struct manifest {
+    struct manifest_entry *v; /* owns the paths */
+    uint32_t *first, *next;
+    size_t n, cap; /* cap: of all three arrays, a power of two */
+    uint64_t seed; /* names come from the sandbox, which must not choose the chains */
+};
+
+struct manifest *manifest_new(void) {
+    struct manifest *m = calloc(1, sizeof *m);
+
+    if (m && getrandom(&m->seed, sizeof m->seed, 0) != sizeof m->seed) {
+        free(m);
+        return NULL;
+    }
+    return m;
+}
+
+void manifest_free(struct manifest *m) {
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->n; i++)
+        free((char *)m->v[i].path);
+    free(m->v);
+    free(m->first);
+    free(m->next);
+    free(m);
+}
+
+void manifest_freep(struct manifest **m) {
+    manifest_free(*m);
+}
+
+/* FNV-1a from a secret start, mixed once more for its low bits. */
+static size_t slot_of(const struct manifest *m, const char *path) {
+    uint64_t h = m->seed ^ 0xcbf29ce484222325;
+
+    for (; *path; path++)
+        h = (h ^ (unsigned char)*path) * 0x100000001b3;
+    h ^= h >> 32;
+    h *= 0xd6e8feb86659fd93;
+    h ^= h >> 32;
+    return h & (m->cap - 1);
+}
+
+static void link_entry(struct manifest *m, size_t i) {
+    size_t slot = slot_of(m, m->v[i].path);
+
+    m->next[i] = m->first[slot];
+    m->first[slot] = (uint32_t)i;
+}
+
+static void link_all(struct manifest *m) {
+    for (size_t i = 0; i < m->cap; i++)
+        m->first[i] = NONE;
+    for (size_t i = 0; i < m->n; i++)
+        link_entry(m, i);
+}
+
+/* Where the number of the entry stands: first[], next[], or the end of the chain. */
+static uint32_t *find_link(const struct manifest *m, const char *path) {
+    uint32_t *at = &m->first[slot_of(m, path)];
+
+    while (*at != NONE && !str_eq(m->v[*at].path, path))
+        at = &m->next[*at];
+    return at;
+}
+
+static int grow(struct manifest *m) {
+    size_t cap = m->cap ? 2 * m->cap : FIRST_CAP;
+    struct manifest_entry *v = reallocarray(m->v, cap, sizeof *v);
+    uint32_t *first, *next;
+
+    if (!v)
+        return -ENOMEM;
+    m->v = v;
+    next = reallocarray(m->next, cap, sizeof *next);
+    if (!next)
+        return -ENOMEM;
+    m->next = next;
+    first = reallocarray(m->first, cap, sizeof *first);
+    if (!first)
+        return -ENOMEM;
+    m->first = first;
+    m->cap = cap;
+    link_all(m);
+    return 0;
+}
+
+int manifest_set(struct manifest *m, const char *path, const struct manifest_stamp *host, const struct manifest_stamp *copy,
+                 struct err *err) {
+    const struct manifest_entry *known = manifest_find(m, path);
+    struct manifest_entry e = {.host = *host, .copy = *copy};
+
+    if (known) {
+        e.path = known->path;
+        m->v[known - m->v] = e;
+        return 0;
+    }
+    if (m->n >= MANIFEST_MAX)
+        return err_set(err, -E2BIG, "there are more than %d files", MANIFEST_MAX);
+    if (m->n == m->cap && grow(m) < 0)
+        return err_oom(err);
+    e.path = strdup(path);
+    if (!e.path)
+        return err_oom(err);
+    m->v[m->n] = e;
+    link_entry(m, m->n++);
+    return 0;
+}
+
+/* The last entry takes the place of the one that goes. */
+void manifest_drop(struct manifest *m, const char *path) {
+    uint32_t *at = m->cap ? find_link(m, path) : NULL, *last;
+    uint32_t gone;
+
+    if (!at || *at == NONE)
+        return;
+    gone = *at;
+    *at = m->next[gone];
+    free((char *)m->v[gone].path);
+    m->n--;
+    if (gone == m->n)
+        return;
+    last = find_link(m, m->v[m->n].path);
+    *last = gone;
+    m->v[gone] = m->v[m->n];
+    m->next[gone] = m->next[m->n];
+}
+
+const struct manifest_entry *manifest_find(const struct manifest *m, const char *path) {
+    uint32_t i = m->cap ? *find_link(m, path) : NONE;
+
+    return i == NONE ? NULL : &m->v[i];
+}
+
+static int by_path(const void *a, const void *b) {
+    const struct manifest_entry *x = a, *y = b;
+
+    return strcmp(x->path, y->path);
+}
+
+void manifest_sort(struct manifest *m) {
+    if (m->n == 0)
+        return;
+    qsort(m->v, m->n, sizeof *m->v, by_path);
+    link_all(m);
+}
+
+size_t manifest_count(const struct manifest *m) {
+    return m->n;
+}
+
+const struct manifest_entry *manifest_at(const struct manifest *m, size_t i) {
+    return i < m->n ? &m->v[i] : NULL;
+}
+
+/* Before 1970 is as good as then: a time here is compared, or 0 for none. */
+static uint64_t to_ns(struct timespec t) {
+    return t.tv_sec < 0 ? 1 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+struct manifest_stamp manifest_stamp_of(const struct stat *st) {
+    return (struct manifest_stamp){.ino = st->st_ino,
+                                   .ctime_ns = to_ns(st->st_ctim),
+                                   .mtime_ns = to_ns(st->st_mtim),
+                                   .size = (uint64_t)st->st_size,
+                                   .mode = st->st_mode};
+}
+
+struct manifest_stamp manifest_stamp_racy(const struct stat *st, uint64_t before) {
+    struct manifest_stamp s = manifest_stamp_of(st);
+
+    if (s.ctime_ns >= before)
+        s.ctime_ns = 0;
+    return s;
+}
+
+bool manifest_same(const struct manifest_stamp *a, const struct manifest_stamp *b) {
+    if (a->mode != b->mode)
+        return false;
+    if (a->mode == 0 || S_ISDIR(a->mode))
+        return true;
+    return a->ctime_ns != 0 && a->ctime_ns == b->ctime_ns && a->ino == b->ino && a->size == b->size && a->mtime_ns == b->mtime_ns;
+}

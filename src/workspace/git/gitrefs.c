@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/safepath.h"
+#include "workspace/git/gitrepo.h"
+
+enum { SYMREF_DEPTH = 5 };
+
+static size_t hex_len(bool sha256) {
+    return sha256 ? 64 : 40;
+}
+
+bool git_is_hex(const char *s, size_t len, bool sha256) {
+    return len == hex_len(sha256) && strspn(s, "0123456789abcdef") >= len;
+}
+
+/* Each line of packed-refs: "HEX NAME". Comments and the peeled values of tags are left out. Negative ends it, 1 too. */
+typedef int packed_fn(const char *hex, const char *name, size_t name_len, void *arg);
+
+static int each_packed(const struct buf *text, bool sha256, packed_fn *each, void *arg) {
+    size_t hex = hex_len(sha256);
+    int r = 0;
+
+    for (const char *p = buf_str(text), *end = p + text->len; r == 0 && p < end;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t len = stop ? (size_t)(stop - p) : (size_t)(end - p);
+
+        if (len > hex + 1 && p[hex] == ' ' && git_is_hex(p, hex, sha256))
+            r = each(p, p + hex + 1, len - hex - 1, arg);
+        p += len + 1;
+    }
+    return r;
+}
+
+static int read_packed(int dir, struct buf *ret, struct err *err) {
+    int r = gitrepo_read(dir, "packed-refs", ret);
+
+    return r < 0 && r != -ENOENT ? err_sys(err, r, "read packed-refs") : 0;
+}
+
+struct wanted {
+    const char *name;
+    char hex[GIT_HEX_SIZE];
+    size_t hex_len;
+};
+
+static int is_wanted(const char *hex, const char *name, size_t name_len, void *arg) {
+    struct wanted *w = arg;
+
+    if (strlen(w->name) != name_len || memcmp(name, w->name, name_len) != 0)
+        return 0;
+    memcpy(w->hex, hex, w->hex_len);
+    return 1;
+}
+
+static int find_packed(int dir, bool sha256, const char *ref, char ret[static GIT_HEX_SIZE], struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX);
+    struct wanted w = {.name = ref, .hex_len = hex_len(sha256)};
+    int r = read_packed(dir, &text, err);
+
+    if (r < 0)
+        return r;
+    if (each_packed(&text, sha256, is_wanted, &w) == 0)
+        return err_set(err, -ENOENT, "there is no ref '%s'", ref);
+    memcpy(ret, w.hex, sizeof w.hex);
+    return 0;
+}
+
+/* The name after "ref: " stays below refs/: safepath_open() sees to the rest. */
+static bool is_ref_name(const char *s) {
+    return str_starts(s, "refs/") && strlen(s) < GITREPO_REF_MAX;
+}
+
+/* One step. Returns 1 with the name of another ref in ret_next, 0 with the value. */
+static int read_loose(int dir, bool sha256, const char *ref, char ret[static GIT_HEX_SIZE],
+                      char ret_next[static GITREPO_REF_MAX]) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_FILE_MAX);
+    int r = gitrepo_read(dir, ref, &text);
+    size_t len;
+
+    if (r < 0)
+        return r == -EINVAL || r == -EISDIR || r == -ENOTDIR ? -ENOENT : r; /* a folder of that name: it is packed, if at all */
+    len = strcspn(buf_str(&text), "\r\n");
+    if (text.data)
+        text.data[len] = 0;
+    if (str_starts(buf_str(&text), "ref: ") && is_ref_name(text.data + strlen("ref: "))) {
+        snprintf(ret_next, GITREPO_REF_MAX, "%s", text.data + strlen("ref: "));
+        return 1;
+    }
+    if (!git_is_hex(buf_str(&text), len, sha256))
+        return -EBADMSG;
+    memcpy(ret, text.data, len + 1);
+    return 0;
+}
+
+/* common: where refs/ is; for HEAD of a linked worktree that is another folder than dir. */
+static int resolve(int dir, int common, bool sha256, const char *ref, char ret[static GIT_HEX_SIZE], struct err *err) {
+    char now[GITREPO_REF_MAX], next[GITREPO_REF_MAX];
+
+    snprintf(now, sizeof now, "%s", ref);
+    for (int i = 0; i < SYMREF_DEPTH; i++) {
+        int r = read_loose(str_eq(now, "HEAD") ? dir : common, sha256, now, ret, next);
+
+        if (r == -ENOENT)
+            return find_packed(common, sha256, now, ret, err);
+        if (r == -EBADMSG)
+            return err_set(err, r, "the ref '%s' is damaged", now);
+        if (r <= 0)
+            return r < 0 ? err_sys(err, r, "read the ref '%s'", now) : 0;
+        memcpy(now, next, sizeof now);
+    }
+    return err_set(err, -ELOOP, "the ref '%s' leads nowhere", ref);
+}
+
+int gitrefs_read(int dir, bool sha256, const char *ref, char ret[static GIT_HEX_SIZE], struct err *err) {
+    return resolve(dir, dir, sha256, ref, ret, err);
+}
+
+int gitrefs_head(const struct gitrepo *r, char ret[static GIT_HEX_SIZE], struct err *err) {
+    return resolve(r->dir, r->common, r->sha256, "HEAD", ret, err);
+}
+
+void gitref_list_done(struct gitref_list *l) {
+    for (size_t i = 0; i < l->n; i++)
+        free(l->v[i].name);
+    free(l->v);
+    *l = (struct gitref_list){0};
+}
+
+struct refs_listing {
+    struct gitref_list list;
+    int dir;
+    bool sha256;
+    size_t hex_len;
+    struct err *err;
+};
+
+static int add_ref(struct refs_listing *l, const char *hex, const char *name, size_t name_len) {
+    struct gitref *ref;
+
+    if (l->list.n == GITREPO_REFS_MAX)
+        return err_set(l->err, -EFBIG, "the repository has more than %d refs", GITREPO_REFS_MAX);
+    if (l->list.n == l->list.cap) {
+        size_t cap = MAX_OF(l->list.cap * 2, (size_t)64);
+        struct gitref *grown = reallocarray(l->list.v, cap, sizeof *grown);
+
+        if (!grown)
+            return err_oom(l->err);
+        l->list.v = grown;
+        l->list.cap = cap;
+    }
+    ref = &l->list.v[l->list.n];
+    *ref = (struct gitref){.name = strndup(name, name_len)};
+    if (!ref->name)
+        return err_oom(l->err);
+    memcpy(ref->hex, hex, l->hex_len);
+    l->list.n++;
+    return 0;
+}
+
+static const char *const listed[] = {"refs/heads", "refs/tags", "refs/remotes"};
+
+static int add_packed(const char *hex, const char *name, size_t name_len, void *arg) {
+    for (size_t i = 0; i < ARRAY_LEN(listed); i++) {
+        size_t len = strlen(listed[i]);
+
+        if (name_len > len && memcmp(name, listed[i], len) == 0 && name[len] == '/')
+            return add_ref(arg, hex, name, name_len);
+    }
+    return 0;
+}
+
+static int add_loose(struct refs_listing *l, const char *path, unsigned depth);
+
+static int add_entry(struct refs_listing *l, const char *path, const char *name, unsigned depth) {
+    CLEANUP(freep) char *ref = str_dupf("%s/%s", path, name);
+    char hex[GIT_HEX_SIZE] = {0};
+    struct err ignored;
+    int r;
+
+    if (!ref)
+        return err_oom(l->err);
+    if (name[0] == '.' || str_ends(name, ".lock") || strlen(ref) >= GITREPO_REF_MAX)
+        return 0;
+    r = add_loose(l, ref, depth + 1);
+    if (r != -ENOTDIR)
+        return r == -ENOENT || r == -ELOOP ? 0 : r;
+    /* A ref that is damaged or leads nowhere (origin/HEAD after a rename) is not the sandbox's business. */
+    r = gitrefs_read(l->dir, l->sha256, ref, hex, &ignored);
+    return r < 0 ? 0 : add_ref(l, hex, ref, strlen(ref));
+}
+
+static int add_loose(struct refs_listing *l, const char *path, unsigned depth) {
+    int r, fd = safepath_open(l->dir, path, O_RDONLY | O_DIRECTORY);
+    struct dirent *e;
+    DIR *d;
+
+    if (fd < 0)
+        return fd;
+    d = depth > GITREPO_DEPTH_MAX ? NULL : fdopendir(fd);
+    if (!d) {
+        close(fd);
+        return err_set(l->err, -ELOOP, "the repository's refs are too deep");
+    }
+    for (r = 0; r >= 0 && (e = readdir(d));)
+        r = add_entry(l, path, e->d_name, depth);
+    closedir(d);
+    return r;
+}
+
+static int by_name(const void *a, const void *b) {
+    const struct gitref *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+/* Stable would be better than qsort(): of two with one name the loose one counts, and it is asked for again. */
+static void unite(struct refs_listing *l) {
+    struct gitref_list *list = &l->list;
+    size_t n = 0;
+
+    if (list->n)
+        qsort(list->v, list->n, sizeof *list->v, by_name);
+    for (size_t i = 0; i < list->n; i++) {
+        if (n > 0 && str_eq(list->v[n - 1].name, list->v[i].name)) {
+            struct err ignored;
+
+            gitrefs_read(l->dir, l->sha256, list->v[i].name, list->v[n - 1].hex, &ignored);
+            free(list->v[i].name);
+        } else {
+            list->v[n++] = list->v[i];
+        }
+    }
+    list->n = n;
+}
+
+int gitrefs_list(int dir, bool sha256, struct gitref_list *ret, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX);
+    struct refs_listing l = {.dir = dir, .sha256 = sha256, .hex_len = hex_len(sha256), .err = err};
+    int r = read_packed(dir, &text, err);
+
+    r = r < 0 ? r : each_packed(&text, sha256, add_packed, &l);
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(listed); i++) {
+        r = add_loose(&l, listed[i], 0);
+        r = r == -ENOENT ? 0 : r;
+    }
+    if (r < 0) {
+        gitref_list_done(&l.list);
+        return r;
+    }
+    unite(&l);
+    *ret = l.list;
+    return 0;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/hide/pin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "config/load/paths.h"
+#include "os/fd.h"
+#include "workspace/hide/defaults.h"
+
+/* A pin: the line below, then for each file, sorted by folder, "<length of the folder> <length of the text>\n", folder, text. */
+static const char head[] = "bawn-ignore-1\n";
+enum { PIN_MAX = IGNORE_BYTES_MAX + IGNORE_FILES_MAX * (PATH_MAX + 64) };
+
+static int by_folder(const void *a, const void *b) {
+    const struct ignore_source *const *x = a, *const *y = b;
+
+    return strcmp((*x)->dir, (*y)->dir);
+}
+
+/* Only what lies in the workspace; the defaults that stand in for a missing file are no file. */
+static size_t collect(const struct ignore *ig, const struct ignore_source **out) {
+    const struct ignore_source *s;
+    size_t n = 0;
+
+    for (size_t i = 0; (s = ignore_source(ig, i)); i++)
+        if (!str_eq(s->origin, DEFAULTS_ORIGIN))
+            out[n++] = s;
+    qsort(out, n, sizeof(struct ignore_source *), by_folder);
+    return n;
+}
+
+static int serialize(const struct ignore *ig, struct buf *out, struct err *err) {
+    CLEANUP(freep) const struct ignore_source **files = NULL;
+    size_t n = 0;
+
+    while (ignore_source(ig, n))
+        n++;
+    files = calloc(n + 1, sizeof(struct ignore_source *));
+    if (!files)
+        return err_oom(err);
+    n = collect(ig, files);
+    buf_adds(out, head);
+    for (size_t i = 0; i < n; i++) {
+        buf_addf(out, "%zu %zu\n", strlen(files[i]->dir), files[i]->len);
+        buf_adds(out, files[i]->dir);
+        buf_add(out, files[i]->data, files[i]->len);
+    }
+    return buf_ok(out) ? 0 : err_oom(err);
+}
+
+static int broken(const char *path, struct err *err) {
+    return err_set(err, -EBADMSG,
+                   "'%s' is damaged; remove it, look at the workspace's " IGNORE_FILE ", and run 'bawn init --accept'", path);
+}
+
+/* Reads what serialize() wrote. The bytes are the user's own, but a damaged file must not become fewer rules. */
+static int parse(const char *path, const char *data, size_t len, struct ignore *ret, struct err *err) {
+    const char *p = data + sizeof head - 1, *end = data + len;
+    bool top = false;
+    int r = 0;
+
+    if (len < sizeof head - 1 || memcmp(data, head, sizeof head - 1) != 0)
+        return broken(path, err);
+    while (r >= 0 && p < end) {
+        size_t dir_len, text_len;
+        int used = 0;
+        char dir[PATH_MAX];
+
+        if (sscanf(p, "%zu %zu%n", &dir_len, &text_len, &used) != 2 || used == 0 || p[used] != '\n')
+            return broken(path, err);
+        p += used + 1;
+        if (dir_len >= sizeof dir || text_len > IGNORE_FILE_MAX || (size_t)(end - p) < dir_len + text_len)
+            return broken(path, err);
+        memcpy(dir, p, dir_len);
+        dir[dir_len] = 0;
+        r = ignore_add_file(ret, dir, "accepted " IGNORE_FILE, p + dir_len, text_len, err);
+        p += dir_len + text_len;
+        top |= dir_len == 0;
+    }
+    return r < 0 || top ? r : defaults_add(ret, err);
+}
+
+int pin_folder(char *const *environ_, const char *home, char **ret, struct err *err) {
+    return paths_state_if_home(environ_, home, "ignore", ret, err);
+}
+
+static void name_of(const char *workspace, char ret[static SHA256_HEX_SIZE]) {
+    sha256_hex(workspace, strlen(workspace), ret);
+}
+
+int pin_accept(const char *dir, const char *workspace, const struct ignore *now, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(PIN_MAX);
+    char name[SHA256_HEX_SIZE];
+    int r = serialize(now, &text, err);
+
+    if (r < 0)
+        return r;
+    if (!dir)
+        return err_set(err, -ENOENT, "there is no home folder to keep accepted rules in");
+    name_of(workspace, name);
+    r = paths_make_dirs(dir, err);
+    return r < 0 ? r : paths_publish(dir, name, text.data, text.len, PUBLISH_REPLACE, err);
+}
+
+/* The defaults as what was accepted; the same as now only if the workspace has no rules of its own. */
+static int against_defaults(const struct buf *now, struct ignore **ret, struct err *err) {
+    CLEANUP(ignore_freep) struct ignore *ig = NULL;
+    int r;
+
+    if (now->len == sizeof head - 1)
+        return 0;
+    ig = ignore_new();
+    r = ig ? defaults_add(ig, err) : err_oom(err);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(ig);
+    return 1;
+}
+
+static int compare(const char *path, const char *data, size_t len, const struct buf *now, struct ignore **ret, struct err *err) {
+    CLEANUP(ignore_freep) struct ignore *ig = NULL;
+    int r;
+
+    if (len == now->len && memcmp(data, now->data, len) == 0)
+        return 0;
+    ig = ignore_new();
+    r = ig ? parse(path, data, len, ig, err) : err_oom(err);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(ig);
+    return 1;
+}
+
+int pin_check(const char *dir, const char *workspace, const struct ignore *now, bool record, struct ignore **ret_accepted,
+              struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(PIN_MAX);
+    CLEANUP(freep) char *path = NULL;
+    CLEANUP(freep) char *data = NULL;
+    char name[SHA256_HEX_SIZE];
+    ssize_t n;
+    int r = serialize(now, &text, err);
+
+    if (r < 0)
+        return r;
+    if (!dir)
+        return against_defaults(&text, ret_accepted, err);
+    name_of(workspace, name);
+    path = str_dupf("%s/%s", dir, name);
+    data = malloc(PIN_MAX + 1);
+    if (!path || !data)
+        return err_oom(err);
+    n = fd_read_file_at(AT_FDCWD, path, data, PIN_MAX);
+    if (n >= 0)
+        return compare(path, data, (size_t)n, &text, ret_accepted, err);
+    if (n != -ENOENT && n != -ENOTDIR)
+        return err_sys(err, (int)n, "read '%s'", path);
+    if (record && pin_accept(dir, workspace, now, NULL) == 0)
+        return 0;
+    return record ? against_defaults(&text, ret_accepted, err) : 0;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/mode/worktree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/safepath.h"
+#include "workspace/copy/copytree.h"
+#include "workspace/mode/worktree_priv.h"
+
+static const char known_file[] = "tip";
+
+void worktree_view_done(struct worktree_view *v) {
+    freep(&v->objects);
+}
+
+void worktree_end(struct worktree *w) {
+    git_done(&w->git);
+    gitrepo_done(&w->repo);
+    freep(&w->id);
+    freep(&w->tree_path);
+    closep(&w->tree);
+}
+
+static int read_known(struct worktree *w, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_FILE_MAX);
+    int r = gitrepo_read(w->rd->fd, known_file, &text);
+    size_t len = strcspn(buf_str(&text), "\n");
+
+    if (r == -ENOENT)
+        return 0;
+    if (r < 0 || !git_is_hex(buf_str(&text), len, w->repo.sha256))
+        return err_set(err, -EBADMSG, "the run's file '%s' is damaged", known_file);
+    memcpy(w->known, text.data, len);
+    return 0;
+}
+
+int worktree_set_known(struct worktree *w, const char *hex, struct err *err) {
+    int r = gitrepo_write(w->rd->fd, known_file, hex, strlen(hex), 0600, err);
+
+    if (r == 0)
+        snprintf(w->known, sizeof w->known, "%s", hex);
+    return r;
+}
+
+int worktree_begin(struct worktree *ret, struct rundir *rd, int workspace, struct err *err) {
+    CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
+    struct git_opts opts = {.folder = rd->path, .owner = workspace};
+    int r = gitrepo_open(workspace, &w.repo, err);
+
+    if (r < 0)
+        return r;
+    w.rd = rd;
+    w.workspace = workspace;
+    w.id = str_dupf("bawn-%s", rd->name);
+    w.tree_path = str_dupf("%s/tree", rd->path);
+    if (!w.id || !w.tree_path)
+        return err_oom(err);
+    opts.sha256 = w.repo.sha256;
+    opts.shallow = w.repo.shallow.len ? w.repo.shallow.data : NULL;
+    r = git_init(&w.git, &opts, err);
+    r = r < 0 ? r : read_known(&w, err);
+    if (r < 0)
+        return r;
+    if (rd->lock >= 0) /* what a killed one left: nobody else is at work in here */
+        unlinkat(rd->fd, "tip.lock", 0);
+    w.tree = safepath_open(rd->fd, "tree", O_RDONLY | O_DIRECTORY);
+    *ret = w;
+    w = (struct worktree)WORKTREE_INIT;
+    return 0;
+}
+
+int worktree_make_dir(const struct worktree *w, const char *name, struct err *err) {
+    CLEANUP(closep) int fd = gitrepo_make_dir(w->rd->fd, name, 0755, err);
+
+    if (fd < 0)
+        return fd;
+    if (geteuid() == 0 && fchown(fd, w->git.uid, w->git.gid) < 0)
+        return err_sys(err, -errno, "give '%s' to the owner of the workspace", name);
+    return TAKE_FD(fd);
+}
+
+int worktree_copy(int from, const char *from_name, int to, const char *to_name, size_t max, struct err *err) {
+    CLEANUP(buf_done) struct buf data = BUF_INIT(max);
+    int r = gitrepo_read(from, from_name, &data);
+
+    if (r < 0)
+        return err_sys(err, r, "read '%s'", from_name);
+    return gitrepo_write(to, to_name, buf_str(&data), data.len, 0644, err);
+}
+
+/* git-check-ref-format(1), for what rundir_check_name() lets through. */
+static int check_branch(const char *name, struct err *err) {
+    if (strstr(name, "..") || str_ends(name, ".") || str_ends(name, ".lock"))
+        return err_usage(err, "'%s' cannot name a branch: no '..', and neither '.' nor '.lock' at the end", name);
+    return 0;
+}
+
+static int set_info(struct rundir *rd, const char *commit, struct err *err) {
+    CLEANUP(freep) char *branch = str_dupf(WORKTREE_GROUP "/%s", rd->name);
+    CLEANUP(freep) char *base = strdup(commit);
+
+    if (!branch || !base)
+        return err_oom(err);
+    freep(&rd->info.branch);
+    freep(&rd->info.base_commit);
+    rd->info.branch = TAKE_PTR(branch);
+    rd->info.base_commit = TAKE_PTR(base);
+    return rundir_save(rd, err);
+}
+
+/* Everything in the run's folder first, then what the repository is told of. */
+static int make(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
+    int r;
+
+    w->tree = worktree_make_dir(w, "tree", err);
+    r = w->tree < 0 ? w->tree : worktree_checkout(w, commit, hidden, err);
+    r = r < 0 ? r : worktree_make_private(w, commit, err);
+    r = r < 0 ? r : worktree_set_known(w, commit, err);
+    r = r < 0 ? r : set_info(w->rd, commit, err);
+    r = r < 0 ? r : gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, NULL, commit, err);
+    if (r < 0)
+        return r;
+    r = worktree_register(w, err);
+    r = r < 0 ? r : worktree_write_manifest(w, err);
+    if (r < 0) { /* err says why; the rest goes with the run's folder */
+        worktree_unregister(w, NULL);
+        gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, commit, NULL, NULL);
+        return r;
+    }
+    copytree_wait_tick(); /* a change by the run has another ctime than the manifest */
+    return 0;
+}
+
+int worktree_make(struct rundir *rd, int workspace, const struct ignore *hidden, struct worktree_view *ret, struct err *err) {
+    CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
+    char commit[GIT_HEX_SIZE] = {0};
+    int r = check_branch(rd->name, err);
+
+    r = r < 0 ? r : worktree_begin(&w, rd, workspace, err);
+    if (r < 0)
+        return r;
+    r = gitrefs_head(&w.repo, commit, err);
+    if (r == -ENOENT)
+        return err_set(err, r, "the repository has no commit yet; worktree mode needs one to begin from");
+    if (r < 0)
+        return r;
+    if (w.tree >= 0)
+        return err_set(err, -EEXIST, "the run '%s' has a working tree already", rd->name);
+    r = make(&w, commit, hidden, err);
+    if (r < 0)
+        return r;
+    ret->objects = TAKE_PTR(w.repo.objects_path);
+    return 0;
+}
+
+/* The user may have committed to the branch in tree/ meanwhile: then the sandbox goes on from there, unless it has commits of
+ * its own. */
+static int follow_host(struct worktree *w, struct err *err) {
+    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
+    CLEANUP(closep) int git = safepath_open(w->rd->fd, "git", O_RDONLY | O_DIRECTORY);
+    char host[GIT_HEX_SIZE] = {0}, own[GIT_HEX_SIZE] = {0};
+    int r;
+
+    if (!ref)
+        return err_oom(err);
+    r = gitrefs_read(w->repo.common, w->repo.sha256, ref, host, err);
+    if (r == -ENOENT)
+        return err_set(err, -ENOENT, "the branch '" WORKTREE_GROUP "/%s' of this run is gone from the repository", w->rd->name);
+    if (r < 0 || str_eq(host, w->known))
+        return r;
+    if (git < 0)
+        return err_sys(err, git, "open the run's git directory");
+    r = gitrefs_read(git, w->repo.sha256, ref, own, NULL);
+    if (r < 0 || !str_eq(own, w->known))
+        return err_set(err, -ESTALE, "both the sandbox and the host committed to '" WORKTREE_GROUP "/%s'; merge them on the host",
+                       w->rd->name);
+    r = worktree_set_private(w, host, err);
+    return r < 0 ? r : worktree_set_known(w, host, err);
+}
+
+int worktree_open(struct rundir *rd, int workspace, struct worktree_view *ret, struct err *err) {
+    CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
+    int r = worktree_begin(&w, rd, workspace, err);
+
+    if (r < 0)
+        return r;
+    if (w.tree < 0 || !w.known[0])
+        return err_set(err, -ENOENT, "the run '%s' has no working tree", rd->name);
+    r = follow_host(&w, err);
+    if (r < 0)
+        return r;
+    ret->objects = TAKE_PTR(w.repo.objects_path);
+    return 0;
+}
+
+static int is_merged(const struct worktree *w, const char *tip, bool *ret, struct err *err) {
+    char head[GIT_HEX_SIZE] = {0};
+    struct git_call call = git_call(GIT_ARGS("merge-base", "--is-ancestor", tip, head), w->repo.objects);
+    int r = gitrefs_head(&w->repo, head, err);
+
+    call.may_fail = true;
+    r = r < 0 ? r : git_run(&w->git, &call, NULL, err);
+    if (r >= 0)
+        *ret = r == 0;
+    return r < 0 ? r : 0;
+}
+
+static int read_branch(const struct worktree *w, char ret[static GIT_HEX_SIZE], struct err *err) {
+    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
+
+    return ref ? gitrefs_read(w->repo.common, w->repo.sha256, ref, ret, err) : err_oom(err);
+}
+
+int worktree_merged(const struct rundir *rd, int workspace, bool *ret, struct err *err) {
+    CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
+    char tip[GIT_HEX_SIZE] = {0};
+    int r = worktree_begin(&w, (struct rundir *)rd, workspace, err);
+
+    r = r < 0 ? r : read_branch(&w, tip, err);
+    return r < 0 ? r : is_merged(&w, tip, ret, err);
+}
+
+/* Somebody who works on the branch in another working tree would be left without a commit. */
+static bool is_checked_out(const struct worktree *w) {
+    CLEANUP(buf_done) struct buf here = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(buf_done) struct buf main_ = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(freep) char *line = str_dupf("ref: refs/heads/" WORKTREE_GROUP "/%s\n", w->rd->name);
+
+    gitrepo_read(w->repo.dir, "HEAD", &here);
+    gitrepo_read(w->repo.common, "HEAD", &main_);
+    return !line || str_eq(buf_str(&here), line) || str_eq(buf_str(&main_), line);
+}
+
+int worktree_drop(struct rundir *rd, int workspace, bool discard, struct err *err) {
+    CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
+    char tip[GIT_HEX_SIZE] = {0};
+    bool gone = discard;
+    int r = worktree_begin(&w, rd, workspace, err);
+
+    if (r == -ENOENT) /* no repository (any more), or no git: nothing knows the worktree */
+        return 0;
+    r = r < 0 ? r : worktree_unregister(&w, err);
+    if (r < 0)
+        return r;
+    r = read_branch(&w, tip, err);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    if (is_checked_out(&w))
+        return 0;
+    r = discard ? 0 : is_merged(&w, tip, &gone, err);
+    return r < 0 || !gone ? r : gitrefs_move(&w.repo, WORKTREE_GROUP, rd->name, tip, NULL, err);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/run/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "workspace/run/journal_priv.h"
+
+void journal_close(struct journal *j) {
+    if (!j)
+        return;
+    for (size_t i = 0; i < j->n; i++)
+        free(j->slots[i]);
+    free(j->slots);
+    free(j->table);
+    free(j->loaded);
+    buf_done(&j->record);
+    buf_done(&j->path);
+    buf_done(&j->link);
+    buf_done(&j->xattrs);
+    closep(&j->dir);
+    closep(&j->file);
+    closep(&j->base);
+    free(j);
+}
+
+void journal_closep(struct journal **j) {
+    journal_close(*j);
+}
+
+/* Nothing after the first record that is not whole can be trusted: a crash was here. */
+static int load_records(struct journal *j, size_t len) {
+    for (size_t at = JOURNAL_MAGIC_LEN;;) {
+        struct journal_slot *s;
+        struct journal_entry e;
+        bool linked;
+        size_t used = journal_decode(j->loaded + at, len - at, &e, &linked);
+
+        j->end = at;
+        if (used == 0)
+            return 0;
+        at += used;
+        if (journal_lookup(j, e.path, journal_hash(j, e.path)))
+            continue; /* the first counts: it is the oldest */
+        s = calloc(1, sizeof *s);
+        if (!s || journal_reserve(j) < 0) {
+            free(s);
+            return -ENOMEM;
+        }
+        *s = (struct journal_slot){.e = e, .hash = journal_hash(j, e.path), .linked = linked};
+        journal_insert(j, s);
+    }
+}
+
+static int read_whole(struct journal *j, size_t size, size_t *ret_len) {
+    size_t len = 0;
+
+    j->loaded = malloc(size + 1);
+    if (!j->loaded)
+        return -ENOMEM;
+    while (len < size) {
+        ssize_t n = fd_read_some(j->file, j->loaded + len, size - len);
+
+        if (n < 0)
+            return (int)n;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    *ret_len = len;
+    return 0;
+}
+
+static int load(struct journal *j) {
+    struct stat st;
+    size_t len = 0;
+    int r;
+
+    if (fstat(j->file, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EBADMSG;
+    if (st.st_size > JOURNAL_SIZE_MAX)
+        return -EFBIG;
+    r = read_whole(j, (size_t)st.st_size, &len);
+    if (r < 0)
+        return r;
+    if (memcmp(j->loaded, JOURNAL_MAGIC, MIN_OF(len, JOURNAL_MAGIC_LEN)) != 0)
+        return -EBADMSG;
+    return len < JOURNAL_MAGIC_LEN ? 0 : load_records(j, len);
+}
+
+/* What follows the last whole record would hide all that is written after it. */
+static int begin_writing(struct journal *j) {
+    int r;
+
+    if (ftruncate(j->file, (off_t)j->end) < 0)
+        return -errno;
+    if (j->end > 0)
+        return 0;
+    if (lseek(j->file, 0, SEEK_SET) < 0)
+        return -errno;
+    r = fd_write_all(j->file, JOURNAL_MAGIC, JOURNAL_MAGIC_LEN);
+    j->end = r == 0 ? JOURNAL_MAGIC_LEN : 0;
+    return r;
+}
+
+static int open_files(struct journal *j, int dir) {
+    const int how = j->write ? O_RDWR | O_CREAT : O_RDONLY;
+    int r;
+
+    j->dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+    j->file = j->dir < 0 ? -1 : openat(dir, JOURNAL_FILE_NAME, how | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (j->file < 0)
+        return -errno;
+    if (getrandom(&j->key, sizeof j->key, 0) != (ssize_t)sizeof j->key)
+        return -errno;
+    j->key >>= 3; /* below the prime */
+    r = load(j);
+    return r == 0 && j->write ? begin_writing(j) : r;
+}
+
+int journal_open(int dir, bool write, const struct journal_opts *opts, struct journal **ret, struct err *err) {
+    CLEANUP(journal_closep) struct journal *j = malloc(sizeof *j);
+    int r;
+
+    if (!j)
+        return err_oom(err);
+    *j = (struct journal){.dir = -1,
+                          .file = -1,
+                          .base = -1,
+                          .write = write,
+                          .opts = opts ? *opts : (struct journal_opts){0},
+                          .record = BUF_INIT(JOURNAL_RECORD_MAX + 64),
+                          .path = BUF_INIT(JOURNAL_PATH_MAX),
+                          .link = BUF_INIT(JOURNAL_PATH_MAX),
+                          .xattrs = BUF_INIT(XATTRS_MAX)};
+    r = open_files(j, dir);
+    if (r < 0)
+        return err_sys(err, r, "open the journal of the run");
+    *ret = TAKE_PTR(j);
+    return 0;
+}
+
+static struct journal_slot *make_slot(const struct journal *j, const struct journal_entry *e) {
+    size_t path = strlen(e->path) + 1, link = e->link ? strlen(e->link) + 1 : 0;
+    struct journal_slot *s = malloc(sizeof *s + path + link + e->xattrs_len);
+    char *at;
+
+    if (!s)
+        return NULL;
+    *s = (struct journal_slot){.e = *e, .hash = journal_hash(j, e->path)};
+    at = s->bytes;
+    s->e.path = memcpy(at, e->path, path);
+    if (link)
+        s->e.link = memcpy(at + path, e->link, link);
+    if (e->xattrs_len)
+        s->e.xattrs = memcpy(at + path + link, e->xattrs, e->xattrs_len);
+    s->e.mode &= 07777;
+    s->e.blob = 0;
+    return s;
+}
+
+/* All or nothing: half a record would hide those after it. */
+static int append(struct journal *j, const struct journal_slot *s) {
+    ssize_t n;
+
+    buf_clear(&j->record);
+    journal_encode(&s->e, s->linked, &j->record);
+    if (!buf_ok(&j->record))
+        return -ENOMEM;
+    if (j->end + j->record.len > JOURNAL_SIZE_MAX)
+        return -ENOSPC;
+    do
+        n = pwrite(j->file, j->record.data, j->record.len, (off_t)j->end);
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)j->record.len) {
+        j->end += j->record.len;
+        return 0;
+    }
+    n = n < 0 ? -errno : -ENOSPC;
+    return ftruncate(j->file, (off_t)j->end) < 0 ? -EIO : (int)n;
+}
+
+static bool is_sound(const struct journal_entry *e) {
+    if (e->kind > JOURNAL_OTHER || !journal_is_path(e->path, strlen(e->path)) || e->xattrs_len > XATTRS_MAX)
+        return false;
+    if ((e->kind == JOURNAL_LINK) != (e->link != NULL))
+        return false;
+    return !e->link || (e->link[0] && strlen(e->link) <= JOURNAL_PATH_MAX);
+}
+
+int journal_add(struct journal *j, const struct journal_entry *e, int content, bool keep_inode, int host_dir, struct err *err) {
+    CLEANUP(freep) struct journal_slot *s = NULL;
+    int r;
+
+    if (!j->write || !is_sound(e))
+        return err_set(err, -EINVAL, "'%s' cannot be recorded", e->path);
+    if (journal_lookup(j, e->path, journal_hash(j, e->path)))
+        return 0;
+    s = make_slot(j, e);
+    r = s ? journal_reserve(j) : -ENOMEM;
+    if (r == 0 && content >= 0 && e->kind == JOURNAL_FILE)
+        r = journal_keep(j, content, keep_inode, host_dir, &s->e, &s->linked);
+    if (r == 0) {
+        r = append(j, s);
+        if (r < 0)
+            journal_unkeep(j, s->e.blob);
+    }
+    if (r < 0)
+        return err_sys(err, r, "record what '%s' was", e->path);
+    journal_insert(j, TAKE_PTR(s));
+    return 1;
+}
+
+const struct journal_entry *journal_find(const struct journal *j, const char *path) {
+    const struct journal_slot *s = journal_lookup(j, path, journal_hash(j, path));
+
+    return s ? &s->e : NULL;
+}
+
+size_t journal_count(const struct journal *j) {
+    return j->n;
+}
+
+const struct journal_entry *journal_at(const struct journal *j, size_t i) {
+    return i < j->n ? &j->slots[i]->e : NULL;
+}
+
+uint64_t journal_kept(const struct journal *j) {
+    return j->kept;
+}
+
+size_t journal_not_kept(const struct journal *j) {
+    return j->not_kept;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/run/rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "config/load/paths.h"
+#include "os/fd.h"
+#include "os/hidden.h"
+#include "os/remove.h"
+#include "workspace/run/rundir_priv.h"
+
+enum { NAME_TRIES = 64, STEM_MAX = 40, LETTERS = 4, LOCK_TRIES = 5, LOCK_WAIT_MS = 4 };
+
+static const char alphanumeric[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+int rundir_folder(char *const *environ_, const char *home, char **ret, struct err *err) {
+    return paths_state_if_home(environ_, home, "runs", ret, err);
+}
+
+int rundir_open_runs(const char *runs, bool make, struct err *err) {
+    return paths_open_own(runs, make, "what is in there would reach your files", err);
+}
+
+void rundir_done(struct rundir *r) {
+    free(r->name);
+    free(r->path);
+    closep(&r->fd);
+    closep(&r->lock);
+    run_info_done(&r->info);
+    *r = (struct rundir)RUNDIR_INIT;
+}
+
+int rundir_check_name(const char *name, struct err *err) {
+    static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t len = strlen(name);
+
+    if (len == 0 || len > RUNDIR_NAME_MAX || strspn(name, inner) != len || !strchr(alphanumeric, name[0]))
+        return err_usage(err,
+                         "'%.80s' is no name for a run: letters, digits, '-', '_' and '.', the first a letter or digit, "
+                         "at most %d characters",
+                         name, RUNDIR_NAME_MAX);
+    return 0;
+}
+
+/* A listing looks at the lock for a moment (rundir_list.c): that must not turn anybody away. */
+static int lock_soon(int fd) {
+    const struct timespec moment = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
+
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return -errno;
+        if (i == LOCK_TRIES)
+            return -EBUSY;
+        nanosleep(&moment, NULL);
+    }
+    return 0;
+}
+
+/* how: O_CREAT only in a folder that is being made; in one that is being removed, a new file would be in the way. */
+static int take_lock(int dir, const char *name, int how, int *ret, struct err *err) {
+    CLEANUP(closep) int fd = openat(dir, RUNDIR_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | how, 0600);
+    int r = fd < 0 ? -errno : lock_soon(fd);
+
+    if (r == -EBUSY)
+        return err_set(err, r, "run '%s' is in use: it is still running (a kept sandbox: 'bawn stop' ends it), or being applied",
+                       name);
+    if (r < 0)
+        return err_sys(err, r, "lock the run '%s'", name);
+    *ret = TAKE_FD(fd);
+    return 0;
+}
+
+static bool is_in_place(int runs, const struct rundir *r) {
+    struct stat a, b;
+
+    return fstatat(runs, r->name, &a, AT_SYMLINK_NOFOLLOW) == 0 && fstat(r->fd, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+int rundir_take_lock(int runs, struct rundir *rd, struct err *err) {
+    int r = take_lock(rd->fd, rd->name, 0, &rd->lock, err);
+
+    return r < 0 || is_in_place(runs, rd) ? r : err_set(err, -ENOENT, "run '%s' was removed just now", rd->name);
+}
+
+/* In direct mode the work itself is in the workspace, and the first change of a file waits for this: no fsync there. */
+static int write_info(int dir, const struct run_info *info, struct err *err) {
+    static const char temporary[] = ".run.json.new";
+    CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_INFO_MAX);
+    CLEANUP(closep) int fd = -1;
+    int r = run_info_write(info, &text, err);
+
+    if (r < 0)
+        return r;
+    fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_sys(err, -errno, "write the description of the run");
+    r = fd_write_all(fd, buf_str(&text), text.len);
+    if (r == 0 && info->mode != WORKSPACE_DIRECT && fsync(fd) < 0)
+        r = -errno;
+    if (r == 0 && renameat(dir, temporary, dir, RUNDIR_JSON) < 0)
+        r = -errno;
+    if (r < 0)
+        unlinkat(dir, temporary, 0);
+    return r < 0 ? err_sys(err, r, "write the description of the run") : 0;
+}
+
+int rundir_save(struct rundir *r, struct err *err) {
+    return write_info(r->fd, &r->info, err);
+}
+
+/* A folder is only replaced by rename() if it is empty, and no run's folder ever is: that makes names unique. */
+static int settle(int runs, const char *hidden, const char *name) {
+    if (renameat(runs, hidden, runs, name) == 0)
+        return 0;
+    return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
+}
+
+/* The last name of the workspace, in letters that are also good for a branch of git: no dots. */
+static void make_stem(const char *workspace, char ret[static STEM_MAX + 1]) {
+    const char *slash = workspace ? strrchr(workspace, '/') : NULL, *from = slash ? slash + 1 : "";
+    size_t n = 0;
+
+    from += strcspn(from, alphanumeric);
+    for (; *from && n < STEM_MAX; from++)
+        ret[n++] = strchr(alphanumeric, *from) || *from == '_' ? *from : '-';
+    ret[n] = 0;
+    if (n == 0)
+        snprintf(ret, STEM_MAX + 1, "run");
+}
+
+static int settle_anywhere(int runs, const char *hidden, const char *workspace, char ret_name[static RUNDIR_NAME_MAX + 1]) {
+    char stem[STEM_MAX + 1], letters[LETTERS + 1] = "";
+    int r = -EEXIST;
+
+    make_stem(workspace, stem);
+    for (int i = 0; r == -EEXIST && i < NAME_TRIES; i++) {
+        if (getrandom(letters, LETTERS, 0) != LETTERS)
+            return -errno;
+        for (size_t k = 0; k < LETTERS; k++)
+            letters[k] = alphanumeric[(unsigned char)letters[k] % 26];
+        snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s-%s", stem, letters);
+        r = settle(runs, hidden, ret_name);
+    }
+    return r;
+}
+
+/* Makes the folder complete, then visible. The caller holds the lock of `runs`. */
+static int create_in(int runs, const char *name, struct rundir *rd, char ret_name[static RUNDIR_NAME_MAX + 1], struct err *err) {
+    char hidden[HIDDEN_NAME_SIZE];
+    int r;
+
+    rd->fd = hidden_make(runs, hidden);
+    if (rd->fd < 0)
+        return err_sys(err, rd->fd, "make the folder of a run");
+    r = take_lock(rd->fd, hidden, O_CREAT, &rd->lock, err);
+    r = r < 0 ? r : write_info(rd->fd, &rd->info, err);
+    if (r == 0) {
+        snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s", name ? name : "");
+        r = name ? settle(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);
+        if (r == -EEXIST)
+            err_set(err, r, "there is a run named '%s' already", ret_name);
+        else if (r < 0)
+            err_sys(err, r, "make the folder of run '%s'", ret_name);
+    }
+    if (r < 0)
+        remove_tree(runs, hidden);
+    return r;
+}
+
+int rundir_create(const char *runs, const char *name, const struct run_info *info, struct rundir *ret, struct err *err) {
+    CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
+    CLEANUP(closep) int dir = -1;
+    char final[RUNDIR_NAME_MAX + 1];
+    int r = name ? rundir_check_name(name, err) : 0;
+
+    if (r < 0)
+        return r;
+    r = run_info_copy(info, &rd.info, err);
+    dir = r < 0 ? r : rundir_open_runs(runs, true, err);
+    if (dir < 0)
+        return dir;
+    r = hidden_lock(dir);
+    if (r < 0)
+        return err_sys(err, r, "lock '%s'", runs);
+    r = create_in(dir, name, &rd, final, err);
+    hidden_unlock(dir);
+    hidden_sweep_gone(dir);
+    if (r < 0)
+        return r;
+    rd.name = strdup(final);
+    rd.path = str_dupf("%s/%s", runs, final);
+    if (!rd.name || !rd.path)
+        return err_oom(err);
+    *ret = TAKE(rd, (struct rundir)RUNDIR_INIT);
+    return 0;
+}
+
+static int remove_locked(struct rundir *r, struct err *err) {
+    CLEANUP(closep) int runs = openat(r->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char gone[HIDDEN_NAME_SIZE];
+    int e;
+
+    if (runs < 0)
+        return err_sys(err, -errno, "open the folder of the runs");
+    if (!is_in_place(runs, r))
+        return err_set(err, -ENOENT, "run '%s' is gone", r->name);
+    e = hidden_retire(runs, r->fd, r->name, gone);
+    if (e < 0)
+        return err_sys(err, e, "remove run '%s'", r->name);
+    e = remove_tree(runs, gone);
+    return e < 0 && e != -ENOENT ? err_sys(err, e, "remove run '%s': something is left in '%s'", r->name, gone) : 0;
+}
+
+int rundir_remove(struct rundir *r, struct err *err) {
+    int e = r->lock >= 0 ? 0 : take_lock(r->fd, r->name, 0, &r->lock, err);
+
+    e = e < 0 ? e : remove_locked(r, err);
+    rundir_done(r);
+    return e;
+}
+
+void rundir_sweep(const char *runs) {
+    CLEANUP(closep) int dir = runs ? rundir_open_runs(runs, false, NULL) : -1;
+
+    if (dir >= 0)
+        hidden_sweep(dir);
+}
