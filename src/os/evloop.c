@@ -42,20 +42,24 @@ void evloop_end(struct evloop *l) {
 
 /* -- before the wait ---------------------------------------------------------------------------------------------------- */
 
+static bool make_slots(struct evloop *l, size_t n) {
+    size_t cap = MAX_OF(l->n_fds + n, MAX_OF(2 * l->cap_fds, (size_t)FIRST_CAP));
+    struct pollfd *grown = reallocarray(l->fds, cap, sizeof *grown);
+
+    if (!grown) {
+        l->failed = -ENOMEM;
+        return false;
+    }
+    l->fds = grown;
+    l->cap_fds = cap;
+    return true;
+}
+
 struct pollfd *evloop_slots(struct evloop *l, size_t n) {
     struct pollfd *slots;
 
-    if (l->n_fds + n > l->cap_fds) {
-        size_t cap = MAX_OF(l->n_fds + n, MAX_OF(2 * l->cap_fds, (size_t)FIRST_CAP));
-        struct pollfd *grown = reallocarray(l->fds, cap, sizeof *grown);
-
-        if (!grown) {
-            l->failed = -ENOMEM;
-            return NULL;
-        }
-        l->fds = grown;
-        l->cap_fds = cap;
-    }
+    if (l->n_fds + n > l->cap_fds && !make_slots(l, n))
+        return NULL;
     slots = l->fds + l->n_fds;
     for (size_t i = 0; i < n; i++)
         slots[i] = (struct pollfd){.fd = -1};
@@ -68,10 +72,8 @@ void evloop_give_back(struct evloop *l, size_t n) {
 }
 
 void evloop_want(struct evloop *l, int fd, short events) {
-    struct pollfd *slot = evloop_slots(l, 1);
-
-    if (slot)
-        *slot = (struct pollfd){.fd = fd, .events = events};
+    if (l->n_fds < l->cap_fds || make_slots(l, 1))
+        l->fds[l->n_fds++] = (struct pollfd){.fd = fd, .events = events};
 }
 
 void evloop_wake_at(struct evloop *l, uint64_t at_ms) {
