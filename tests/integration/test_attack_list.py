@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spec/attacks.md, SECURITY.md and the tests name each other correctly: no class of attack without a claim, a stated limit or a
-reason to wait, and no proof that does not exist."""
+"""spec/attacks.md, SECURITY.md with docs/security/ and the tests name each other correctly: no class of attack without a claim, a stated
+limit or a reason to wait, and no proof that does not exist. Markdown has short lines, and its links lead somewhere."""
 
 import fnmatch
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECURITY = (ROOT / "SECURITY.md").read_text()
+AREAS = sorted((ROOT / "docs" / "security").glob("*.md"))
+SECURITY = "\n".join(path.read_text() for path in [ROOT / "SECURITY.md", *AREAS])
 ATTACKS = (ROOT / "spec" / "attacks.md").read_text()
+GUIDES = [p for folder in (".", "docs", "docs/security", "spec") for p in sorted((ROOT / folder).glob("*.md")) if p.name != "CHANGELOG.md"]
+COLUMNS_MAX = 160
 NUMBERS = re.compile(r"\d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)*")
 
 
@@ -63,3 +66,19 @@ def test_every_proof_exists():
     named = set(named_tests(SECURITY))
     missing = {name for name in named if not fnmatch.filter(exist, name.replace("…", "*"))}
     assert len(named) > 500 and missing == set()
+
+
+def test_every_area_is_linked():
+    page = (ROOT / "SECURITY.md").read_text()
+    assert len(AREAS) >= 11 and [path.name for path in AREAS if f"(docs/security/{path.name})" not in page] == []
+
+
+def test_every_claim_has_a_mechanism_and_a_proof():
+    claims, hows, proofs = ([*re.findall(rf"^{mark}", SECURITY, re.M)] for mark in ("- .*\\n(?:  [^ -].*\\n)*  - How: ", "  - How: ", "  - Proof: .*`"))
+    assert len(claims) == len(hows) == len(proofs) > 100
+
+
+def test_links_between_documents_lead_to_files():
+    links = [(path, link) for path in GUIDES for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text())]
+    dead = [f"{path.relative_to(ROOT)}: {link}" for path, link in links if not (path.parent / link).exists()]
+    assert len(links) > 100 and dead == []
