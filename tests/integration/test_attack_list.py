@@ -74,8 +74,10 @@ def test_every_area_is_linked():
 
 
 def test_every_claim_has_a_mechanism_and_a_proof():
-    claims, hows, proofs = ([*re.findall(rf"^{mark}", SECURITY, re.M)] for mark in ("- .*\\n(?:  [^ -].*\\n)*  - How: ", "  - How: ", "  - Proof: .*`"))
-    assert len(claims) == len(hows) == len(proofs) > 100
+    text = "\n".join(path.read_text() for path in AREAS if path.name not in ("limits.md", "not-yet.md", "degraded.md"))
+    claims = re.findall(r"^\*\*(?:.+\n)+", text, re.M)
+    whole = re.findall(r"^\*\*(?:.+\n)+\n- How: (?:.+\n)+?- Proof: .*`", text, re.M)
+    assert len(claims) == len(whole) > 100
 
 
 def test_links_between_documents_lead_to_files():
