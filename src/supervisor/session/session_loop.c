@@ -14,7 +14,7 @@
 static int watch_names(struct session *s, struct err *err) {
     enum workspace_mode mode = s->plan.mode;
     bool copy = mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE, guarded = s->protect && !copy;
-    bool shown = !copy || (s->facts.elsewhere && s->facts.elsewhere->n);
+    bool shown = !copy || (s->input.workspace.elsewhere && s->input.workspace.elsewhere->n);
     bool covers = shown && s->plan.rung == RUNG_FULL && s->engine == &engine_native;
     const struct latecomers_opts opts = {.workspace = s->stage.workspace,
                                          .pidfd = s->sandbox.pidfd,
@@ -23,7 +23,7 @@ static int watch_names(struct session *s, struct err *err) {
                                          .accepted = s->opt->accepted,
                                          .no_new = mode == WORKSPACE_DIRECT ? s->no_new : NULL,
                                          .plan = &s->plan,
-                                         .elsewhere = s->facts.elsewhere,
+                                         .elsewhere = s->input.workspace.elsewhere,
                                          .landing = guarded ? &s->landing : NULL,
                                          .covers = covers};
     int r;
@@ -31,7 +31,7 @@ static int watch_names(struct session *s, struct err *err) {
     if (!covers && !guarded)
         return 0;
     if (guarded)
-        landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->facts.workspace);
+        landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->opt->facts->workspace);
     s->guard.shared = guarded ? landing_share : NULL;
     s->guard.arrived = guarded ? landing_has_arrived : NULL;
     s->guard.shared_arg = &s->landing;
@@ -52,8 +52,8 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
     if (r < 0)
         return r;
     s->grows = stage_growth(&s->stage);
-    s->caches = s->facts.caches ? open(s->facts.caches, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    s->home = s->facts.kept_home ? open(s->facts.kept_home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    s->caches = s->input.home.caches ? open(s->input.home.caches, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    s->home = s->input.home.persistent ? open(s->input.home.persistent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     r = watch_names(s, err);
     if (r < 0)
         return r;
