@@ -81,7 +81,7 @@ void chain_file(const char *log, uint64_t number, char ret[static CHAIN_FILE_MAX
 /* repair.c: *h is not what the file is. Sets it right; what the log has to say about it is added as a record. h->number == 0:
  * there is no head that can be read. */
 int chain_repair(struct chain *c, struct chain_head *h, struct buf *record);
-/* rotate.c: the file is full. */
+/* repair.c, too: the file is full. */
 int chain_rotate(struct chain *c, struct chain_head *h);
 /* Once for each log: a second time tells that it was removed and begun anew. !fresh: a writer was killed on the way, perhaps behind this. */
 int chain_note_new(struct chain *c, bool fresh);

@@ -68,5 +68,4 @@ int verify_say(struct verify *v, bool note, const char *file, uint64_t line, con
 /* verify_file.c: the lines of one file, up to size. expect: what the first has to go on from; NULL: any. */
 int verify_lines(struct verify *v, int fd, const char *name, uint64_t size, const struct chain_head *expect,
                  struct verify_part *part);
-/* verify_index.c */
 int verify_index(struct verify_all *a, struct err *err);

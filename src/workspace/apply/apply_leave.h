@@ -25,6 +25,3 @@ int apply_return(struct rundir *rd, int undo, struct err *err);
 
 /* After apply_return(), in sync and worktree mode; left: what was not restored. */
 int apply_know_restored(struct rundir *rd, int workspace, const struct journal *before, const struct strv *left, struct err *err);
-
-/* Moves what stands for these changes from upper/ to `to`, a folder in the same file system. Returns 1 if nothing stays. */
-int apply_park(struct rundir *rd, const struct apply_leavers *l, int to, struct err *err);

@@ -35,9 +35,8 @@ void apply_plan_done(struct apply_plan *p);
 int apply_plan_merge(const struct apply_plan *p, size_t item, int *ret_fd, struct err *err);
 int apply_plan_open_new(const struct apply_plan *p, size_t item, struct err *err);
 
-/* In the order in which the plan is made: */
-void apply_plan_judge(const struct apply_plan *p, size_t item, struct plan_item *ret); /* one change by itself (apply_judge.c) */
-void apply_plan_folders(struct apply_plan *p); /* folders that go, from the leaves up (apply_plan_folders.c) */
+/* apply_judge.c: one change by itself. */
+void apply_plan_judge(const struct apply_plan *p, size_t item, struct plan_item *ret);
 
 /* What the host has at the path: 0 with the stamp (mode 0: nothing), or -errno if something is in the way. */
 int apply_plan_look(const struct apply_plan *p, const char *path, struct manifest_stamp *ret);

@@ -78,6 +78,5 @@ int maker_each(struct change_maker *m, int dir, const char *name, maker_visit_fn
 
 int change_make_overlay(struct change_maker *m);
 int change_make_tree(struct change_maker *m);
-int change_make_direct(struct change_maker *m);
 /* Turns pairs of deleted and added into renamed. */
 int change_find_renames(struct change_maker *m);

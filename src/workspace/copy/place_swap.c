@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "workspace/copy/place_swap.h"
+#include "workspace/copy/place_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "os/fd.h"
-#include "workspace/copy/place_path.h"
 
 enum { SWAP_TRIES = 16 };
 

@@ -29,7 +29,7 @@ static void round_done(struct syncer *s) {
     strv_done(&s->stale);
 }
 
-void syncer_done(struct syncer *s) {
+static void syncer_done(struct syncer *s) {
     round_done(s);
     manifest_free(s->base);
     strv_done(&s->conflicts);

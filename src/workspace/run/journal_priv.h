@@ -46,11 +46,9 @@ void journal_encode(const struct journal_entry *e, bool linked, struct buf *out)
 /* How many bytes the record at data takes; 0 if it is cut or damaged. The strings point into data. */
 size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, bool *ret_linked);
 
-/* journal_index.c */
+/* journal.c */
 uint64_t journal_hash(const struct journal *j, const char *path);
 struct journal_slot *journal_lookup(const struct journal *j, const char *path, uint64_t hash);
-int journal_reserve(struct journal *j); /* room for one more */
-void journal_insert(struct journal *j, struct journal_slot *s);
 
 /* journal_blob.c: puts the content away. ret->blob is 0 if it is too large; sets size and mtime to those of what was kept. */
 int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e, bool *ret_linked);
