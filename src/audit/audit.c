@@ -11,6 +11,7 @@
 #include "audit/chain.h"
 #include "audit/redact.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
@@ -105,13 +106,8 @@ void audit_freep(struct audit **a) {
 }
 
 void audit_set_run(struct audit *a, const char *run) {
-    char *copy = a ? strdup(run) : NULL;
-
-    if (!copy)
-        return;
-    free(a->run);
-    a->run = copy;
-    make_ids(a);
+    if (a && str_set(&a->run, run) == 0)
+        make_ids(a);
 }
 
 /* -- writing ------------------------------------------------------------------------------------------------------------- */
@@ -212,27 +208,17 @@ int audit_note(char *const *environ_, const char *home, enum audit_type type, co
 /* A byte may need six in JSON, and all must fit into a line. */
 enum { ARGUMENT_MAX = 256, ARGUMENTS_SHOWN = 64, ARGV_SHOWN_MAX = 24 * 1024 };
 
-static void add_key(struct buf *b, const char *key) {
-    buf_adds(b, b->len ? ",\"" : "\"");
-    buf_adds(b, key);
-    buf_adds(b, "\":");
-}
-
 void audit_add(struct buf *b, const char *key, const char *value) {
-    if (!value)
-        return;
-    add_key(b, key);
-    buf_add_json(b, value);
+    if (value)
+        jsonout_text(&(struct jsonout){b, true}, key, value);
 }
 
 void audit_add_number(struct buf *b, const char *key, int64_t value) {
-    add_key(b, key);
-    buf_addf(b, "%" PRId64, value);
+    jsonout_int(&(struct jsonout){b, true}, key, value);
 }
 
 void audit_add_bool(struct buf *b, const char *key, bool value) {
-    add_key(b, key);
-    buf_adds(b, value ? "true" : "false");
+    jsonout_bool(&(struct jsonout){b, true}, key, value);
 }
 
 /* Each with its NUL, so that "a b" and "a", "b" differ. */
@@ -259,10 +245,10 @@ static void cut(char *s) {
 }
 
 void audit_add_argv(struct buf *b, char *const *argv, size_t argc) {
+    struct jsonout j = {b, true};
     size_t before = b->len;
 
-    add_key(b, "argv");
-    buf_addc(b, '[');
+    jsonout_open(&j, "argv", '[');
     for (size_t i = 0; i < argc && i < ARGUMENTS_SHOWN && b->len - before < ARGV_SHOWN_MAX; i++) {
         CLEANUP(freep) char *shown = redact_argument(argv, i);
 
@@ -271,10 +257,9 @@ void audit_add_argv(struct buf *b, char *const *argv, size_t argc) {
             return;
         }
         cut(shown);
-        buf_adds(b, i ? "," : "");
-        buf_add_json(b, shown);
+        jsonout_text(&j, NULL, shown);
     }
-    buf_addc(b, ']');
+    jsonout_close(&j, ']');
     audit_add_number(b, "argc", (int64_t)argc);
     add_digest(b, argv, argc);
 }

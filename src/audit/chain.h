@@ -77,6 +77,8 @@ int chain_reader_next(struct chain_reader *r, const char **ret_line, size_t *ret
 /* Names of the files. */
 #define CHAIN_FILE_MAX (CHAIN_NAME_MAX + 32)
 void chain_file(const char *log, uint64_t number, char ret[static CHAIN_FILE_MAX]); /* number 0: the current one */
+/* The other way: length of the log's name, 0 if the file is no log's. */
+size_t chain_file_parse(const char *file, uint64_t *ret_number);
 
 /* repair.c: *h is not what the file is. Sets it right; what the log has to say about it is added as a record. h->number == 0:
  * there is no head that can be read. */

@@ -9,7 +9,6 @@
  *   no file                   a rotation that was not finished, or "lost"
  *   no head                   "head": the chain goes on from the last line that is there; what was behind it nobody knows
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,6 +19,7 @@
 #include "audit/chain.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 
 enum { REPAIR_MEMBERS_MAX = 1024 };
@@ -233,24 +233,19 @@ int chain_note_new(struct chain *c, bool fresh) {
 }
 
 int chain_last_number(const struct chain *c, uint64_t *ret) {
-    int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     char prefix[CHAIN_FILE_MAX];
+    const struct dirent *e;
     uint64_t most = 0, n;
-    struct dirent *e;
+    int r = dir_open_at(c->dir, ".", &d);
 
-    if (!d) {
-        int r = -errno;
-
-        closep(&fd);
-        return r;
-    }
     chain_file(c->log, 0, prefix);
-    while ((e = readdir(d)))
+    while ((e = dir_next(&d)))
         if (str_starts(e->d_name, prefix) && e->d_name[strlen(prefix)] == '.' &&
             parse_u64(e->d_name + strlen(prefix) + 1, 1, INT64_MAX, &n, NULL) == 0)
             most = MAX_OF(most, n);
-    closedir(d);
+    if (r < 0 || d.error < 0)
+        return r < 0 ? r : d.error;
     *ret = most;
     return 0;
 }

@@ -2,14 +2,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <sys/stat.h>
 
 #include "audit/audit.h"
 #include "audit/chain.h"
 #include "audit/verify.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 
 enum { TIME_LEN = 27 }; /* 2026-11-15T19:54:02.123456Z */
@@ -69,20 +70,6 @@ static int check_line(struct verify *v, const char *file, uint64_t n, const char
     return r;
 }
 
-static int add_file(struct verify *v, const char *name, struct verify_file **ret) {
-    struct verify_file *grown = reallocarray(v->files, v->n_files + 1, sizeof *grown);
-
-    if (!grown)
-        return -ENOMEM;
-    v->files = grown;
-    v->files[v->n_files] = (struct verify_file){.name = strdup(name)};
-    *ret = &v->files[v->n_files];
-    if (!(*ret)->name)
-        return -ENOMEM;
-    v->n_files++;
-    return 0;
-}
-
 static void note_ends(struct verify_file *f, struct verify_part *part, const struct chain_head *at, const char *text,
                       size_t len) {
     struct chain_line l;
@@ -101,12 +88,14 @@ int verify_lines(struct verify *v, int fd, const char *name, uint64_t size, cons
                  struct verify_part *part) {
     CLEANUP(chain_reader_done) struct chain_reader reader = {0};
     struct chain_head at = expect ? *expect : (struct chain_head){0};
-    struct verify_file *f = NULL;
+    struct verify_file *f = VEC_NEW(v->files, v->n_files);
     const char *text;
     size_t len;
-    int r = add_file(v, name, &f);
+    int r;
 
-    r = r < 0 ? r : chain_reader_init(&reader, fd, 0, size);
+    if (!f || !(f->name = strdup(name)))
+        return -ENOMEM;
+    r = chain_reader_init(&reader, fd, 0, size);
     while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0) {
         r = check_line(v, name, f->lines + 1, text, len, &at, !expect && f->lines == 0);
         note_ends(f, part, &at, text, len);
@@ -146,12 +135,6 @@ static void entries_done(struct entries *e) {
     free(e->v);
 }
 
-static const char *text_of(const json_t *v, const char *key) {
-    const char *s = json_string_value(json_object_get(v, key));
-
-    return s ? s : "";
-}
-
 static size_t find_log(const struct verify_all *a, const char *name) {
     size_t i = 0;
 
@@ -160,20 +143,13 @@ static size_t find_log(const struct verify_all *a, const char *name) {
     return i;
 }
 
-static int put(struct entries *all, const struct verify_entry *e) {
-    struct verify_entry *grown;
-
+static int put_entry(struct entries *all, const struct verify_entry *e) {
     for (size_t i = 0; i < all->n; i++)
         if (all->v[i].log == e->log && all->v[i].number == e->number) {
             all->v[i].dropped |= e->dropped;
             return 0;
         }
-    grown = reallocarray(all->v, all->n + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    all->v = grown;
-    all->v[all->n++] = *e;
-    return 0;
+    return VEC_ADD(all->v, all->n, *e);
 }
 
 /* A log of which nothing is there may have been made just now. */
@@ -190,26 +166,25 @@ static int check_gone(struct verify_all *a, const char *log) {
     return verify_say(a->v, false, name, 0, "missing: the index knows it");
 }
 
-static int take(struct verify_all *a, struct entries *all, const char *line, size_t len) {
-    json_t *v = json_loadb(line, len, 0, NULL);
-    size_t log = find_log(a, text_of(v, "log"));
-    int64_t number = (int64_t)json_integer_value(json_object_get(v, "number"));
+static int take_index_line(struct verify_all *a, struct entries *all, const char *line, size_t len) {
+    CLEANUP(json_decrefp) json_t *v = json_loadb(line, len, 0, NULL);
+    const char *name = json_get_text(v, "log"), *event = json_get_text(v, "event");
+    size_t log = find_log(a, name);
     struct verify_entry e = {.log = log,
-                             .number = (uint64_t)number,
-                             .last_seq = (uint64_t)json_integer_value(json_object_get(v, "last_seq")),
-                             .dropped = str_eq(text_of(v, "event"), "dropped")};
+                             .number = (uint64_t)MAX_OF(json_get_int(v, "number", 0), (int64_t)0),
+                             .last_seq = (uint64_t)json_get_int(v, "last_seq", 0),
+                             .dropped = str_eq(event, "dropped")};
     int r = 0;
 
-    snprintf(e.last_hash, sizeof e.last_hash, "%s", text_of(v, "last_hash"));
-    if (v && text_of(v, "log")[0] && log == a->n_logs)
-        r = check_gone(a, text_of(v, "log"));
-    else if (v && text_of(v, "log")[0] && number > 0)
-        r = put(all, &e);
-    if (r == 0 && log < a->n_logs && a->logs[log].indexed && str_eq(text_of(v, "event"), "new"))
+    snprintf(e.last_hash, sizeof e.last_hash, "%s", json_get_text(v, "last_hash"));
+    if (*name && log == a->n_logs)
+        r = check_gone(a, name);
+    else if (*name && e.number > 0)
+        r = put_entry(all, &e);
+    if (r == 0 && log < a->n_logs && a->logs[log].indexed && str_eq(event, "new"))
         r = verify_say(a->v, false, a->logs[log].name, 0, "begun anew: what it held before is gone");
     if (log < a->n_logs)
         a->logs[log].indexed = true;
-    json_decref(v);
     return r;
 }
 
@@ -227,7 +202,7 @@ static int read_index(struct verify_all *a, struct entries *all) {
         return -errno;
     r = chain_reader_init(&reader, fd, 0, (uint64_t)st.st_size);
     while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0)
-        r = take(a, all, text, len);
+        r = take_index_line(a, all, text, len);
     return r;
 }
 
