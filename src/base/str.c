@@ -100,6 +100,10 @@ int str_index(const char *word, const char *const *names, size_t n) {
     return -1;
 }
 
+int str_by_bytes(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 int str_set(char **to, const char *value) {
     char *copy = value ? strdup(value) : NULL;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/apply/apply_leave.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -9,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
@@ -16,6 +16,7 @@
 #include "workspace/apply/apply_txn.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/same.h"
 #include "workspace/run/journal.h"
 
 /* -- overlay: what leaves upper/ ------------------------------------------------------------------------------------------ */
@@ -34,10 +35,6 @@ struct parker {
     char path[PARKED_PATH_MAX];
 };
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void add_name(struct park_names *n, const char *path) {
     if (path)
         n->v[n->n++] = path;
@@ -45,7 +42,7 @@ static void add_name(struct park_names *n, const char *path) {
 
 static void sort_names(struct park_names *n) {
     if (n->n)
-        qsort(n->v, n->n, sizeof *n->v, by_name);
+        qsort(n->v, n->n, sizeof *n->v, str_by_bytes);
 }
 
 static int collect_go(struct park_names *go, const struct apply_leavers *l, struct err *err) {
@@ -62,7 +59,7 @@ static int collect_go(struct park_names *go, const struct apply_leavers *l, stru
 }
 
 static bool has(const struct park_names *n, const char *path) {
-    return n->n && bsearch(&path, n->v, n->n, sizeof *n->v, by_name);
+    return n->n && bsearch(&path, n->v, n->n, sizeof *n->v, str_by_bytes);
 }
 
 /* Of all that the run has now: the caller's set may be a part of it. */
@@ -174,30 +171,15 @@ static int park_entry(struct parker *p, int dir, const char *name, unsigned dept
     return r;
 }
 
-static void closedirp(DIR **d) {
-    if (*d)
-        closedir(*d);
-}
-
 static int park_folder(struct parker *p, int dir, unsigned depth, struct err *err) {
-    CLEANUP(closedirp) DIR *d = NULL;
     CLEANUP(strv_done) struct strv names = {0}; /* moving while reading could skip one */
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    struct dirent *e;
+    int r;
 
-    if (depth > CHANGE_DEPTH_MAX) {
-        closep(&fd);
+    if (depth > CHANGE_DEPTH_MAX)
         return err_set(err, -ELOOP, "the run's folder is too deep");
-    }
-    d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        r = err_sys(err, -errno, "read a folder of the run");
-        closep(&fd);
-        return r;
-    }
-    while ((e = readdir(d)))
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, "..") && strv_add(&names, e->d_name) < 0)
-            return err_oom(err);
+    r = dir_names(dir, ".", &names);
+    if (r < 0)
+        return err_sys(err, r, "read a folder of the run");
     for (size_t i = 0; i < names.len && r == 0; i++)
         r = park_entry(p, dir, names.v[i], depth, err);
     return r;
@@ -233,19 +215,11 @@ static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to
 
 /* Moves everything below `from` to the same place below `to`; where something is already, it stays. */
 static int merge_back(int from, int to, unsigned depth, struct err *err) {
-    CLEANUP(closedirp) DIR *d = NULL;
     CLEANUP(strv_done) struct strv names = {0};
-    int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    struct dirent *e;
+    int r = depth > CHANGE_DEPTH_MAX ? -ELOOP : dir_names(from, ".", &names);
 
-    d = fd < 0 || depth > CHANGE_DEPTH_MAX ? NULL : fdopendir(fd);
-    if (!d) {
-        closep(&fd);
-        return err_set(err, -ELOOP, "what left the run cannot be read");
-    }
-    while ((e = readdir(d)))
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, "..") && strv_add(&names, e->d_name) < 0)
-            return err_oom(err);
+    if (r < 0)
+        return err_sys(err, r, "read what left the run");
     for (size_t i = 0; i < names.len && r >= 0; i++) {
         CLEANUP(closep) int sub_from = -1, sub_to = -1;
 
@@ -338,7 +312,7 @@ static int level(int workspace, int tree, const char *path, struct err *err) {
     if (host < 0 || fstat(host, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
     copy = place_open(tree, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-    if (copy < 0 || fstat(copy, &copied) < 0 || !S_ISREG(copied.st_mode) || apply_same_content(host, copy) == 1)
+    if (copy < 0 || fstat(copy, &copied) < 0 || !S_ISREG(copied.st_mode) || same_content(host, copy, INT64_MAX) == 1)
         return 0;
     expect = manifest_stamp_of(&copied);
     meta.mode = st.st_mode & 0777;

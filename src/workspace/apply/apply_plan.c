@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/apply/apply_plan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "workspace/apply/apply_same.h"
 #include "workspace/copy/place.h"
 
@@ -37,21 +37,14 @@ static void judge_entry(const struct apply_plan *p, const char *folder, const ch
 }
 
 static struct look_inside look_inside(const struct apply_plan *p, const char *path) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     struct look_inside ret = {.empty = true};
-    int fd = place_open(p->workspace, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    const struct dirent *e;
+    int r = dir_take(place_open(p->workspace, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), &d);
 
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return (struct look_inside){.unsure = true};
-    }
-    while ((e = readdir(d)))
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            judge_entry(p, path, e->d_name, &ret);
-    closedir(d);
-    return ret;
+    while ((e = dir_next(&d)))
+        judge_entry(p, path, e->d_name, &ret);
+    return r < 0 || d.error < 0 ? (struct look_inside){.unsure = true} : ret;
 }
 
 /* Backwards, so that a folder is looked at after the folders in it. */

@@ -7,12 +7,11 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "workspace/apply/apply.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/xattrs.h"
-
-enum { STEPS_GROW = 64 };
 
 void apply_txn_done(struct apply_txn *t) {
     for (size_t i = 0; i < t->n; i++) {
@@ -24,28 +23,17 @@ void apply_txn_done(struct apply_txn *t) {
     journal_close(TAKE_PTR(t->after));
     closep(&t->dir);
     t->v = NULL;
-    t->n = t->cap = 0;
+    t->n = 0;
 }
 
 int apply_txn_add(struct apply_txn *t, const struct apply_step *step, struct err *err) {
-    struct apply_step *s;
+    struct apply_step copy = *step;
 
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : STEPS_GROW;
-        struct apply_step *v = reallocarray(t->v, cap, sizeof *v);
-
-        if (!v)
-            return err_oom(err);
-        t->v = v;
-        t->cap = cap;
-    }
-    s = &t->v[t->n];
-    *s = *step;
-    s->path = strdup(step->path);
-    if (!s->path)
-        return err_oom(err);
-    t->n++;
-    return 0;
+    copy.path = strdup(step->path);
+    if (copy.path && VEC_ADD(t->v, t->n, copy) == 0)
+        return 0;
+    free(copy.path);
+    return err_oom(err);
 }
 
 static bool makes_something(enum apply_step_kind kind) {

@@ -58,7 +58,7 @@ struct apply_txn {
     apply_folder_fn *folder;
     void *arg;
     struct apply_step *v;
-    size_t n, cap;
+    size_t n;
     int dir; /* undo.new/ */
     struct journal *before, *after;
 };

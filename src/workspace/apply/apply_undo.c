@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
@@ -16,6 +16,7 @@
 #include "workspace/apply/apply_same.h"
 #include "workspace/apply/apply_txn.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/same.h"
 
 struct taker {
     int workspace;
@@ -87,7 +88,8 @@ static bool is_what_was_there(const struct taker *t, const struct journal_entry 
         return true;
     blob = journal_blob(t->before, b);
     host = place_open(t->workspace, b->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-    return blob >= 0 && host >= 0 && apply_same_content(blob, host) == 1 && apply_same_xattrs(host, b->xattrs, b->xattrs_len);
+    return blob >= 0 && host >= 0 && same_content(blob, host, INT64_MAX) == 1 &&
+           apply_same_xattrs(host, b->xattrs, b->xattrs_len);
 }
 
 static int put_file(const struct taker *t, const struct journal_entry *b, const struct stat *st, struct err *err) {
@@ -176,17 +178,13 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
 /* A crash, of taking back too, may have left files that were staged, or just replaced; the journal has what they were. */
 static void sweep_folder(int workspace, const char *path, size_t len) {
     CLEANUP(freep) char *folder = strndup(path, len);
-    int fd = folder ? place_open(workspace, len ? folder : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -1;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    if (!d && fd >= 0)
-        close(fd);
-    while (d && (e = readdir(d)))
+    dir_take(folder ? place_open(workspace, len ? folder : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -ENOMEM, &d);
+    while ((e = dir_next(&d)))
         if (place_is_temp(e->d_name))
-            unlinkat(dirfd(d), e->d_name, 0);
-    if (d)
-        closedir(d);
+            unlinkat(d.fd, e->d_name, 0);
 }
 
 static size_t folder_len(const char *path) {

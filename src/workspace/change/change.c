@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/change/change_priv.h"
@@ -148,13 +148,6 @@ static int open_sources(struct change_maker *m, int workspace) {
     return r < 0 && r != -ENOENT ? r : 1;
 }
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 int change_set_make(const struct rundir *rd, int workspace, const struct ignore *hidden, struct change_set *ret,
                     struct err *err) {
     static int (*const make[WORKSPACE_MODES])(struct change_maker *) = {
@@ -167,7 +160,7 @@ int change_set_make(const struct rundir *rd, int workspace, const struct ignore 
     CLEANUP(maker_done) struct change_maker m = {.rd = rd, .hidden = hidden, .set = &s, .err = err};
     int r;
 
-    s.made_ns = now_ns();
+    s.made_ns = clock_coarse();
     r = open_sources(&m, workspace);
     if (r > 0)
         r = make[rd->info.mode](&m);

@@ -6,8 +6,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/pathtext.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/file.h"
 
 enum { NONE = UINT32_MAX, FIRST_CAP = 1024 };
 
@@ -256,22 +258,6 @@ static struct manifest_stamp get_stamp(const char *s) {
     return st;
 }
 
-/* Such as can be below a folder: no empty part, no "." or "..", no NUL. */
-static bool is_path(const char *s, size_t len) {
-    if (len == 0 || len > MANIFEST_PATH_MAX || memchr(s, 0, len))
-        return false;
-    for (const char *end = s + len;;) {
-        const char *slash = memchr(s, '/', (size_t)(end - s));
-        size_t n = (size_t)((slash ? slash : end) - s);
-
-        if (n == 0 || (s[0] == '.' && (n == 1 || (n == 2 && s[1] == '.'))))
-            return false;
-        if (!slash)
-            return true;
-        s = slash + 1;
-    }
-}
-
 static int bad(struct err *err) {
     return err_set(err, -EBADMSG, "the list of the copy's files is damaged");
 }
@@ -286,7 +272,7 @@ static int parse_entry(struct manifest_reader *rd, struct manifest *m, struct er
         return bad(err);
     memcpy(&len, s, sizeof len);
     s = take(rd, len);
-    if (!s || !is_path(s, len))
+    if (!s || len > MANIFEST_PATH_MAX || !path_is_below(s, len))
         return bad(err);
     path = strndup(s, len);
     if (!path)
@@ -325,51 +311,23 @@ int manifest_parse(const char *data, size_t len, struct manifest **ret, struct e
     return 0;
 }
 
-/* Renamed into place when it is whole. The run is locked: nobody else writes NAME.new. */
+/* The run is locked: there is no other writer. */
 int manifest_save(struct manifest *m, int dir, const char *name, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(MANIFEST_FILE_MAX);
-    CLEANUP(freep) char *temp = str_dupf("%s.new", name);
-    CLEANUP(closep) int fd = -1;
     int r;
 
     manifest_format(m, &b);
-    if (!buf_ok(&b) || !temp)
+    if (!buf_ok(&b))
         return err_oom(err);
-    fd = openat(dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    r = fd < 0 ? -errno : fd_write_all(fd, b.data, b.len);
-    if (r == 0 && renameat(dir, temp, dir, name) < 0)
-        r = -errno;
-    if (r < 0 && fd >= 0)
-        unlinkat(dir, temp, 0);
+    r = file_replace_at(dir, name, 0600, FILE_SOLE, b.data, b.len);
     return r < 0 ? err_sys(err, r, "write the list of the copy's files") : 0;
 }
 
-static int read_whole(int fd, char *data, size_t size) {
-    for (size_t len = 0; len < size;) {
-        ssize_t n = fd_read_some(fd, data + len, size - len);
-
-        if (n <= 0)
-            return n < 0 ? (int)n : -EBADMSG;
-        len += (size_t)n;
-    }
-    return 0;
-}
-
 int manifest_load(int dir, const char *name, struct manifest **ret, struct err *err) {
-    CLEANUP(closep) int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    CLEANUP(freep) char *data = NULL;
-    struct stat st;
-    int r;
+    CLEANUP(buf_done) struct buf b = BUF_INIT(MANIFEST_FILE_MAX);
+    int r = file_read_at(dir, name, 0, &b);
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, -errno, "open the list of the copy's files");
-    if (!S_ISREG(st.st_mode) || st.st_size > MANIFEST_FILE_MAX)
+    if (r == -EINVAL || r == -EFBIG)
         return bad(err);
-    data = malloc((size_t)st.st_size + 1);
-    if (!data)
-        return err_oom(err);
-    r = read_whole(fd, data, (size_t)st.st_size);
-    if (r < 0)
-        return err_sys(err, r, "read the list of the copy's files");
-    return manifest_parse(data, (size_t)st.st_size, ret, err);
+    return r < 0 ? err_sys(err, r, "read the list of the copy's files") : manifest_parse(buf_str(&b), b.len, ret, err);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/hex.h"
 #include "base/str.h"
 #include "os/copy.h"
 #include "os/fd.h"
@@ -15,7 +16,7 @@
 #include "workspace/copy/place_priv.h"
 #include "workspace/copy/xattrs.h"
 
-enum { TEMP_DIGITS = 16, SHOWN_MAX = 64 * 1024 };
+enum { TEMP_DIGITS = 16, SHOWN_MAX = 64 * 1024, NOTE_MAX = 8 * MANIFEST_PATH_MAX + 256 };
 
 /* -- paths ---------------------------------------------------------------------------------------------------------------- */
 
@@ -31,6 +32,14 @@ int place_err(struct err *err, int r, const char *what, const char *path) {
     default:
         return err_sys(err, r, "cannot %s '%.800s'", what, buf_str(&shown));
     }
+}
+
+int place_note(struct strv *to, const char *path, const char *what, struct err *err) {
+    CLEANUP(buf_done) struct buf line = BUF_INIT(NOTE_MAX);
+
+    buf_add_printable(&line, path);
+    buf_addf(&line, ": %s", what);
+    return !buf_ok(&line) || strv_add(to, buf_str(&line)) < 0 ? err_oom(err) : 0;
 }
 
 /* openat2(2) takes no path of more than PATH_MAX bytes, but trees can be deeper: long ones are walked in pieces. */
@@ -126,6 +135,14 @@ int place_stat(int root, const char *path, struct stat *ret) {
     return fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+char *place_link_target(int root, const char *path) {
+    CLEANUP(closep) int fd = place_open(root, path, O_PATH);
+    char target[PATH_MAX];
+    ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof target);
+
+    return n < 0 || n == sizeof target ? NULL : strndup(target, (size_t)n);
+}
+
 int place_temp_name(char ret[static PLACE_TEMP_SIZE]) {
     uint64_t random;
 
@@ -136,10 +153,9 @@ int place_temp_name(char ret[static PLACE_TEMP_SIZE]) {
 }
 
 bool place_is_temp(const char *name) {
-    size_t len = sizeof PLACE_TEMP - 1;
+    const char *digits = name + sizeof PLACE_TEMP - 1;
 
-    return str_starts(name, PLACE_TEMP) && strlen(name + len) == TEMP_DIGITS &&
-           strspn(name + len, "0123456789abcdef") == TEMP_DIGITS;
+    return str_starts(name, PLACE_TEMP) && strlen(digits) == TEMP_DIGITS && hex_is_lower(digits, TEMP_DIGITS);
 }
 
 /* -- staging and moving into place -------------------------------------------------------------------------------- */
@@ -216,71 +232,52 @@ static int stage_link_at(int dir, const char *name, const char *target, const ch
     return r;
 }
 
-/* path without its last part, and temp in its place */
-static char *beside(const char *path, const char *name, const char *temp) {
-    return str_dupf("%.*s%s", (int)(name - path), path, temp);
+/* The staged one's path; it is removed if there is no memory for that. */
+static int finish_staging(int dir, const char *path, const char *name, const char *temp, char **ret_temp, struct err *err) {
+    *ret_temp = str_dupf("%.*s%s", (int)(name - path), path, temp);
+    if (*ret_temp)
+        return 0;
+    unlinkat(dir, temp, 0);
+    return err_oom(err);
 }
 
 int place_stage_file(int root, const char *path, int content, const struct place_meta *meta, char **ret_temp, struct err *err) {
     const char *name = path;
     CLEANUP(closep) int dir = open_parent(root, path, true, &name);
     char temp[PLACE_TEMP_SIZE];
-    char *whole;
     int r = dir < 0 ? dir : place_temp_name(temp);
 
-    if (r == 0)
-        r = stage_file_at(dir, name, content, meta, temp);
-    if (r < 0)
-        return place_err(err, r, "write", path);
-    whole = beside(path, name, temp);
-    if (!whole) {
-        unlinkat(dir, temp, 0);
-        return err_oom(err);
-    }
-    *ret_temp = whole;
-    return 0;
+    r = r < 0 ? r : stage_file_at(dir, name, content, meta, temp);
+    return r < 0 ? place_err(err, r, "write", path) : finish_staging(dir, path, name, temp, ret_temp, err);
 }
 
 int place_stage_link(int root, const char *path, const char *target, char **ret_temp, struct err *err) {
     const char *name = path;
     CLEANUP(closep) int dir = open_parent(root, path, true, &name);
     char temp[PLACE_TEMP_SIZE];
-    char *whole;
     int r = dir < 0 ? dir : place_temp_name(temp);
 
-    if (r == 0)
-        r = stage_link_at(dir, name, target, temp);
-    if (r < 0)
-        return place_err(err, r, "make the symbolic link", path);
-    whole = beside(path, name, temp);
-    if (!whole) {
-        unlinkat(dir, temp, 0);
-        return err_oom(err);
-    }
-    *ret_temp = whole;
-    return 0;
+    r = r < 0 ? r : stage_link_at(dir, name, target, temp);
+    return r < 0 ? place_err(err, r, "make the symbolic link", path) : finish_staging(dir, path, name, temp, ret_temp, err);
+}
+
+static int commit(int root, const char *temp, const char *path, const struct manifest_stamp *expect, bool new_, struct err *err) {
+    const char *name = path, *temp_name = temp;
+    CLEANUP(closep) int dir = open_parent(root, path, false, &name);
+    CLEANUP(closep) int temp_dir = open_parent(root, temp, false, &temp_name);
+    int r = dir < 0 ? dir : temp_dir;
+
+    if (r >= 0)
+        r = new_ ? place_move_new(dir, temp_name, name) : place_swap(dir, temp_name, name, expect);
+    return r < 0 ? place_err(err, r, "write", path) : 0;
 }
 
 int place_commit(int root, const char *temp, const char *path, const struct manifest_stamp *expect, struct err *err) {
-    const char *name = path, *temp_name = temp;
-    CLEANUP(closep) int dir = open_parent(root, path, false, &name);
-    CLEANUP(closep) int temp_dir = open_parent(root, temp, false, &temp_name);
-    int r = dir < 0 ? dir : temp_dir;
-
-    if (r >= 0)
-        r = place_swap(dir, temp_name, name, expect);
-    return r < 0 ? place_err(err, r, "write", path) : 0;
+    return commit(root, temp, path, expect, false, err);
 }
 
 int place_commit_new(int root, const char *temp, const char *path, struct err *err) {
-    const char *name = path, *temp_name = temp;
-    CLEANUP(closep) int dir = open_parent(root, path, false, &name);
-    CLEANUP(closep) int temp_dir = open_parent(root, temp, false, &temp_name);
-    int r = dir < 0 ? dir : temp_dir;
-
-    if (r >= 0)
-        r = place_move_new(dir, temp_name, name);
-    return r < 0 ? place_err(err, r, "write", path) : 0;
+    return commit(root, temp, path, NULL, true, err);
 }
 
 void place_discard(int root, const char *temp) {

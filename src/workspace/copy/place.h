@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "base/strv.h"
 #include "workspace/copy/manifest.h"
 
 struct place_meta {
@@ -66,5 +67,9 @@ int place_open(int root, const char *path, int flags);
  */
 bool place_is_written(int fd);
 int place_writers(int fd); /* the same: 1, 0, or -errno where no lease can be had */
+/* Where the link at the path leads, malloc'ed; NULL: it is none, or no memory. */
+char *place_link_target(int root, const char *path);
+/* "PATH: WHAT" to a list of lines, the path safe for a terminal. */
+int place_note(struct strv *to, const char *path, const char *what, struct err *err);
 /* "cannot WHAT 'PATH': why", the path safe for a terminal; returns r. */
 int place_err(struct err *err, int r, const char *what, const char *path);

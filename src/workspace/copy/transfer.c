@@ -19,13 +19,7 @@ void transfer_done(struct transfer *t) {
 }
 
 static int note_left_out(struct transfer *t, const char *path, const char *why, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX + 256);
-
-    if (t->left_out++ >= TRANSFER_NOTES_MAX)
-        return 0;
-    buf_add_printable(&b, path);
-    buf_addf(&b, ": %s", why);
-    return !buf_ok(&b) || strv_add(&t->notes, buf_str(&b)) < 0 ? err_oom(err) : 0;
+    return t->left_out++ >= TRANSFER_NOTES_MAX ? 0 : place_note(&t->notes, path, why, err);
 }
 
 bool transfer_link_stays(const char *target, unsigned depth) {

@@ -26,7 +26,7 @@ struct check_finding {
 
 struct ignore_check {
     struct check_finding *v;
-    size_t n, cap;
+    size_t n;
     bool git; /* the folder is the top of a repository, so tracked files could be looked at */
 };
 

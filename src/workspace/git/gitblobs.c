@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/git/gitblobs.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/sha1.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/copy/place.h"
@@ -39,24 +40,10 @@ struct gitblobs_store {
  * again, without any link.
  */
 
-static void closedirp(DIR **d) {
-    if (*d)
-        closedir(*d);
-}
-
 /* The errors of what is gone, another thing by now, or closed to us. Any other (too many open files, say) must not pass for
  * "there is none". */
 static bool is_absent(int r) {
     return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EACCES || r == -EPERM || r == -ENXIO;
-}
-
-/* The first line of a small file, without its end. */
-static bool read_line(int dir, const char *name, struct buf *ret) {
-    if (gitrepo_read(dir, name, ret) < 0 || !ret->data)
-        return false;
-    ret->len = strcspn(ret->data, "\r\n");
-    ret->data[ret->len] = 0;
-    return ret->len > 0;
 }
 
 static int look_up(int dir, const char *name) {
@@ -72,7 +59,7 @@ static int open_dir(int workspace) {
 
     if (fd != -ENOTDIR)
         return fd;
-    if (!read_line(workspace, ".git", &line) || !str_starts(line.data, "gitdir: "))
+    if (gitrepo_read_line(workspace, ".git", &line) < 0 || !str_starts(line.data, "gitdir: "))
         return -ENOENT;
     return look_up(workspace, line.data + strlen("gitdir: "));
 }
@@ -80,41 +67,25 @@ static int open_dir(int workspace) {
 static int open_common(int dir) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX);
 
-    return look_up(dir, read_line(dir, "commondir", &line) ? line.data : ".");
+    return look_up(dir, gitrepo_read_line(dir, "commondir", &line) == 0 ? line.data : ".");
 }
 
-static int note_format(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
-    bool *sha256 = arg;
-
-    if (str_eq(key, "extensions.objectformat"))
-        *sha256 = value && str_eq(value, "sha256");
-    return 0;
-}
-
-/* A configuration that git cannot read either has no say beyond the line at which it ends. */
 static bool is_sha256(int common) {
     CLEANUP(buf_done) struct buf config = BUF_INIT(GITCONFIG_SIZE_MAX);
-    bool sha256 = false;
 
-    if (gitrepo_read(common, "config", &config) == 0)
-        gitconfig_parse(buf_str(&config), config.len, note_format, &sha256, NULL);
-    return sha256;
+    return gitrepo_read(common, "config", &config) == 0 && gitconfig_is_sha256(buf_str(&config), config.len);
 }
 
 /* Packed objects only, as after `git gc`: nothing can be found. If the folder cannot be listed, a name may still be there. */
 static bool has_loose(int objects) {
-    int fd = openat(objects, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CLEANUP(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     const struct dirent *e;
+    int r = dir_open_at(objects, ".", &d);
 
-    if (!d) {
-        closep(&fd);
-        return true;
-    }
-    while ((e = readdir(d)))
-        if (strlen(e->d_name) == 2 && isxdigit((unsigned char)e->d_name[0]) && isxdigit((unsigned char)e->d_name[1]))
+    while ((e = dir_next(&d)))
+        if (strlen(e->d_name) == 2 && hex_digit(e->d_name[0]) >= 0 && hex_digit(e->d_name[1]) >= 0)
             return true;
-    return false;
+    return r < 0 || d.error < 0;
 }
 
 /* Where fd lies, relative to the workspace; returns 0 if it is elsewhere. */
@@ -177,31 +148,16 @@ static size_t id_len_of(const struct gitblobs_store *s) {
     return s->sha256 ? SHA256_LEN : SHA1_LEN;
 }
 
-enum { NAME_SIZE = 2 * SHA256_LEN + 2 };
-
-/* "ab/cdef..." */
-static void name_object(const unsigned char *id, size_t len, char ret[static NAME_SIZE]) {
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < len; i++) {
-        *ret++ = digits[id[i] >> 4];
-        *ret++ = digits[id[i] & 15];
-        if (i == 0)
-            *ret++ = '/';
-    }
-    *ret = 0;
-}
-
 /* The path of a loose object relative to the workspace, malloc'ed; returns 1, or 0 if there is no such object in it. */
 static int store_find(const struct gitblobs_store *s, const unsigned char *id, char **ret, struct err *err) {
     CLEANUP(freep) char *place = NULL;
     CLEANUP(closep) int found = -1;
     CLEANUP(closep) int again = -1;
-    char name[NAME_SIZE];
+    char name[GIT_OBJECT_NAME_SIZE];
     struct stat st;
     int r;
 
-    name_object(id, id_len_of(s), name);
+    git_object_name(id, id_len_of(s), name);
     found = openat(s->objects, name, O_PATH | O_CLOEXEC);
     if (found < 0)
         return is_absent(-errno) ? 0 : err_sys(err, -errno, "look for git's object '%s'", name);
@@ -227,7 +183,7 @@ struct gitblobs_search {
     struct gitblobs_store store;
     struct strv folders;
     struct blob *found;
-    size_t n, cap;
+    size_t n;
     unsigned char *data; /* of one file */
     size_t files, bytes, entries;
     bool full; /* a ceiling was met */
@@ -266,18 +222,6 @@ static void name_blob(bool sha256, const void *data, size_t len, unsigned char r
     sha1_end(&narrow, ret);
 }
 
-static int add_blob(struct gitblobs_search *s, const struct blob *b) {
-    size_t cap = s->cap ? 2 * s->cap : 16;
-    struct blob *grown = s->n < s->cap ? s->found : reallocarray(s->found, cap, sizeof *grown);
-
-    if (!grown)
-        return -ENOMEM;
-    s->cap = s->n < s->cap ? s->cap : cap;
-    s->found = grown;
-    s->found[s->n++] = *b;
-    return 0;
-}
-
 static int look_for(struct gitblobs_search *s, size_t len, struct err *err) {
     struct blob b = {0};
     int r;
@@ -286,7 +230,7 @@ static int look_for(struct gitblobs_search *s, size_t len, struct err *err) {
     r = store_find(&s->store, b.id, &b.path, err);
     if (r <= 0)
         return r;
-    r = add_blob(s, &b);
+    r = VEC_ADD(s->found, s->n, b);
     if (r < 0)
         freep(&b.path);
     return r < 0 ? err_oom(err) : 0;
@@ -304,18 +248,6 @@ static size_t strip_crlf(unsigned char *data, size_t len) {
     return n;
 }
 
-/* Negative also if it is shorter by now: then it is being written. */
-static int read_whole(int fd, unsigned char *data, size_t size) {
-    for (size_t len = 0; len < size;) {
-        ssize_t n = fd_read_some(fd, data + len, size - len);
-
-        if (n <= 0)
-            return n < 0 ? (int)n : -ESTALE;
-        len += (size_t)n;
-    }
-    return 0;
-}
-
 static int read_file(struct gitblobs_search *s, int fd, struct err *err) {
     struct stat st;
     size_t size, lean;
@@ -328,8 +260,8 @@ static int read_file(struct gitblobs_search *s, int fd, struct err *err) {
         return reach_ceiling(s);
     s->files++;
     s->bytes += size;
-    if (read_whole(fd, s->data, size) < 0)
-        return 0;
+    if (fd_read_full(fd, s->data, size) != (ssize_t)size)
+        return 0; /* shorter by now: it is being written */
     r = look_for(s, size, err);
     lean = r < 0 ? size : strip_crlf(s->data, size);
     return lean < size ? look_for(s, lean, err) : r;
@@ -337,7 +269,7 @@ static int read_file(struct gitblobs_search *s, int fd, struct err *err) {
 
 /* Only for a name that was a regular file a moment ago: to open a pipe or a device, even without waiting, already does
  * something (a pipe as .env is how 1Password asks for a fingerprint). */
-static int look_into(struct gitblobs_search *s, int dir, const char *path, struct err *err) {
+static int read_hidden(struct gitblobs_search *s, int dir, const char *path, struct err *err) {
     CLEANUP(closep) int fd = place_open(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0)
@@ -350,7 +282,7 @@ static int visit(const struct walk_entry *e, void *arg, struct err *err) {
 
     if (s->entries++ == GITBLOBS_ENTRIES_MAX)
         return reach_ceiling(s);
-    return S_ISREG(e->st.st_mode) ? look_into(s, e->dir, e->name, err) : WALK_ON;
+    return S_ISREG(e->st.st_mode) ? read_hidden(s, e->dir, e->name, err) : WALK_ON;
 }
 
 static int skip_closed(const struct walk_entry *e, void *arg, struct err *err) {
@@ -375,7 +307,7 @@ static int search_path(struct gitblobs_search *s, const char *path, struct err *
         return is_absent(r) ? 0 : place_err(err, r, "look at", path);
     if (S_ISDIR(st.st_mode))
         return strv_add(&s->folders, path) < 0 ? err_oom(err) : 0;
-    return S_ISREG(st.st_mode) ? look_into(s, s->store.workspace, path, err) : 0;
+    return S_ISREG(st.st_mode) ? read_hidden(s, s->store.workspace, path, err) : 0;
 }
 
 static int search_all(struct gitblobs_search *s, const struct strv *hidden, struct err *err) {
@@ -422,7 +354,7 @@ static void drop_doubles(struct gitblobs_search *s) {
     s->n = n;
 }
 
-static int tell(struct gitblobs_search *s, struct strv *ret, struct err *err) {
+static int add_untracked(struct gitblobs_search *s, struct strv *ret, struct err *err) {
     if (s->n == 0)
         return 0;
     drop_doubles(s);
@@ -444,6 +376,6 @@ int gitblobs_of_hidden(int workspace, const struct strv *hidden, struct strv *re
     if (r <= 0)
         return r;
     r = search_all(&s, hidden, err);
-    r = r < 0 ? r : tell(&s, ret, err);
+    r = r < 0 ? r : add_untracked(&s, ret, err);
     return r < 0 ? r : s.full;
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/strv.h"
 
@@ -26,6 +27,11 @@ int gitconfig_parse(const char *data, size_t len, gitconfig_fn *each, void *arg,
 
 /* Whether key is SECTION.*.NAME: the subsection may be any, or none. */
 bool gitconfig_is(const char *key, const char *section, const char *name);
+
+/* extensions.objectFormat of a repository's configuration. What git cannot read either has no say. */
+bool gitconfig_is_sha256(const char *data, size_t len);
+/* A value or subsection in quotes, as git reads it back. */
+void gitconfig_add_quoted(struct buf *b, const char *s, size_t len);
 
 /*
  * The places in the workspace that the configuration of its repository makes git run or obey: core.hooksPath and the files that

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/git/gitrepo.h"
@@ -18,7 +20,7 @@ static size_t hex_len(bool sha256) {
 }
 
 bool git_is_hex(const char *s, size_t len, bool sha256) {
-    return len == hex_len(sha256) && strspn(s, "0123456789abcdef") >= len;
+    return len == hex_len(sha256) && hex_is_lower(s, len);
 }
 
 /* Each line of packed-refs: "HEX NAME". Comments and the peeled values of tags are left out. Negative ends it, 1 too. */
@@ -82,21 +84,17 @@ static bool is_ref_name(const char *s) {
 static int read_loose(int dir, bool sha256, const char *ref, char ret[static GIT_HEX_SIZE],
                       char ret_next[static GITREPO_REF_MAX]) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_FILE_MAX);
-    int r = gitrepo_read(dir, ref, &text);
-    size_t len;
+    int r = gitrepo_read_line(dir, ref, &text);
 
     if (r < 0)
         return r == -EINVAL || r == -EISDIR || r == -ENOTDIR ? -ENOENT : r; /* a folder of that name: it is packed, if at all */
-    len = strcspn(buf_str(&text), "\r\n");
-    if (text.data)
-        text.data[len] = 0;
-    if (str_starts(buf_str(&text), "ref: ") && is_ref_name(text.data + strlen("ref: "))) {
+    if (str_starts(text.data, "ref: ") && is_ref_name(text.data + strlen("ref: "))) {
         snprintf(ret_next, GITREPO_REF_MAX, "%s", text.data + strlen("ref: "));
         return 1;
     }
-    if (!git_is_hex(buf_str(&text), len, sha256))
+    if (!git_is_hex(text.data, text.len, sha256))
         return -EBADMSG;
-    memcpy(ret, text.data, len + 1);
+    memcpy(ret, text.data, text.len + 1);
     return 0;
 }
 
@@ -147,21 +145,12 @@ static int add_ref(struct refs_listing *l, const char *hex, const char *name, si
 
     if (l->list.n == GITREPO_REFS_MAX)
         return err_set(l->err, -EFBIG, "the repository has more than %d refs", GITREPO_REFS_MAX);
-    if (l->list.n == l->list.cap) {
-        size_t cap = MAX_OF(l->list.cap * 2, (size_t)64);
-        struct gitref *grown = reallocarray(l->list.v, cap, sizeof *grown);
-
-        if (!grown)
-            return err_oom(l->err);
-        l->list.v = grown;
-        l->list.cap = cap;
-    }
-    ref = &l->list.v[l->list.n];
-    *ref = (struct gitref){.name = strndup(name, name_len)};
-    if (!ref->name)
+    ref = VEC_NEW(l->list.v, l->list.n);
+    if (!ref || !(ref->name = strndup(name, name_len))) {
+        l->list.n -= ref != NULL;
         return err_oom(l->err);
+    }
     memcpy(ref->hex, hex, l->hex_len);
-    l->list.n++;
     return 0;
 }
 
@@ -198,20 +187,14 @@ static int add_entry(struct refs_listing *l, const char *path, const char *name,
 }
 
 static int add_loose(struct refs_listing *l, const char *path, unsigned depth) {
-    int r, fd = safepath_open(l->dir, path, O_RDONLY | O_DIRECTORY);
-    struct dirent *e;
-    DIR *d;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    int r = dir_take(safepath_open(l->dir, path, O_RDONLY | O_DIRECTORY), &d);
 
-    if (fd < 0)
-        return fd;
-    d = depth > GITREPO_DEPTH_MAX ? NULL : fdopendir(fd);
-    if (!d) {
-        close(fd);
+    if (r >= 0 && depth > GITREPO_DEPTH_MAX)
         return err_set(l->err, -ELOOP, "the repository's refs are too deep");
-    }
-    for (r = 0; r >= 0 && (e = readdir(d));)
+    while (r >= 0 && (e = dir_next(&d)))
         r = add_entry(l, path, e->d_name, depth);
-    closedir(d);
     return r;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "workspace/copy/same.h"
 #include "workspace/copy/xattrs.h"
 #include "workspace/mode/sync_inner.h"
 
@@ -66,7 +67,7 @@ static int stage(int from, int to, const char *path, const struct manifest_stamp
 
     if (S_ISREG(seen->mode))
         return stage_file(from, to, path, seen, ret, err);
-    target = sync_link_target(from, path);
+    target = place_link_target(from, path);
     if (!target)
         return place_err(err, -ESTALE, "read", path);
     r = place_stage_link(to, path, target, &ret->temp, err);
@@ -186,13 +187,12 @@ static char *beside_name(const char *path, const char *run, unsigned k) {
 static bool is_same_version(int root, const char *a, const char *b) {
     CLEANUP(closep) int x = place_open(root, a, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     CLEANUP(closep) int y = place_open(root, b, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    CLEANUP(freep) char *from = sync_link_target(root, a);
-    CLEANUP(freep) char *to = sync_link_target(root, b);
-    struct stat st;
+    CLEANUP(freep) char *from = place_link_target(root, a);
+    CLEANUP(freep) char *to = place_link_target(root, b);
 
     if (from || to)
         return from && to && str_eq(from, to);
-    return x >= 0 && y >= 0 && fstat(y, &st) == 0 && S_ISREG(st.st_mode) && sync_same_bytes(x, y) == 1;
+    return x >= 0 && y >= 0 && same_content(x, y, INT64_MAX) == 1;
 }
 
 static int stage_beside(struct syncer *s, const struct manifest_entry *e, char **ret_name, struct err *err) {
@@ -296,7 +296,7 @@ static int put_beside(struct syncer *s, size_t i, struct err *err) {
     buf_add_printable(&line, name);
     if (!buf_ok(&line))
         return err_oom(err);
-    r = sync_say(&s->conflicts, e->path, buf_str(&line), err);
+    r = place_note(&s->conflicts, e->path, buf_str(&line), err);
     if (r < 0)
         return r;
     r = carry_path(s, SYNC_HOST, e, &why);

@@ -44,17 +44,11 @@ int sync_plan(struct syncer *s, struct err *err);
 /* Does what the plan says; the manifest in memory follows. */
 int sync_do(struct syncer *s, struct err *err);
 
-/* The target of a link, malloc'ed; NULL: it is none any more, or no memory. */
-char *sync_link_target(int root, const char *path);
 /* Opens a file for reading; what stands in its place now may be anything: -ESTALE if it is not what was seen. */
 int sync_open_seen(int root, const char *path, const struct manifest_stamp *seen);
-/* From where they are read to their ends. 1: the same, 0: not, -errno. */
-int sync_same_bytes(int a, int b);
 
 /* 1 if the path, or a folder on its way, is in the set; -ENOMEM. */
 int sync_is_below(const struct manifest *set, const char *path);
-/* "PATH: WHAT" to a list, the path safe for a terminal. */
-int sync_say(struct strv *to, const char *path, const char *what, struct err *err);
 
 static inline const struct manifest_stamp *sync_stamp(const struct manifest_entry *e, enum sync_side side) {
     return side == SYNC_HOST ? &e->host : &e->copy;

@@ -5,25 +5,13 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
-#include "workspace/copy/copytree.h"
+#include "workspace/copy/same.h"
 #include "workspace/copy/walk.h"
-#include "workspace/copy/xattrs.h"
 #include "workspace/mode/sync_inner.h"
 
 /* -- what differs --------------------------------------------------------------------------------------------------------- */
-
-/* What differs between the two sides. */
-
-enum { COMPARE_AT_ONCE = 64 * 1024 };
-
-char *sync_link_target(int root, const char *path) {
-    CLEANUP(closep) int fd = place_open(root, path, O_PATH);
-    char target[PATH_MAX];
-    ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof target);
-
-    return n < 0 || n == sizeof target ? NULL : strndup(target, (size_t)n);
-}
 
 int sync_open_seen(int root, const char *path, const struct manifest_stamp *seen) {
     CLEANUP(closep) int fd = place_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -38,46 +26,6 @@ int sync_open_seen(int root, const char *path, const struct manifest_stamp *seen
     return manifest_same(&now, seen) ? TAKE_FD(fd) : -ESTALE;
 }
 
-static ssize_t read_full(int fd, char *buf, size_t size) {
-    size_t len = 0;
-
-    while (len < size) {
-        ssize_t n = fd_read_some(fd, buf + len, size - len);
-
-        if (n < 0)
-            return n;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
-}
-
-int sync_same_bytes(int a, int b) {
-    char x[COMPARE_AT_ONCE], y[COMPARE_AT_ONCE];
-
-    for (;;) {
-        ssize_t n = read_full(a, x, sizeof x), m = read_full(b, y, sizeof y);
-
-        if (n < 0 || m < 0)
-            return (int)MIN_OF(n, m);
-        if (n != m || memcmp(x, y, (size_t)n) != 0)
-            return 0;
-        if (n == 0)
-            return 1;
-    }
-}
-
-static int same_xattrs(int a, int b) {
-    CLEANUP(buf_done) struct buf x = BUF_INIT(XATTRS_MAX);
-    CLEANUP(buf_done) struct buf y = BUF_INIT(XATTRS_MAX);
-    int r = xattrs_read(a, &x);
-
-    if (r == 0)
-        r = xattrs_read(b, &y);
-    return r < 0 ? r : x.len == y.len && (x.len == 0 || memcmp(x.data, y.data, x.len) == 0);
-}
-
 static int files_differ(const struct syncer *s, const struct manifest_entry *e, unsigned *what, bool *settled) {
     CLEANUP(closep) int host = sync_open_seen(s->root[SYNC_HOST], e->path, &e->host);
     CLEANUP(closep) int copy = host < 0 ? -1 : sync_open_seen(s->root[SYNC_COPY], e->path, &e->copy);
@@ -86,7 +34,7 @@ static int files_differ(const struct syncer *s, const struct manifest_entry *e, 
     if (r < 0)
         return r;
     *settled = !place_is_written(host) && !place_is_written(copy);
-    r = e->host.size == e->copy.size ? sync_same_bytes(host, copy) : 0;
+    r = e->host.size == e->copy.size ? same_content(host, copy, INT64_MAX) : 0;
     if (r == 0)
         *what |= CHANGE_CONTENT;
     if (r >= 0)
@@ -97,8 +45,8 @@ static int files_differ(const struct syncer *s, const struct manifest_entry *e, 
 }
 
 static int links_differ(const struct syncer *s, const struct manifest_entry *e, unsigned *what) {
-    CLEANUP(freep) char *host = sync_link_target(s->root[SYNC_HOST], e->path);
-    CLEANUP(freep) char *copy = sync_link_target(s->root[SYNC_COPY], e->path);
+    CLEANUP(freep) char *host = place_link_target(s->root[SYNC_HOST], e->path);
+    CLEANUP(freep) char *copy = place_link_target(s->root[SYNC_COPY], e->path);
 
     if (!host || !copy)
         return -ESTALE;
@@ -131,20 +79,12 @@ static int sides_differ(const struct syncer *s, const struct manifest_entry *e, 
 
 static const struct manifest_stamp absent;
 
-int sync_say(struct strv *to, const char *path, const char *what, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(8 * WALK_PATH_MAX);
-
-    buf_add_printable(&b, path);
-    buf_addf(&b, ": %s", what);
-    return !buf_ok(&b) || strv_add(to, buf_str(&b)) < 0 ? err_oom(err) : 0;
-}
-
 static int found_on_host(const struct walk_entry *e, void *arg, struct err *err) {
     struct manifest_stamp st = manifest_stamp_of(&e->st);
     struct syncer *s = arg;
 
     if (place_is_temp(e->name))
-        return sync_say(&s->left, e->path, "was left behind when something was interrupted; look at it and remove it", err) < 0
+        return place_note(&s->left, e->path, "was left behind when something was interrupted; look at it and remove it", err) < 0
                    ? -ENOMEM
                    : WALK_SKIP;
     return manifest_set(s->now, e->path, &st, &absent, err);
@@ -153,7 +93,7 @@ static int found_on_host(const struct walk_entry *e, void *arg, struct err *err)
 /* Whatever is in there, nothing can be said about it: least of all that it was deleted. */
 static int closed_on_host(const struct walk_entry *e, void *arg, struct err *err) {
     struct syncer *s = arg;
-    int r = sync_say(&s->left, e->path, "cannot be read; what is in it stays as it is on both sides", err);
+    int r = place_note(&s->left, e->path, "cannot be read; what is in it stays as it is on both sides", err);
 
     if (r == 0)
         r = manifest_set(s->blocked, e->path, &absent, &absent, err);
@@ -211,7 +151,7 @@ static bool is_special(const struct manifest_stamp *st) {
 }
 
 static int block(struct syncer *s, const char *path, const char *why, struct err *err) {
-    int r = sync_say(&s->left, path, why, err);
+    int r = place_note(&s->left, path, why, err);
 
     return r < 0 ? r : manifest_set(s->blocked, path, &absent, &absent, err);
 }
@@ -229,9 +169,9 @@ static void fill_change(const struct syncer *s, const struct manifest_entry *e, 
                          .new_ = {.mode = (mode_t)n->mode, .size = n->size},
                          .host_changed = host_changed};
     if (S_ISLNK(h->mode))
-        c->old_.link = sync_link_target(s->root[SYNC_HOST], e->path);
+        c->old_.link = place_link_target(s->root[SYNC_HOST], e->path);
     if (S_ISLNK(n->mode))
-        c->new_.link = sync_link_target(s->root[SYNC_COPY], e->path);
+        c->new_.link = place_link_target(s->root[SYNC_COPY], e->path);
 }
 
 static bool is_held(const struct syncer *s, const struct manifest_entry *e, bool host_changed, unsigned what) {
@@ -304,8 +244,8 @@ static int decide(struct syncer *s, const struct manifest_entry *e, struct err *
 int sync_plan(struct syncer *s, struct err *err) {
     int r;
 
-    copytree_wait_tick(); /* so that only what changes from now on is too new to be trusted */
-    s->before = copytree_now();
+    clock_pass(clock_coarse()); /* so that only what changes from now on is too new to be trusted */
+    s->before = clock_coarse();
     s->now = manifest_new();
     s->blocked = manifest_new();
     if (!s->now || !s->blocked)

@@ -8,10 +8,10 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
-#include "workspace/copy/copytree.h"
 #include "workspace/mode/worktree_priv.h"
 
 /* -- the host's side: worktrees/ID ---------------------------------------------------------------------------------------- */
@@ -100,14 +100,13 @@ void worktree_end(struct worktree *w) {
 
 static int read_known(struct worktree *w, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_FILE_MAX);
-    int r = gitrepo_read(w->rd->fd, known_file, &text);
-    size_t len = strcspn(buf_str(&text), "\n");
+    int r = gitrepo_read_line(w->rd->fd, known_file, &text);
 
     if (r == -ENOENT)
         return 0;
-    if (r < 0 || !git_is_hex(buf_str(&text), len, w->repo.sha256))
+    if (r < 0 || !git_is_hex(text.data, text.len, w->repo.sha256))
         return err_set(err, -EBADMSG, "the run's file '%s' is damaged", known_file);
-    memcpy(w->known, text.data, len);
+    memcpy(w->known, text.data, text.len);
     return 0;
 }
 
@@ -174,14 +173,9 @@ static int check_branch(const char *name, struct err *err) {
 
 static int set_info(struct rundir *rd, const char *commit, struct err *err) {
     CLEANUP(freep) char *branch = str_dupf(WORKTREE_GROUP "/%s", rd->name);
-    CLEANUP(freep) char *base = strdup(commit);
 
-    if (!branch || !base)
+    if (!branch || str_set(&rd->info.branch, branch) < 0 || str_set(&rd->info.base_commit, commit) < 0)
         return err_oom(err);
-    freep(&rd->info.branch);
-    freep(&rd->info.base_commit);
-    rd->info.branch = TAKE_PTR(branch);
-    rd->info.base_commit = TAKE_PTR(base);
     return rundir_save(rd, err);
 }
 
@@ -204,7 +198,7 @@ static int make(struct worktree *w, const char *commit, const struct ignore *hid
         gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, commit, NULL, NULL);
         return r;
     }
-    copytree_wait_tick(); /* a change by the run has another ctime than the manifest */
+    clock_pass(clock_coarse()); /* a change by the run has another ctime than the manifest */
     return 0;
 }
 

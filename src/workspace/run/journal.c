@@ -134,29 +134,9 @@ static int load_records(struct journal *j, size_t len) {
     }
 }
 
-static int read_whole(struct journal *j, size_t size, size_t *ret_len) {
-    size_t len = 0;
-
-    j->loaded = malloc(size + 1);
-    if (!j->loaded)
-        return -ENOMEM;
-    while (len < size) {
-        ssize_t n = fd_read_some(j->file, j->loaded + len, size - len);
-
-        if (n < 0)
-            return (int)n;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    *ret_len = len;
-    return 0;
-}
-
-static int load(struct journal *j) {
+static int load_journal(struct journal *j) {
     struct stat st;
-    size_t len = 0;
-    int r;
+    ssize_t n;
 
     if (fstat(j->file, &st) < 0)
         return -errno;
@@ -164,12 +144,13 @@ static int load(struct journal *j) {
         return -EBADMSG;
     if (st.st_size > JOURNAL_SIZE_MAX)
         return -EFBIG;
-    r = read_whole(j, (size_t)st.st_size, &len);
-    if (r < 0)
-        return r;
-    if (memcmp(j->loaded, JOURNAL_MAGIC, MIN_OF(len, JOURNAL_MAGIC_LEN)) != 0)
+    j->loaded = malloc((size_t)st.st_size + 1);
+    n = j->loaded ? fd_read_full(j->file, j->loaded, (size_t)st.st_size) : -ENOMEM;
+    if (n < 0)
+        return (int)n;
+    if (memcmp(j->loaded, JOURNAL_MAGIC, MIN_OF((size_t)n, JOURNAL_MAGIC_LEN)) != 0)
         return -EBADMSG;
-    return len < JOURNAL_MAGIC_LEN ? 0 : load_records(j, len);
+    return n < JOURNAL_MAGIC_LEN ? 0 : load_records(j, (size_t)n);
 }
 
 /* What follows the last whole record would hide all that is written after it. */
@@ -198,7 +179,7 @@ static int open_files(struct journal *j, int dir) {
     if (getrandom(&j->key, sizeof j->key, 0) != (ssize_t)sizeof j->key)
         return -errno;
     j->key >>= 3; /* below the prime */
-    r = load(j);
+    r = load_journal(j);
     return r == 0 && j->write ? begin_writing(j) : r;
 }
 
