@@ -43,7 +43,7 @@ def cli():
     top.chmod(0o755)
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover"] if os.environ.get("BAWN_SANITIZED") else []
     flags += ["-std=gnu11", "-D_GNU_SOURCE", "-O0", "-g", "-I", ROOT / "src", "-include", ROOT / "src/base/banned.h"]
-    sources = [s for f in FOLDERS for s in sorted((ROOT / "src" / f).glob("*.c"))]
+    sources = [s for f in FOLDERS for s in sorted((ROOT / "src" / f).rglob("*.c"))]
     for source in sources:
         subprocess.run(["gcc", *flags, "-c", source, "-o", top / f"{source.parent.name}_{source.stem}.o"], check=True)
     subprocess.run(["ar", "rc", top / "lib.a", *sorted(top.glob("*.o"))], check=True)

@@ -3,11 +3,11 @@
  * New files of an object store: git looks objects up by name and believes that they are what the name says. A file of its own for
  * the tree of HEAD would change what `git checkout .` writes, and neither a ref nor the index would differ.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "os/fd.h"
@@ -31,10 +31,6 @@ struct graph {
     uint32_t n;
     size_t n_edges;
 };
-
-static uint32_t be32(const unsigned char *p) {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
 
 static uint64_t be64(const unsigned char *p) {
     return (uint64_t)be32(p) << 32 | be32(p + 4);
@@ -125,7 +121,7 @@ static int compare_graph(struct repo *g, const struct risk_text *text) {
 
 enum { CHUNK = 64 * 1024, LFS_MAX = 1024 * 1024 * 1024 };
 
-static int report(struct repo *g, const struct change *ch, int r, const char *what) {
+static int report_object(struct repo *g, const struct change *ch, int r, const char *what) {
     if (r == 0 || r == -ENOMEM)
         return r;
     if (gitnew_item(g->out, ch, &g->item) < 0 || strv_add(&g->out->hold, ch->path) < 0)
@@ -149,7 +145,7 @@ static bool loose_id(const struct repo *g, const char *name, struct id *ret) {
 static int check_loose(struct repo *g, const struct change *ch, const struct id *id) {
     CLEANUP(closep) int fd = change_open_new(g->ctx.set, ch);
 
-    return report(g, ch, fd < 0 ? -EBADMSG : objects_check_loose(g->objects, fd, id->b), "this object");
+    return report_object(g, ch, fd < 0 ? -EBADMSG : objects_check_loose(g->objects, fd, id->b), "this object");
 }
 
 static int open_here(const struct repo *g, const char *path) {
@@ -170,7 +166,7 @@ static int check_pack(struct repo *g, const struct change *ch, const char *stem,
 
     if (!idx || !pack)
         return -ENOMEM;
-    return idx_fd < 0 || pack_fd < 0 ? 0 : report(g, ch, objects_check_pack(g->objects, idx_fd, pack_fd), "this pack");
+    return idx_fd < 0 || pack_fd < 0 ? 0 : report_object(g, ch, objects_check_pack(g->objects, idx_fd, pack_fd), "this pack");
 }
 
 /* Its .idx is in the change set, too, and is where the pack is judged. */
@@ -185,7 +181,7 @@ static int check_graph(struct repo *g, const struct change *ch) {
     CLEANUP(risk_text_done) struct risk_text text = {0};
     int fd = change_open_new(g->ctx.set, ch), r = fd < 0 ? -EBADMSG : risk_text_read_some(fd, GITNEW_FILE_MAX, &text);
 
-    return report(g, ch, r < 0 ? r : compare_graph(g, &text), "this commit-graph");
+    return report_object(g, ch, r < 0 ? r : compare_graph(g, &text), "this commit-graph");
 }
 
 static int judge_file(struct repo *g, const struct change *ch, const char *name) {
@@ -213,18 +209,18 @@ static int check_lfs(struct repo *g, const struct change *ch) {
     struct sha256 h;
     ssize_t n;
 
-    if (strlen(name) != SHA256_HEX_SIZE - 1 || strspn(name, "0123456789abcdef") != SHA256_HEX_SIZE - 1)
+    if (strlen(name) != SHA256_HEX_SIZE - 1 || !hex_is_lower(name, SHA256_HEX_SIZE - 1))
         return 0;
     if (!chunk)
         return -ENOMEM;
     if (ch->new_.size > LFS_MAX)
-        return report(g, ch, -EFBIG, "this object of git lfs");
+        return report_object(g, ch, -EFBIG, "this object of git lfs");
     fd = change_open_new(g->ctx.set, ch);
     sha256_init(&h);
     while ((n = fd < 0 ? -1 : fd_read_some(fd, chunk, CHUNK)) > 0)
         sha256_add(&h, chunk, (size_t)n);
     sha256_end_hex(&h, hex);
-    return report(g, ch, n == 0 && str_eq(hex, name) ? 0 : -EBADMSG, "this object of git lfs");
+    return report_object(g, ch, n == 0 && str_eq(hex, name) ? 0 : -EBADMSG, "this object of git lfs");
 }
 
 int objects_judge(struct repo *g) {

@@ -17,9 +17,8 @@ static_assert((int)OBJECT_ID_MAX == (int)IDMAP_KEY, "a name is a key");
 
 struct id_list {
     struct id *v;
-    size_t n, cap;
+    size_t n;
 };
-int id_list_add(struct id_list *l, const struct id *id);      /* -ENOMEM */
 bool id_read(const char *hex, size_t id_len, struct id *ret); /* 2 * id_len digits */
 void id_write(const struct id *id, size_t id_len, char ret[static ID_HEX_SIZE]);
 

@@ -1,50 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which commits the files of a git directory name, and which of them were there before the run. */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "review/git/gitnew_priv.h"
 #include "workspace/git/gitrepo.h"
 
-int id_list_add(struct id_list *l, const struct id *id) {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 16;
-        struct id *grown = reallocarray(l->v, cap, sizeof *grown);
-
-        if (!grown)
-            return -ENOMEM;
-        l->v = grown;
-        l->cap = cap;
-    }
-    l->v[l->n++] = *id;
-    return 0;
-}
-
-static int digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool id_read(const char *hex, size_t id_len, struct id *ret) {
     *ret = (struct id){{0}};
-    for (size_t i = 0; i < id_len; i++) {
-        int high = digit(hex[2 * i]), low = high < 0 ? -1 : digit(hex[2 * i + 1]);
-
-        if (low < 0)
-            return false;
-        ret->b[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
+    return hex_decode(hex, id_len, ret->b);
 }
 
 void id_write(const struct id *id, size_t id_len, char ret[static ID_HEX_SIZE]) {
-    for (size_t i = 0; i < id_len; i++)
-        snprintf(ret + 2 * i, 3, "%02x", id->b[i]);
+    hex_encode(id->b, id_len, ret);
 }
 
 /* Patterns as in risk_glob(); the first that matches counts. Names below worktrees/NAME/ count as if they stood at the top. */
@@ -76,12 +51,12 @@ typedef int token_fn(const struct id *id, void *arg);
 static size_t hex_run(const char *s, const char *end) {
     size_t n = 0;
 
-    while (s + n < end && digit(s[n]) >= 0)
+    while (s + n < end && hex_digit(s[n]) >= 0)
         n++;
     return n;
 }
 
-static int tell_token(const char *s, size_t id_len, token_fn *each, void *arg) {
+static int hand_token(const char *s, size_t id_len, token_fn *each, void *arg) {
     static const struct id none;
     struct id id;
 
@@ -98,13 +73,13 @@ static int each_in_line(enum tips_kind kind, const char *s, const char *end, siz
         size_t n = hex_run(s, end);
 
         if (n == 2 * id_len) {
-            r = tell_token(s, id_len, each, arg);
+            r = hand_token(s, id_len, each, arg);
             found++;
         }
         if (kind == TIPS_LINES || (kind == TIPS_LOG && (found == 2 || n != 2 * id_len)))
             break;
         s += n ? n : 1;
-        while (kind == TIPS_ANY && s < end && digit(*s) < 0)
+        while (kind == TIPS_ANY && s < end && hex_digit(*s) < 0)
             s++;
         s += kind == TIPS_LOG && s < end && *s == ' ';
     }
@@ -139,7 +114,7 @@ static int collect_new(const struct id *id, void *arg) {
 
     if (r > 0 && c->list->n == GITNEW_TIPS_MAX)
         return -EFBIG;
-    return r <= 0 ? r : id_list_add(c->list, id);
+    return r <= 0 ? r : VEC_ADD(c->list->v, c->list->n, *id);
 }
 
 int tips_new(enum tips_kind kind, size_t id_len, const struct risk_text *was, const struct risk_text *now, struct id_list *ret) {
@@ -154,7 +129,7 @@ int tips_new(enum tips_kind kind, size_t id_len, const struct risk_text *was, co
 int tips_add_old(struct repo *g, const struct id *id) {
     int r = idmap_add(&g->old, id->b, 0);
 
-    return r <= 0 ? r : id_list_add(&g->frontier, id);
+    return r <= 0 ? r : VEC_ADD(g->frontier.v, g->frontier.n, *id);
 }
 
 static int note_old(const struct id *id, void *arg) {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "os/fd.h"
+#include "os/file.h"
 #include "review/report/escape.h"
 
 static int git_failed(struct err *err, const char *doing) {
@@ -24,21 +24,7 @@ void diff_end(void) {
 }
 
 int diff_load(int fd, struct buf *ret) {
-    char part[64 * 1024];
-    off_t at = 0;
-
-    for (;;) {
-        ssize_t n = pread(fd, part, sizeof part, at);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : buf_ok(ret) ? 0 : -EFBIG;
-        at += n;
-        buf_add(ret, part, (size_t)n);
-        if (!buf_ok(ret))
-            return ret->len + (size_t)n > ret->ceiling ? -EFBIG : -ENOMEM;
-    }
+    return lseek(fd, 0, SEEK_SET) < 0 ? -errno : file_read_fd(fd, FILE_ANY, ret);
 }
 
 bool diff_is_binary(const struct buf *content) {

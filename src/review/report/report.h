@@ -29,9 +29,6 @@ int report_json(struct report *r, struct err *err);
 int report_sarif(struct report *r, struct err *err);
 int report_patch(struct report *r, struct err *err);
 int report_stat(struct report *r, struct err *err);
-int report_names(struct report *r, struct err *err);
-int report_paths(struct report *r, struct err *err);
-int report_git(struct report *r, struct err *err);
 
 /* Parts that several of them use. */
 int report_flush(struct report *r, bool all, struct err *err); /* all: also a little */

@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "base/hex.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "review/report/escape.h"
 #include "review/report/report.h"
 
 static void add_string(struct buf *b, const char *key, const char *s) {
-    buf_addf(b, ", \"%s\": ", key);
+    jsonout_key(&(struct jsonout){b}, key);
     escape_json(b, s, strlen(s));
 }
 
@@ -18,7 +20,7 @@ static void add_path(struct buf *b, const char *key, const char *path) {
     if (str_is_utf8(path))
         return;
     buf_addf(b, ", \"%s_bytes\": \"", key);
-    escape_base64(b, path, strlen(path));
+    base64_add(b, path, strlen(path));
     buf_addc(b, '"');
 }
 
@@ -31,15 +33,13 @@ static void add_what(struct buf *b, unsigned what) {
                  {CHANGE_LINK, "link"},
                  {CHANGE_TYPE, "type"},
                  {CHANGE_XATTR, "xattr"}};
-    bool any = false;
+    struct jsonout j = {b};
 
-    buf_adds(b, ", \"what\": [");
+    jsonout_open(&j, "what", '[');
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (what & names[i].bit) {
-            buf_addf(b, "%s\"%s\"", any ? ", " : "", names[i].name);
-            any = true;
-        }
-    buf_addc(b, ']');
+        if (what & names[i].bit)
+            jsonout_text(&j, NULL, names[i].name);
+    jsonout_close(&j, ']');
 }
 
 static void add_side(struct buf *b, const char *key, const struct change_side *s) {
@@ -52,10 +52,6 @@ static void add_side(struct buf *b, const char *key, const struct change_side *s
     if (s->link)
         add_path(b, "link", s->link);
     buf_addc(b, '}');
-}
-
-static void add_flag(struct buf *b, const char *key, bool value) {
-    buf_addf(b, ", \"%s\": %s", key, value ? "true" : "false");
 }
 
 static void add_risks(struct buf *b, const struct risk_list *l) {
@@ -109,6 +105,7 @@ static int add_diff(struct report *r, const struct change *c, struct err *err) {
 static int add_change(struct report *r, const struct verdict *v, struct err *err) {
     const struct change *c = v->change;
     struct buf *b = &r->b;
+    struct jsonout j = {b};
     int e = 0;
 
     buf_addf(b, "{\"kind\": \"%s\"", change_kind_names[c->kind]);
@@ -118,10 +115,10 @@ static int add_change(struct report *r, const struct verdict *v, struct err *err
     add_what(b, c->what);
     add_side(b, "old", &c->old_);
     add_side(b, "new", &c->new_);
-    add_flag(b, "hidden", c->hidden);
-    add_flag(b, "git_ignored", c->git_ignored);
-    add_flag(b, "host_changed", c->host_changed);
-    add_flag(b, "old_unknown", c->old_unknown);
+    jsonout_bool(&j, "hidden", c->hidden);
+    jsonout_bool(&j, "git_ignored", c->git_ignored);
+    jsonout_bool(&j, "host_changed", c->host_changed);
+    jsonout_bool(&j, "old_unknown", c->old_unknown);
     add_string(b, "level", risk_level_names[v->level]);
     add_risks(b, &v->risks);
     if (r->q->diff)
@@ -141,10 +138,8 @@ static void add_head(struct report *r) {
     for (int level = RISK_HIGH; level >= RISK_NONE; level--)
         buf_addf(b, ", \"%s\": %zu", risk_level_names[level], r->j->count[level]);
     buf_adds(b, "}, \"notes\": [");
-    for (size_t i = 0; i < r->j->set.notes.len; i++) {
-        buf_adds(b, i ? ", " : "");
-        escape_json(b, r->j->set.notes.v[i], strlen(r->j->set.notes.v[i]));
-    }
+    for (size_t i = 0; i < r->j->set.notes.len; i++)
+        add_string(b, NULL, r->j->set.notes.v[i]);
     buf_adds(b, "], \"changes\": [");
 }
 

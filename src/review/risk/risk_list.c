@@ -3,6 +3,7 @@
 #include <stdarg.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "review/risk/risk_rule.h"
 
 static void risk_done(struct risk *r) {
@@ -30,22 +31,8 @@ static bool known(const struct risk_list *l, const struct risk *r) {
     return false;
 }
 
-static int append(struct risk_list *l, struct risk r) {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 8;
-        struct risk *grown = reallocarray(l->v, cap, sizeof *grown);
-
-        if (!grown)
-            return -ENOMEM;
-        l->v = grown;
-        l->cap = cap;
-    }
-    l->v[l->n++] = r;
-    return 0;
-}
-
 int risk_append(struct risk_list *l, struct risk r) {
-    if (append(l, r) == 0)
+    if (VEC_ADD(l->v, l->n, r) == 0)
         return 0;
     risk_done(&r);
     return -ENOMEM;
@@ -68,12 +55,10 @@ void risk_add(struct risk_case *c, enum risk_class class, enum risk_level level,
         free(r.reason);
         return;
     }
-    if (!r.reason || append(c->out, r) < 0) {
+    if (!r.reason || risk_append(c->out, r) < 0)
         c->failed = true;
-        free(r.reason);
-        return;
-    }
-    c->count[class][level]++;
+    else
+        c->count[class][level]++;
 }
 
 void risk_add_rest(struct risk_case *c) {

@@ -108,7 +108,7 @@ static void add_risk(struct scene *s, enum risk_class class, enum risk_level lev
 
     v->risks.v = calloc(1, sizeof *v->risks.v);
     v->risks.v[0] = (struct risk){.class = class, .level = level, .line = line, .reason = strdup(reason)};
-    v->risks.n = v->risks.cap = 1;
+    v->risks.n = 1;
     s->j.count[v->level]--;
     v->level = level;
     s->j.count[level]++;
