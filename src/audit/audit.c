@@ -34,7 +34,7 @@ struct audit {
     struct buf ids;     /* the same as members, for every line */
     struct buf pending; /* records that wait */
     struct chain chain;
-    bool failed; /* was told */
+    bool failed; /* and reported */
 };
 
 /* *ret is "" for a user whom /etc/passwd does not know. */
@@ -158,13 +158,13 @@ int audit_write(struct audit *a, enum audit_type type, const char *members, stru
         return r;
     r = write_pending(a, err);
     if (r < 0) {
-        a->pending.len = before; /* it did not happen, so nobody may read that it did */
-        a->failed = true;        /* the caller tells */
+        a->pending.len = before; /* it did not happen, so no reader may find it */
+        a->failed = true;        /* the caller reports it */
     }
     return r;
 }
 
-static void tell_once(struct audit *a, const struct err *err) {
+static void report_once(struct audit *a, const struct err *err) {
     if (!a->failed)
         log_err(err);
     a->failed = true;
@@ -175,7 +175,7 @@ void audit_flush(struct audit *a) {
 
     if (!a || a->pending.len == 0 || write_pending(a, &err) == 0)
         return;
-    tell_once(a, &err);
+    report_once(a, &err);
     if (a->pending.len >= BATCH)
         buf_clear(&a->pending);
 }
@@ -188,7 +188,7 @@ void audit_later(struct audit *a, enum audit_type type, const char *members) {
     if (a->pending.len >= BATCH)
         audit_flush(a);
     if (add_record(a, type, members, &err) < 0)
-        tell_once(a, &err);
+        report_once(a, &err);
 }
 
 int audit_note(char *const *environ_, const char *home, enum audit_type type, const char *members, struct err *err) {

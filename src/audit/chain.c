@@ -78,7 +78,7 @@ static int open_head(struct chain *c) {
     return c->head < 0 ? c->head : 0;
 }
 
-/* A head that somebody removed while we waited for it is nobody's lock any more. */
+/* A head that was removed while we waited for it locks nothing any more. */
 static int lock(struct chain *c) {
     struct stat st;
 
@@ -220,7 +220,7 @@ static int append(struct chain *c, const char *records, size_t len) {
     return r;
 }
 
-/* Whoever is stopped by ^Z in between would hold up every other process that writes. */
+/* Signals are blocked: a writer stopped by ^Z in between would hold up every other one. */
 int chain_append(struct chain *c, const char *records, size_t len) {
     sigset_t all, old;
     int r;

@@ -89,5 +89,5 @@ int chain_rotate(struct chain *c, struct chain_head *h);
 int chain_note_new(struct chain *c, bool fresh);
 /* The largest N of NAME.jsonl.N; 0: none. */
 int chain_last_number(const struct chain *c, uint64_t *ret);
-/* What both give the files they make: root working in somebody's folder leaves nothing there that its owner cannot open. */
+/* What root makes in the folder of another user belongs to that user, who could not open it otherwise. */
 int chain_open_file(const struct chain *c, const char *file, int flags);

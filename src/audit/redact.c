@@ -36,7 +36,7 @@ static bool has_part(const char *name) {
 static bool has_end(const char *name, size_t len) {
     static const struct {
         const char *word;
-        bool alone, glued; /* may it be the whole name; may a letter stand before it */
+        bool alone, glued; /* may it be the whole name; may a letter come before it */
     } ends[] = {
         {"token", true, true}, {"cookie", true, true}, {"pwd", false, false}, {"pass", true, false},
         {"key", true, false},  {"auth", true, false},  {"pat", false, false}, {"bearer", true, false},
@@ -303,7 +303,7 @@ static size_t add_quoted(struct redact_scan *c, const char *s) {
     return end ? (size_t)(end - s) : strlen(s);
 }
 
-static void add_text(struct redact_scan *c, const char *s) {
+static void add_redacted(struct redact_scan *c, const char *s) {
     while (*s) {
         size_t n = word_len(s);
 
@@ -359,6 +359,6 @@ char *redact_argument(char *const *argv, size_t i) {
     else if (is_glued(argv, i))
         buf_adds(&out, "-p" REDACTED);
     else
-        add_text(&c, look);
+        add_redacted(&c, look);
     return buf_take(&out);
 }

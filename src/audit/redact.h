@@ -9,7 +9,7 @@
 #include "base/buf.h"
 
 #define REDACTED "[redacted]"
-enum { REDACT_LOOK_MAX = 4096 }; /* bytes of an argument that are looked at, and kept, at most */
+enum { REDACT_LOOK_MAX = 4096 }; /* bytes of an argument that are read, and written, at most */
 
-/* argv[i] as it may be shown, malloc'ed; NULL if memory ran out. What stands before it counts: "--token", "x". */
+/* argv[i] as it may be shown, malloc'ed; NULL if memory ran out. The argument before it counts: "--token", "x". */
 char *redact_argument(char *const *argv, size_t i);

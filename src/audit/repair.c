@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a writer that was killed, a machine that went down, or somebody's hand has left. The cases:
+ * What a killed writer, a power cut or a manual edit has left. The cases:
  *
  *   more than the head says   lines of a writer that was killed before it wrote the head: taken over if they go on with the
- *                             chain. The rest is cut off: half a line ("torn"), which nobody was told was written; or something
+ *                             chain. The rest is cut off: half a line ("torn"), which was never reported as written; or something
  *                             else ("foreign")
  *   less than the head says   "lost": the chain goes on from the head, so that the gap stays visible
  *   no file                   a rotation that was not finished, or "lost"
- *   no head                   "head": the chain goes on from the last line that is there; what was behind it nobody knows
+ *   no head                   "head": the chain goes on from the last line that is there; what followed it is not known
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static int follow(int fd, uint64_t size, struct chain_head *h, struct rest *ret)
     return r < 0 ? r : 0;
 }
 
-/* Where the last whole line ends, and, if h is not NULL, what it is. What stands before it is for `bawn log verify` to judge:
+/* Where the last whole line ends, and, if h is not NULL, what it is. What comes before it is for `bawn log verify` to judge:
  * nothing that may be evidence is cut off here. */
 static int find_end(int fd, uint64_t size, struct chain_head *h, struct rest *ret) {
     CLEANUP(chain_reader_done) struct chain_reader reader = {0};
@@ -83,7 +83,7 @@ static int cut(int fd, const struct rest *rest, struct buf *members) {
     return ftruncate(fd, (off_t)rest->from) < 0 ? -errno : 0;
 }
 
-static void tell(const struct chain *c, const char *what, struct buf *members, struct buf *record) {
+static void add_repair_record(const struct chain *c, const char *what, struct buf *members, struct buf *record) {
     CLEANUP(buf_done) struct buf all = BUF_INIT(REPAIR_MEMBERS_MAX);
 
     audit_add(&all, "what", what);
@@ -103,7 +103,7 @@ static int repair_longer(struct chain *c, uint64_t size, struct chain_head *h, s
         return r;
     r = cut(c->data, &rest, &members);
     if (r == 0)
-        tell(c, rest.torn ? "torn" : "foreign", &members, record);
+        add_repair_record(c, rest.torn ? "torn" : "foreign", &members, record);
     return r;
 }
 
@@ -119,7 +119,7 @@ static int repair_shorter(struct chain *c, uint64_t size, struct chain_head *h, 
     r = rest.bytes ? cut(c->data, &rest, &members) : 0;
     h->size = rest.from;
     if (r == 0)
-        tell(c, "lost", &members, record);
+        add_repair_record(c, "lost", &members, record);
     return r;
 }
 
@@ -134,7 +134,7 @@ static int repair_missing(struct chain *c, struct chain_head *h, struct buf *rec
         h->number++;
     } else {
         audit_add_number(&members, "lost", (int64_t)h->size);
-        tell(c, "lost", &members, record);
+        add_repair_record(c, "lost", &members, record);
     }
     h->size = 0;
     return 0;
@@ -169,7 +169,7 @@ static int repair_head(struct chain *c, struct chain_head *h, struct buf *record
     if (r == 0 && rest.bytes)
         r = cut(c->data, &rest, &members);
     if (r == 0)
-        tell(c, "head", &members, record);
+        add_repair_record(c, "head", &members, record);
     return r;
 }
 
@@ -192,7 +192,7 @@ int chain_repair(struct chain *c, struct chain_head *h, struct buf *record) {
 
 enum { INDEX_RECORD_MAX = 1024 };
 
-static int note(struct chain *c, const char *event, uint64_t number, const struct chain_head *h) {
+static int note_in_index(struct chain *c, const char *event, uint64_t number, const struct chain_head *h) {
     CLEANUP(chain_done) struct chain index = {.dir = c->dir, .log = CHAIN_INDEX, .ids = c->ids, .head = -1, .data = -1};
     CLEANUP(buf_done) struct buf record = BUF_INIT(AUDIT_LINE_MAX), members = BUF_INIT(INDEX_RECORD_MAX);
 
@@ -229,7 +229,7 @@ static int is_noted(const struct chain *c) {
 int chain_note_new(struct chain *c, bool fresh) {
     int r = fresh ? 0 : is_noted(c);
 
-    return r < 0 ? r : r ? 0 : note(c, "new", 0, NULL);
+    return r < 0 ? r : r ? 0 : note_in_index(c, "new", 0, NULL);
 }
 
 int chain_last_number(const struct chain *c, uint64_t *ret) {
@@ -280,7 +280,7 @@ static int drop(struct chain *c, uint64_t number) {
     if (fstatat(c->dir, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     r = read_end(c, file, &end);
-    r = r < 0 ? r : note(c, "dropped", number, &end);
+    r = r < 0 ? r : note_in_index(c, "dropped", number, &end);
     if (r == 0 && unlinkat(c->dir, file, 0) < 0)
         r = -errno;
     return r;
@@ -289,7 +289,7 @@ static int drop(struct chain *c, uint64_t number) {
 int chain_rotate(struct chain *c, struct chain_head *h) {
     char file[CHAIN_FILE_MAX], full[CHAIN_FILE_MAX];
     uint64_t number = h->number;
-    int r = note(c, "rotated", number, h);
+    int r = note_in_index(c, "rotated", number, h);
 
     chain_file(c->log, 0, file);
     chain_file(c->log, number, full);
@@ -304,7 +304,7 @@ int chain_rotate(struct chain *c, struct chain_head *h) {
     h->size = 0;
     r = chain_head_write(c->head, h);
     /* A crash may have left one more; a file that cannot be removed takes space, and holds up nothing. */
-    for (uint64_t i = 0; r == 0 && i < 2 && number > AUDIT_FILES_KEPT + i; i++)
-        (void)drop(c, number - AUDIT_FILES_KEPT - i);
+    for (uint64_t i = 0; r == 0 && i < 2 && number > AUDIT_FILES_MAX + i; i++)
+        (void)drop(c, number - AUDIT_FILES_MAX - i);
     return r;
 }

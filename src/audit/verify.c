@@ -87,7 +87,7 @@ static int list_logs(struct verify_all *a) {
 
 /* -- one log -------------------------------------------------------------------------------------------------------------- */
 
-enum { OPEN_MAX_FILES = AUDIT_FILES_KEPT + 8 };
+enum { OPEN_MAX_FILES = AUDIT_FILES_MAX + 8 };
 
 /* All of a log, as it was at one moment. */
 struct snapshot {
@@ -212,7 +212,7 @@ static int verify_log(struct verify_all *a, size_t log) {
     bool known = true; /* expect is what the next file has to go on from */
     int r = take_snapshot(a->dir, name, &s);
 
-    if (r < 0 && r != -ENOMEM) /* a link, or somebody else's: what it hides nobody knows */
+    if (r < 0 && r != -ENOMEM) /* a link, or another user's: its content is not known */
         return verify_say(a->v, false, name, 0, "cannot be read: %s", strerror(-r));
     r = r < 0 ? r : check_head(a->v, name, &s);
     chain_start(name, &expect);

@@ -2,7 +2,7 @@
 /*
  * Checks every log of a folder (spec/audit-events.md, "Verification"): each line against its own hash and the line before, the
  * files of a log against each other, the end against the head, and all of them against the index. Writers are held up only
- * while a log's files are opened. The files may be anybody's work by now: nothing in them is believed.
+ * while a log's files are opened. The files may have been edited: nothing in them is believed.
  */
 #pragma once
 

@@ -298,7 +298,7 @@ static int judge_repo(const struct risk_context *ctx, const char *dir, struct gi
     return r;
 }
 
-/* More repositories than anybody has: the first that is left out says so. */
+/* More repositories than people have: the first that is left out says so. */
 static int too_many(const struct change *ch, const struct risk_context *ctx, struct gitnew *out) {
     struct repo g = {.ctx = *ctx, .out = out};
     int r = gitnew_item(out, ch, &g.item);

@@ -26,7 +26,7 @@ static mode_t mode_of(uint32_t mode) {
     }
 }
 
-/* The content of one side. What is not to be had is counted, and judged as a file that could not be read. */
+/* The content of one side. What is missing is counted, and judged as a file that could not be read. */
 static int load_side(struct repo *g, const struct entry_side *s, bool count, struct change_side *side, struct risk_text *text) {
     struct object o = {0};
     int r = S_ISREG(mode_of(s->mode)) || S_ISLNK(mode_of(s->mode)) ? objects_read(g->objects, s->id.b, &o) : -ENOENT;

@@ -90,7 +90,7 @@ bool pack_find(const struct pack *p, const unsigned char *id, size_t id_len, uin
     return false;
 }
 
-/* What stands before the packed bytes of an object. */
+/* The head of a packed object. */
 struct pack_entry {
     enum object_type type;
     uint64_t size;

@@ -34,7 +34,7 @@ int report_stat(struct report *r, struct err *err);
 int report_flush(struct report *r, bool all, struct err *err); /* all: also a little */
 void report_colour(struct report *r, const char *sgr);         /* "1;31"; "" for back to normal; nothing if not wanted */
 
-enum report_content { CONTENT_TEXT, CONTENT_BINARY, CONTENT_TOO_LARGE, CONTENT_UNKNOWN /* old one not kept */, CONTENT_SAME };
+enum report_content { CONTENT_TEXT, CONTENT_BINARY, CONTENT_TOO_LARGE, CONTENT_UNKNOWN /* old one not stored */, CONTENT_SAME };
 struct report_delta {
     enum report_content content;
     struct diff_count count;

@@ -13,7 +13,7 @@ static void say(struct report_delta *d, enum report_content content, const char 
     snprintf(d->why, sizeof d->why, "%.100s", why);
 }
 
-/* Content of one side as git sees it: the target for a link, nothing where there is none. 0, or a reason that is told. */
+/* Content of one side as git sees it: the target for a link, nothing where there is none. 0, or -errno with the reason in d. */
 static int side_load(struct report *r, const struct change *c, bool new_side, struct buf *ret, struct report_delta *d) {
     const struct change_side *side = new_side ? &c->new_ : &c->old_;
     CLEANUP(closep) int fd = -1;
@@ -28,7 +28,7 @@ static int side_load(struct report *r, const struct change *c, bool new_side, st
     r->bytes += ret->len;
     r->lines += diff_lines(ret);
     if (e == -ENODATA)
-        say(d, CONTENT_UNKNOWN, "the old version was not kept");
+        say(d, CONTENT_UNKNOWN, "the old version was not stored");
     else if (e == -EFBIG)
         say(d, CONTENT_TOO_LARGE, "larger than 4 MiB");
     else if (e < 0)
@@ -210,7 +210,7 @@ static const char *word_for(const struct change *c, const struct report_delta *d
     case CONTENT_TOO_LARGE:
         return "too large to compare";
     case CONTENT_UNKNOWN:
-        return "old version not kept";
+        return "old version not stored";
     case CONTENT_SAME:
         return c->kind == CHANGE_RENAMED ? "renamed" : c->what & CHANGE_MODE ? "mode" : change_kind_names[c->kind];
     case CONTENT_TEXT:

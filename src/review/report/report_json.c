@@ -164,7 +164,7 @@ int report_json(struct report *r, struct err *err) {
 static const char *const levels[RISK_LEVELS] = {
     [RISK_NONE] = "none", [RISK_LOW] = "note", [RISK_MEDIUM] = "warning", [RISK_HIGH] = "error"};
 
-static void add_text(struct buf *b, const char *key, const char *text) {
+static void add_message(struct buf *b, const char *key, const char *text) {
     buf_addf(b, ", \"%s\": {\"text\": ", key);
     escape_json(b, text, strlen(text));
     buf_addc(b, '}');
@@ -173,8 +173,8 @@ static void add_text(struct buf *b, const char *key, const char *text) {
 static void add_rules(struct buf *b) {
     for (size_t i = 0; i < RISK_CLASSES; i++) {
         buf_addf(b, "%s{\"id\": \"%s\"", i ? ",\n    " : "\n    ", risk_classes[i].name);
-        add_text(b, "shortDescription", risk_classes[i].title);
-        add_text(b, "help", risk_classes[i].help);
+        add_message(b, "shortDescription", risk_classes[i].title);
+        add_message(b, "help", risk_classes[i].help);
         buf_addc(b, '}');
     }
 }
@@ -196,7 +196,7 @@ static void add_where(struct buf *b, const struct risk *k) {
 static void add_result(struct buf *b, const struct change *c, const struct risk *k) {
     buf_addf(b, "{\"ruleId\": \"%s\", \"ruleIndex\": %d, \"level\": \"%s\"", risk_classes[k->class].name, (int)k->class,
              levels[k->level]);
-    add_text(b, "message", k->reason);
+    add_message(b, "message", k->reason);
     add_uri(b, ", \"locations\": [{\"physicalLocation\": {\"artifactLocation\": {\"uri\": \"", c->path,
             "\", \"uriBaseId\": \"WORKSPACE\"}");
     if (k->line && !k->path)

@@ -190,7 +190,7 @@ void risk_judge_link(struct risk_case *c) {
 
 /* -- ignored files -------------------------------------------------------------------------------------------------------- */
 
-/* Files that git does not show: what is changed there, nobody sees again. */
+/* Files that git does not show: a change there is not noticed later. */
 
 /* Ignored, and yet run by a usual action. */
 static const char runs[] =

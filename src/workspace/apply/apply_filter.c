@@ -13,7 +13,7 @@ static const char *spelled(const char *pattern) {
     return pattern;
 }
 
-/* '!' and '#' are no syntax on a command line: what somebody types there is meant. */
+/* '!' and '#' are no syntax on a command line: they are taken literally. */
 static int compile(const struct strv *patterns, const char *origin, struct ignore **ret, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(IGNORE_FILE_MAX);
     CLEANUP(ignore_freep) struct ignore *rules = ignore_new();

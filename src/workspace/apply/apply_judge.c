@@ -34,7 +34,7 @@ static int same_files(int a, int b) {
 static int host_is_old(const struct apply_plan *p, const struct change *c, const char *path, mode_t host) {
     if ((host & S_IFMT) != (c->old_.mode & S_IFMT))
         return 0;
-    if (c->old_unknown) /* all that is known is whether somebody touched it */
+    if (c->old_unknown) /* all that is known is whether it was touched */
         return !c->host_changed;
     if (S_ISLNK(host))
         return c->old_.link && apply_same_link(p->workspace, path, c->old_.link);
@@ -99,7 +99,7 @@ static void try_merge(const struct apply_plan *p, size_t i, struct plan_item *it
 
 /* -- one change --------------------------------------------------------------------------------------------------------- */
 
-/* What stands in the way of the path is going to be replaced by a folder. */
+/* What is in the way of the path is going to be replaced by a folder. */
 static bool way_is_cleared(const struct apply_plan *p, const char *path) {
     CLEANUP(freep) char *copy = strdup(path);
 
@@ -128,7 +128,7 @@ int apply_plan_look(const struct apply_plan *p, const char *path, struct manifes
 
 /* A link of the host's would lead the run's file elsewhere (ATTACKS 18): no answer to a conflict goes through it. */
 static void blocked(struct plan_item *it, int r) {
-    conflict(it, r == -ELOOP || r == -ENOTDIR ? "something else stands where a folder is expected" : strerror(-r));
+    conflict(it, r == -ELOOP || r == -ENOTDIR ? "something else is where a folder is expected" : strerror(-r));
 }
 
 mode_t apply_plan_mode(const struct change *c, mode_t host) {

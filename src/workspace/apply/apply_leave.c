@@ -251,18 +251,18 @@ int apply_return(struct rundir *rd, int undo, struct err *err) {
     int r = return_parked(rd, undo, err);
 
     for (size_t i = 0; i < ARRAY_LEN(files) && r == 0; i++) {
-        char kept[32];
+        char stored[32];
 
-        snprintf(kept, sizeof kept, "run.%s", files[i]);
-        if (renameat(undo, kept, rd->fd, files[i]) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+        snprintf(stored, sizeof stored, "run.%s", files[i]);
+        if (renameat(undo, stored, rd->fd, files[i]) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
             r = err_sys(err, -errno, "move '%s' back into the run's folder", files[i]);
     }
     return r;
 }
 
-#define GONE "gone" /* where what is not kept is moved, to be removed */
+#define GONE "gone" /* a folder for what is removed next */
 
-/* A run that goes on under its name must not merge against what stood there before this apply. */
+/* A run that goes on under its name must not merge against what was there before this apply. */
 static int forget_base(struct rundir *rd, int undo, struct err *err) {
     static const char *const files[][2] = {{"journal", "run.journal"}, {"base", "run.base"}};
 

@@ -11,10 +11,10 @@ struct plan_item {
     char why[sizeof((struct apply_item *)NULL)->why];
     bool content;                           /* what it is or holds is replaced; else only the mode */
     bool merge;                             /* by the merge of three versions */
-    bool leaves;                            /* the run need not keep it */
+    bool leaves;                            /* it can leave the run */
     mode_t mode;                            /* permission bits afterwards */
     struct manifest_stamp host, from, new_; /* what was seen; mode 0: nothing */
-    char *beside;                           /* path for the run's version: both are kept */
+    char *beside;                           /* path for the run's version: both stay */
 };
 
 struct apply_plan {

@@ -82,7 +82,7 @@ static bool way_is_cleared(const struct rollback *rb, const char *path) {
     return false;
 }
 
-static bool same_as_kept(const struct rollback *rb, const struct journal_entry *b) {
+static bool is_as_stored(const struct rollback *rb, const struct journal_entry *b) {
     CLEANUP(closep) int blob = journal_blob(rb->journal, b);
     CLEANUP(closep) int host = place_open(rb->workspace, b->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
 
@@ -106,15 +106,15 @@ static int add_restore(struct rollback *rb, const struct journal_entry *b, const
                               .mode = b->mode & (b->kind == JOURNAL_DIR ? 01777 : 0777),
                               .link = b->link,
                               .expect = *host};
-    bool kept_content = (b->kind == JOURNAL_DIR && S_ISDIR(host->mode)) ||
-                        (b->kind == JOURNAL_FILE && S_ISREG(host->mode) && same_as_kept(rb, b));
+    bool same_content_there = (b->kind == JOURNAL_DIR && S_ISDIR(host->mode)) ||
+                              (b->kind == JOURNAL_FILE && S_ISREG(host->mode) && is_as_stored(rb, b));
     int r = 0;
 
     if (b->kind == JOURNAL_LINK && S_ISLNK(host->mode) && apply_same_link(rb->workspace, b->path, b->link))
         return 0;
-    if (kept_content && (host->mode & 01777) == step.mode)
+    if (same_content_there && (host->mode & 01777) == step.mode)
         return 0;
-    if (kept_content)
+    if (same_content_there)
         step.kind = STEP_MODE;
     else if (host->mode && S_ISDIR(host->mode) != (b->kind == JOURNAL_DIR)) {
         r = add_removal(rb, b->path, host, true, err);
@@ -166,14 +166,14 @@ static bool all_in_it_goes(const struct rollback *rb, const char *path) {
 }
 
 static void drop_steps_at(struct apply_txn *t, const char *path) {
-    size_t kept = 0;
+    size_t n = 0;
 
     for (size_t i = 0; i < t->n; i++)
         if (str_eq(t->v[i].path, path))
             free(t->v[i].path);
         else
-            t->v[kept++] = t->v[i];
-    t->n = kept;
+            t->v[n++] = t->v[i];
+    t->n = n;
 }
 
 /* A folder that the run made stays if the user, or something that is left, is in it. From the leaves up: steps are in the order
@@ -196,7 +196,7 @@ static int judge_folders(struct rollback *rb, struct err *err) {
 
 /* -- the whole ---------------------------------------------------------------------------------------------------------- */
 
-static int open_kept(const struct apply_step *s, struct apply_content *ret, void *arg, struct err *err) {
+static int open_stored(const struct apply_step *s, struct apply_content *ret, void *arg, struct err *err) {
     const struct rollback *rb = arg;
     const struct journal_entry *b = journal_find(rb->journal, s->path);
 
@@ -205,7 +205,7 @@ static int open_kept(const struct apply_step *s, struct apply_content *ret, void
     buf_add(&ret->xattrs, b->xattrs, b->xattrs_len);
     ret->mtime_ns = b->mtime_ns;
     ret->fd = journal_blob(rb->journal, b);
-    return ret->fd < 0 ? err_sys(err, ret->fd, "open the kept version of a file") : 0;
+    return ret->fd < 0 ? err_sys(err, ret->fd, "open the stored version of a file") : 0;
 }
 
 static mode_t folder_mode(const char *path, void *arg) {
@@ -234,7 +234,7 @@ static int roll(struct rollback *rb, const struct change_set *s, const struct st
 
     rb->txn.rd = rb->rd;
     rb->txn.workspace = rb->workspace;
-    rb->txn.open = open_kept;
+    rb->txn.open = open_stored;
     rb->txn.folder = folder_mode;
     rb->txn.arg = rb;
     r = r < 0 ? r : plan(rb, s, only, err);

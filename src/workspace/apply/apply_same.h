@@ -6,7 +6,7 @@
 
 /* The user.* attributes of the file are those of the block (xattrs.h). */
 bool apply_same_xattrs(int fd, const char *block, size_t len);
-/* What stands at the path is a link with exactly this target. */
+/* At the path is a link with exactly this target. */
 bool apply_same_link(int root, const char *path, const char *target);
 /* No NUL in its first bytes, and not larger than what is merged. */
 bool apply_is_text(int fd);

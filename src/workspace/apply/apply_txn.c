@@ -110,8 +110,8 @@ static int note_absent(struct journal *j, const char *path, struct err *err) {
     return journal_add(j, &none, -1, false, -1, err);
 }
 
-/* What is only renamed away or unlinked may be kept by a second name of the same file; one with more names could still be
- * written to through another of them. */
+/* A file that is only renamed away or unlinked is stored by a second name. One with more names could still be written to through
+ * another of them. */
 static int note_before(struct apply_txn *t, struct apply_step *s, struct err *err) {
     CLEANUP(closep) int content = -1;
     struct journal_entry e = {0};
@@ -242,7 +242,7 @@ static int stage_file(struct apply_txn *t, struct apply_step *s, struct err *err
     return 0;
 }
 
-/* -ELOOP and -ENOTDIR if what stands in the way is only removed later. */
+/* -ELOOP and -ENOTDIR if what is in the way is only removed later. */
 static int stage(struct apply_txn *t, struct apply_step *s, struct err *err) {
     int r;
 
@@ -319,7 +319,7 @@ static int do_step(struct apply_txn *t, struct apply_step *s, struct err *err) {
     BUG("a step of no kind");
 }
 
-/* From the leaves up: a folder that may not be written to keeps nothing from being done in it. */
+/* From the leaves up: a folder becomes read-only when all is in it. */
 static int finish_folders(struct apply_txn *t, struct err *err) {
     int r = 0;
 
@@ -335,7 +335,7 @@ static int finish_folders(struct apply_txn *t, struct err *err) {
     return r;
 }
 
-/* One name of a file went away: that is a new ctime under its other names, and no change of somebody else's. */
+/* One name of a file went away: that is a new ctime under its other names, and not a change by another process. */
 static void renew_stamps(struct apply_txn *t, size_t done) {
     const struct manifest_stamp *was = &t->v[done].expect;
 
@@ -366,7 +366,7 @@ static void discard_staged(struct apply_txn *t) {
             place_discard(t->workspace, t->v[i].temp);
 }
 
-/* The first error is the one that is told. */
+/* The first error is the one that is reported. */
 static int give_up(struct apply_txn *t, int r, struct err *err) {
     CLEANUP(strv_done) struct strv left = {0};
     struct err second = {0};

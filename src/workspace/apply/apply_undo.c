@@ -103,7 +103,7 @@ static int put_file(const struct taker *t, const struct journal_entry *b, const 
         return apply_set_mode(t->workspace, b->path, b->mode, &now, err);
     blob = journal_blob(t->before, b);
     if (blob < 0)
-        return err_sys(err, blob, "open the kept version");
+        return err_sys(err, blob, "open the stored version");
     r = place_file(t->workspace, b->path, blob, &meta, &now, err);
     if (r < 0 || (b->mode & 07000) == 0)
         return r;
@@ -112,7 +112,7 @@ static int put_file(const struct taker *t, const struct journal_entry *b, const 
     return r < 0 ? err_sys(err, r, "look at a restored file") : apply_set_mode(t->workspace, b->path, b->mode, &now, err);
 }
 
-/* What stands there now is what we put there, or the caller said that it does not matter. */
+/* What is there now is what we put there, or the caller said that it does not matter. */
 static int put_back(const struct taker *t, const struct journal_entry *b, struct stat *st, struct err *err) {
     struct manifest_stamp now = st->st_mode ? manifest_stamp_of(st) : (struct manifest_stamp){0};
     int r = 0;
@@ -158,7 +158,7 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
     struct err why = {0};
     int r = place_stat(t->workspace, b->path, &st);
 
-    if (r == -ELOOP || r == -ENOTDIR) /* somebody put something else where a folder was */
+    if (r == -ELOOP || r == -ENOTDIR) /* something else is where a folder was */
         return b->kind == JOURNAL_ABSENT ? 0 : leave(t, b, err);
     if (r < 0 && r != -ENOENT)
         return err_sys(err, r, "look at the workspace");
@@ -169,7 +169,7 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
     if (!may_touch(t, b, &st))
         return leave(t, b, err);
     r = put_back(t, b, &st, &why);
-    /* In use, filled by somebody else, or not kept: the rest is restored all the same. */
+    /* In use, not empty any more, or not stored: the rest is restored all the same. */
     if (r == -ESTALE || r == -ENOTEMPTY || r == -EEXIST || r == -ELOOP || r == -ENOTDIR || r == -ENODATA)
         return leave(t, b, err);
     return r < 0 ? err_set(err, r, "%.900s", why.msg) : 0;
@@ -301,7 +301,7 @@ static int settle(struct rundir *rd, struct err *err) {
     return 0;
 }
 
-static void tell_left(const struct strv *left) {
+static void log_left(const struct strv *left) {
     for (size_t i = 0; i < left->len; i++) {
         CLEANUP(buf_done) struct buf b = BUF_INIT(8 * JOURNAL_PATH_MAX);
 
@@ -324,7 +324,7 @@ int apply_recover(struct rundir *rd, int workspace, struct err *err) {
     r = apply_take_back(workspace, dir, TAKE_BACK_CRASH, &left, err);
     if (r < 0)
         return err_ctx(err, r, "an earlier apply did not end and could not be taken back");
-    tell_left(&left);
+    log_left(&left);
     r = apply_undo_drop(rd, APPLY_UNDO_NEW, err);
     r = r < 0 ? r : settle(rd, err);
     return r < 0 ? r : 1;

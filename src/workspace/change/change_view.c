@@ -63,8 +63,8 @@ int view_look(int dir, const char *path, struct change_view *ret) {
     return 0;
 }
 
-/* A number is not enough: what was kept as a hard link may have been written to since. */
-static bool is_kept(const struct journal *j, const struct journal_entry *e) {
+/* A number is not enough: a hard link may have been written to since. */
+static bool is_stored(const struct journal *j, const struct journal_entry *e) {
     CLEANUP(closep) int fd = journal_blob(j, e);
 
     return fd >= 0;
@@ -73,7 +73,7 @@ static bool is_kept(const struct journal *j, const struct journal_entry *e) {
 int view_of_entry(const struct journal *j, const struct journal_entry *e, struct change_view *ret) {
     static const mode_t types[] = {
         [JOURNAL_ABSENT] = 0,    [JOURNAL_FILE] = S_IFREG,  [JOURNAL_LINK] = S_IFLNK,
-        [JOURNAL_DIR] = S_IFDIR, [JOURNAL_OTHER] = S_IFIFO, /* which one was not kept */
+        [JOURNAL_DIR] = S_IFDIR, [JOURNAL_OTHER] = S_IFIFO, /* which one is not known */
     };
     struct change_view v = {.dir = -1, .entry = e};
 
@@ -81,7 +81,7 @@ int view_of_entry(const struct journal *j, const struct journal_entry *e, struct
     v.st.st_ino = (ino_t)e->ino;
     v.st.st_mode = types[e->kind] ? types[e->kind] | (e->mode & 07777) : 0;
     v.st.st_size = e->kind == JOURNAL_FILE ? (off_t)e->size : 0;
-    v.unknown = e->kind == JOURNAL_FILE && !is_kept(j, e);
+    v.unknown = e->kind == JOURNAL_FILE && !is_stored(j, e);
     if (e->kind == JOURNAL_LINK && !(v.link = strdup(e->link ? e->link : "")))
         return -ENOMEM;
     *ret = v;

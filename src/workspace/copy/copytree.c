@@ -2,7 +2,7 @@
 /*
  * Theory of operation: the walker goes through the source, to[] holds the folders of the copy on the way to where it is. A file
  * of the copy gets its time as the last thing, so that a later try can tell a whole one (same size and time) from one that
- * a crash cut off. Nobody else writes in the copy: no sandbox has seen it yet.
+ * a crash cut off. Nothing else writes in the copy: no sandbox has seen it yet.
  */
 #include "workspace/copy/copytree.h"
 
@@ -98,7 +98,7 @@ static int finish(int to, const struct stat *st) {
     return fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0 ? -errno : 0;
 }
 
-/* One that was being written all the time is taken as it was read last. What somebody holds open for writing, a log or a data
+/* One that was being written all the time is taken as it was read last. What a process has open for writing, a log or a data
  * base, may not be whole either. The next sync looks at both again. */
 static int copy_into(struct copier *c, const struct walk_entry *e, int from, int to, struct err *err) {
     struct manifest_stamp host, copy;

@@ -236,7 +236,7 @@ struct manifest_reader {
 };
 
 /* NULL: there are not so many bytes. */
-static const char *take(struct manifest_reader *r, size_t len) {
+static const char *take_bytes(struct manifest_reader *r, size_t len) {
     const char *s = r->at;
 
     if ((size_t)(r->end - r->at) < len)
@@ -265,19 +265,19 @@ static int bad(struct err *err) {
 static int parse_entry(struct manifest_reader *rd, struct manifest *m, struct err *err) {
     CLEANUP(freep) char *path = NULL;
     struct manifest_stamp host, copy;
-    const char *s = take(rd, sizeof(uint32_t));
+    const char *s = take_bytes(rd, sizeof(uint32_t));
     uint32_t len;
 
     if (!s)
         return bad(err);
     memcpy(&len, s, sizeof len);
-    s = take(rd, len);
+    s = take_bytes(rd, len);
     if (!s || len > MANIFEST_PATH_MAX || !path_is_below(s, len))
         return bad(err);
     path = strndup(s, len);
     if (!path)
         return err_oom(err);
-    s = take(rd, 2 * STAMP_BYTES);
+    s = take_bytes(rd, 2 * STAMP_BYTES);
     if (!s || manifest_find(m, path))
         return bad(err);
     host = get_stamp(s);
@@ -288,12 +288,12 @@ static int parse_entry(struct manifest_reader *rd, struct manifest *m, struct er
 int manifest_parse(const char *data, size_t len, struct manifest **ret, struct err *err) {
     struct manifest_reader rd = {data, data + len};
     CLEANUP(manifest_freep) struct manifest *m = manifest_new();
-    const char *s = take(&rd, sizeof magic - 1);
+    const char *s = take_bytes(&rd, sizeof magic - 1);
     uint64_t n;
 
     if (!m)
         return err_oom(err);
-    if (!s || memcmp(s, magic, sizeof magic - 1) != 0 || !(s = take(&rd, sizeof n)))
+    if (!s || memcmp(s, magic, sizeof magic - 1) != 0 || !(s = take_bytes(&rd, sizeof n)))
         return bad(err);
     memcpy(&n, s, sizeof n);
     if (n > MANIFEST_MAX)

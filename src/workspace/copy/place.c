@@ -164,7 +164,7 @@ static struct timespec to_timespec(uint64_t ns) {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 }
 
-/* Owner of what stood there, else of the folder. Only root can give files away. fd: the new one, O_PATH will do. */
+/* Owner of what was there, else of the folder. Only root can give files away. fd: the new one, O_PATH will do. */
 static int give_away(int dir, const char *name, int fd) {
     struct stat st;
 

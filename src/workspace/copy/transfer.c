@@ -266,7 +266,7 @@ static const char *single_fault(int r) {
     case -EISDIR:
     case -EEXIST:
     case -ENOTEMPTY:
-        return "something else stands in its place";
+        return "something else is in its place";
     case -EACCES:
     case -EPERM:
         return "permission denied";

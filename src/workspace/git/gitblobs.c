@@ -34,10 +34,9 @@ struct gitblobs_store {
 /* -- the object store ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Git follows symbolic links to its folders, and so does whoever reads an object: a link that the inside leaves for
- * .git/objects/ab must not keep what is written through it later from being found. So names are looked up as git does, but with
- * O_PATH: nothing is read or waited for, and only what the kernel then says about where it lies counts. From there it is opened
- * again, without any link.
+ * Git follows symbolic links to its folders, and so does every reader of an object. A link that the inside leaves for
+ * .git/objects/ab must not hide what is written through it later. So names are looked up as git does, but with O_PATH: nothing is
+ * read or waited for, and only where the kernel says it is counts. From there it is opened again, without any link.
  */
 
 /* The errors of what is gone, another thing by now, or closed to us. Any other (too many open files, say) must not pass for
@@ -298,7 +297,7 @@ static int search_folder(struct gitblobs_search *s, const char *path, struct err
     return walk_tree(fd, NULL, &ops, err);
 }
 
-/* Folders are kept for later. */
+/* Folders come later. */
 static int search_path(struct gitblobs_search *s, const char *path, struct err *err) {
     struct stat st;
     int r = place_stat(s->store.workspace, path, &st);

@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 
-/* Follows git_parse_source() of git's config.c step by step, its corner cases included: what is read otherwise here would be a
- * key that git obeys and that nobody was told about. */
+/* Follows git_parse_source() of git's config.c step by step, its corner cases included: a difference would be a key that git obeys
+ * and that is not reported. */
 struct gitconfig_parser {
     const char *p, *end;
     unsigned line;
@@ -180,7 +180,7 @@ static int skip(struct gitconfig_parser *s) {
         else if (!comment && (c == '#' || c == ';'))
             comment = true;
         else if (!comment && !is_space(c))
-            return c ? c : 1; /* NUL is no end, only a byte that cannot stand here */
+            return c ? c : 1; /* NUL is no end, only a byte that is not allowed */
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files of the workspace git is told to obey. Includes are followed here, conditions taken for true: a file that might be
- * read is a file that an agent must not write. */
+/* Which files of the workspace git obeys. Includes are followed, conditions taken for true: a file that might be read is a file that
+ * an agent must not write. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

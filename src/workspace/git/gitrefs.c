@@ -262,7 +262,7 @@ static int open_group(const struct gitrepo *r, const char *group, struct err *er
     return fd < 0 ? err_sys(err, fd, "make the folder for branches '%s/...'", group) : fd;
 }
 
-/* packed-refs without one ref; whether it was in there. Its peeled value, if any, stands in the line behind. */
+/* packed-refs without one ref; whether it was in there. Its peeled value, if any, is in the next line. */
 static bool without(const struct buf *text, const char *ref, struct buf *ret) {
     size_t name = strlen(ref);
     bool found = false, drop = false;
@@ -285,14 +285,14 @@ static const char packed_lock[] = "packed-refs.lock";
 
 static int rewrite_packed(const struct gitrepo *r, const char *ref, int lock, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX);
-    CLEANUP(buf_done) struct buf kept = BUF_INIT(GITREPO_PACKED_MAX);
+    CLEANUP(buf_done) struct buf rest = BUF_INIT(GITREPO_PACKED_MAX);
     int n = gitrepo_read(r->common, "packed-refs", &text);
 
-    if (n == -ENOENT || (n == 0 && !without(&text, ref, &kept)))
+    if (n == -ENOENT || (n == 0 && !without(&text, ref, &rest)))
         return 0;
-    if (n == 0 && !buf_ok(&kept))
+    if (n == 0 && !buf_ok(&rest))
         return err_oom(err);
-    n = n < 0 ? n : fd_write_all(lock, buf_str(&kept), kept.len);
+    n = n < 0 ? n : fd_write_all(lock, buf_str(&rest), rest.len);
     if (n == 0 && (fsync(lock) < 0 || renameat(r->common, packed_lock, r->common, "packed-refs") < 0))
         n = -errno;
     return n < 0 ? err_sys(err, n, "take '%s' out of packed-refs", ref) : 1;
@@ -319,7 +319,7 @@ static int check_old(const struct gitrepo *r, const char *ref, const char *old, 
         return n;
     if (!old)
         return err_set(err, -EEXIST, "'%s' exists already in the repository", ref);
-    return str_eq(now, old) ? 0 : err_set(err, -ESTALE, "'%s' was moved by somebody else, to %.12s", ref, now);
+    return str_eq(now, old) ? 0 : err_set(err, -ESTALE, "'%s' was moved by another process, to %.12s", ref, now);
 }
 
 /* dir/name.lock is ours. */

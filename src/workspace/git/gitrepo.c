@@ -38,7 +38,7 @@ void git_object_name(const unsigned char *id, size_t len, char ret[static GIT_OB
     hex_encode(id + 1, len - 1, ret + 3);
 }
 
-/* Root leaves nothing in somebody else's folder that they cannot remove. */
+/* Root leaves nothing in another user's folder that they cannot remove. */
 static int give(int fd, int folder) {
     struct stat st;
 

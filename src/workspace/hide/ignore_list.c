@@ -152,7 +152,7 @@ static bool has_bit(const uint64_t bits[static 4], size_t i) {
     return bits[i % 256 / 64] >> i % 64 & 1;
 }
 
-/* Where the newest rule of those that are found together with r is kept. */
+/* Where the newest rule of those that are found together with r is stored. */
 static int *row_of(struct ignore_list *l, const struct ignore_rule *r) {
     if (r->kind < RULE_NAME_GLOB)
         return &l->buckets[ignore_hash(r->kind, r->bytes, r->len) & l->mask];

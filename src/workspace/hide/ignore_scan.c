@@ -145,7 +145,7 @@ static bool is_linked(int fd, const char *name) {
     return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1;
 }
 
-static int tell(struct ignore_walk *w, bool is_dir, bool linked, bool unreadable, const struct ignore_why *why) {
+static int hand_over(struct ignore_walk *w, bool is_dir, bool linked, bool unreadable, const struct ignore_why *why) {
     struct ignore_found f = {.path = w->path, .is_dir = is_dir, .linked = linked, .unreadable = unreadable, .why = *why};
 
     return w->found ? w->found(&f, w->arg, w->err) : 0;
@@ -160,7 +160,7 @@ static int descend(struct ignore_walk *w, int fd, const char *name, const struct
     if (folder < 0 && errno == ENOENT)
         return 0;
     if (folder < 0 && (errno == EACCES || errno == EPERM)) /* another user's, or closed by its owner, who could open it inside */
-        return tell(w, true, false, true, &(struct ignore_why){0});
+        return hand_over(w, true, false, true, &(struct ignore_why){0});
     if (folder < 0)
         return fail(w->err, -errno, "open", w->path);
     if (w->depth == IGNORE_DEPTH_MAX)
@@ -179,7 +179,7 @@ static int visit(struct ignore_walk *w, int fd, unsigned char type, size_t name,
     if (folder < 0)
         return folder == -ENOENT ? 0 : folder;
     if (ignore_judge(rules, w->path, w->path_len, folder, &why) == IGNORE_EXCLUDED)
-        return tell(w, folder, !folder && w->found && is_linked(fd, w->path + name), false, &why);
+        return hand_over(w, folder, !folder && w->found && is_linked(fd, w->path + name), false, &why);
     return folder ? descend(w, fd, w->path + name, rules) : 0;
 }
 

@@ -25,7 +25,7 @@ enum { BESIDE_MAX = 1000, SUFFIX_MAX = RUNDIR_NAME_MAX + 32 };
 /* A thing on its way. */
 struct load {
     char *temp;   /* where it is staged */
-    bool settled; /* nobody had it open for writing: the stamp that was seen stands for just these bytes */
+    bool settled; /* no process had it open for writing: the stamp that was seen is of just these bytes */
 };
 
 static void load_done(struct load *l) {
@@ -77,7 +77,7 @@ static int stage(int from, int to, const char *path, const struct manifest_stamp
 
 /*
  * The stamp for the manifest of what was just put in place. A rename sets the ctime, so it can only be read afterwards, when
- * somebody may have written into the file already. That shows in the mtime, which is not "now" but the source's; unless
+ * another process may have written to the file already. That shows in the mtime, which is not "now" but the source's; unless
  * the source is that new itself.
  */
 static struct manifest_stamp stamp_placed(struct syncer *s, enum sync_side side, const char *path, const struct stat *staged) {

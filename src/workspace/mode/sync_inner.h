@@ -11,7 +11,7 @@ enum sync_side { SYNC_HOST, SYNC_COPY };
 enum sync_action {
     SYNC_NOTHING,
     SYNC_SAME,     /* changed, but not different: noted in the manifest */
-    SYNC_SAME_YET, /* the same, but somebody has it open for writing: to be compared again the next time */
+    SYNC_SAME_YET, /* the same, but open for writing: to be compared again the next time */
     SYNC_FORGET,   /* gone on both sides */
     SYNC_OUT,      /* the copy's version to the host */
     SYNC_IN,       /* the host's to the copy */

@@ -137,7 +137,7 @@ int worktree_begin(struct worktree *ret, struct rundir *rd, int workspace, struc
     r = r < 0 ? r : read_known(&w, err);
     if (r < 0)
         return r;
-    if (rd->lock >= 0) /* what a killed one left: nobody else is at work in here */
+    if (rd->lock >= 0) /* what a killed process left: no other is at work in here */
         unlinkat(rd->fd, "tip.lock", 0);
     w.tree = safepath_open(rd->fd, "tree", O_RDONLY | O_DIRECTORY);
     *ret = w;
@@ -179,7 +179,7 @@ static int set_info(struct rundir *rd, const char *commit, struct err *err) {
     return rundir_save(rd, err);
 }
 
-/* Everything in the run's folder first, then what the repository is told of. */
+/* Everything in the run's folder first, then what the repository knows of. */
 static int make(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
     int r;
 
@@ -291,7 +291,7 @@ int worktree_merged(const struct rundir *rd, int workspace, bool *ret, struct er
     return r < 0 ? r : is_merged(&w, tip, ret, err);
 }
 
-/* Somebody who works on the branch in another working tree would be left without a commit. */
+/* Another working tree with this branch would be left without a commit. */
 static bool is_checked_out(const struct worktree *w) {
     CLEANUP(buf_done) struct buf here = BUF_INIT(GITREPO_FILE_MAX);
     CLEANUP(buf_done) struct buf main_ = BUF_INIT(GITREPO_FILE_MAX);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files and index of a worktree. The index is always made in our own git directory and copied to where it is wanted. */
+/* Files and index of a worktree. The index is always made in our own git directory and then copied. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -130,7 +130,7 @@ static int write_in(int git, const char *folder, const char *name, const char *t
     return dir < 0 ? dir : gitrepo_write(dir, name, text, strlen(text), 0644, err);
 }
 
-/* What the repository leaves out of git status for this user alone; no harm if it cannot be had. */
+/* What the repository leaves out of git status for this user alone; no harm if it cannot be read. */
 static int copy_exclude(const struct worktree *w, int git, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(WORKTREE_EXCLUDE_MAX);
 

@@ -16,7 +16,7 @@
 enum { FIRST_CAP = 64 };
 
 /* A polynomial over the bytes, modulo the prime 2^61 - 1, at a secret point: two paths collide with probability 2^-49 at
- * most, whoever chose them. */
+ * most, also if an agent chose them. */
 uint64_t journal_hash(const struct journal *j, const char *path) {
     const uint64_t prime = (1ull << 61) - 1;
     uint64_t h = 0;
@@ -83,9 +83,9 @@ static void insert_slot(struct journal *j, struct journal_slot *s) {
         return;
     j->last_blob = MAX_OF(j->last_blob, s->e.blob);
     if (s->e.blob)
-        j->kept += s->e.size;
+        j->stored_bytes += s->e.size;
     else
-        j->not_kept++;
+        j->not_stored++;
 }
 
 void journal_close(struct journal *j) {
@@ -290,10 +290,10 @@ const struct journal_entry *journal_at(const struct journal *j, size_t i) {
     return i < j->n ? &j->slots[i]->e : NULL;
 }
 
-uint64_t journal_kept(const struct journal *j) {
-    return j->kept;
+uint64_t journal_stored(const struct journal *j) {
+    return j->stored_bytes;
 }
 
-size_t journal_not_kept(const struct journal *j) {
-    return j->not_kept;
+size_t journal_not_stored(const struct journal *j) {
+    return j->not_stored;
 }

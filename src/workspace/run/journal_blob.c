@@ -59,7 +59,7 @@ static int copy_file(struct journal *j, int content, const char *name, uint64_t 
 }
 
 int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e, bool *ret_linked) {
-    uint64_t max = MIN_OF(j->opts.file_max, j->opts.budget - MIN_OF(j->opts.budget, j->kept));
+    uint64_t max = MIN_OF(j->opts.file_max, j->opts.budget - MIN_OF(j->opts.budget, j->stored_bytes));
     struct blob_name name = name_of(j->last_blob + 1);
     bool linked;
     struct stat st;
@@ -110,7 +110,7 @@ int journal_blob(const struct journal *j, const struct journal_entry *e) {
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
     if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != e->size || (is_linked(j, e) && mtime_of(&st) != e->mtime_ns))
-        return -ENOENT; /* not what was kept any more */
+        return -ENOENT; /* not what was stored any more */
     return TAKE_FD(fd);
 }
 
@@ -148,7 +148,7 @@ static int look_at_link(struct journal *j, int fd, struct journal_entry *e) {
     return buf_ok(&j->link) ? 0 : -ENOMEM;
 }
 
-/* What may not be read, its owner did not let be read: that it is there is recorded. */
+/* Unreadable files are recorded by name only. */
 static int look_inside(struct journal *j, int fd, struct journal_entry *e, int *ret_content) {
     CLEANUP(closep) int opened = reopen(fd, e->kind == JOURNAL_DIR ? O_DIRECTORY : 0);
     int r;

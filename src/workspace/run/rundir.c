@@ -53,7 +53,7 @@ int rundir_check_name(const char *name, struct err *err) {
     return 0;
 }
 
-/* A listing looks at the lock for a moment (rundir_list.c): that must not turn anybody away. */
+/* A listing looks at the lock for a moment (rundir_list.c): that must not look like a run. */
 static int lock_soon(int fd) {
     const struct timespec moment = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
 
@@ -73,7 +73,8 @@ static int take_lock(int dir, const char *name, int how, int *ret, struct err *e
     int r = fd < 0 ? -errno : lock_soon(fd);
 
     if (r == -EBUSY)
-        return err_set(err, r, "run '%s' is in use: it is still running (a kept sandbox: 'bawn stop' ends it), or being applied",
+        return err_set(err, r,
+                       "run '%s' is in use: it is still running (a persistent sandbox: 'bawn stop' ends it), or being applied",
                        name);
     if (r < 0)
         return err_sys(err, r, "lock the run '%s'", name);

@@ -178,7 +178,7 @@ static int remove_run(const char *runs, const char *name, struct err *err) {
     int r = rundir_open(runs, name, true, &rd, err);
 
     if (r < 0)
-        return r == -EBUSY || r == -ENOENT ? 0 : r; /* somebody was quicker */
+        return r == -EBUSY || r == -ENOENT ? 0 : r; /* another process was quicker */
     return rundir_remove(&rd, err);
 }
 
