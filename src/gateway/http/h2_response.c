@@ -31,7 +31,6 @@ static void pass_head(struct h2 *h, struct h2_stream *s, const char *status, boo
 void h2_response(struct h2 *h, struct h2_stream *s, bool end) {
     struct h2_pipe *down = &s->pipe[HTTPX_TO_CLIENT];
     const char *status = down->pseudo[H2_STATUS];
-    bool rewrite = false;
 
     if (s->closed[HTTPX_TO_CLIENT] || s->state != H2_OPEN)
         return;
@@ -41,12 +40,10 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool end) {
         h2_reset(h, s, HTTPX_TO_CLIENT, NGHTTP2_INTERNAL_ERROR);
         return;
     }
-    if (!httpx_answer_head(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], (int)strtol(status, NULL, 10), &down->head, &rewrite)) {
+    if (!httpx_answer_head(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], (int)strtol(status, NULL, 10), &down->head)) {
         h2_stop(h, s, &h->x.why, 502);
         return;
     }
-    if (rewrite)
-        http_head_remove(&down->head, "content-length");
     pass_head(h, s, status, end);
 }
 
@@ -82,7 +79,6 @@ bool h2_response_held(struct h2 *h, struct h2_stream *s) {
 
 void h2_response_end(struct h2 *h, struct h2_stream *s) {
     struct h2_pipe *down = &s->pipe[HTTPX_TO_CLIENT];
-    bool rewrite = false;
 
     if (down->eof || down->dead) {
         down->eof = true;
@@ -90,7 +86,7 @@ void h2_response_end(struct h2 *h, struct h2_stream *s) {
     }
     if (h->x.opts.hooks.receiving)
         receive(h, s, NULL, 0, true);
-    if (down->has_trailers && !httpx_answer_head(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], 0, &down->trailers, &rewrite)) {
+    if (down->has_trailers && !httpx_answer_head(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], 0, &down->trailers)) {
         h2_pipe_kill(h, s, HTTPX_TO_CLIENT);
         h2_stop(h, s, &h->x.why, 502);
         return;

@@ -112,10 +112,10 @@ bool httpx_sending_end(struct httpx *x, uint32_t id, const struct http_head *tra
     return false;
 }
 
-bool httpx_answer_head(struct httpx *x, uint32_t id, int status, struct http_head *head, bool *ret_rewrite) {
+bool httpx_answer_head(struct httpx *x, uint32_t id, int status, struct http_head *head) {
     const struct httpx_hooks *hooks = &x->opts.hooks;
 
-    return !hooks->answer_head || hooks->answer_head(hooks->arg, id, status, head, ret_rewrite, &x->why);
+    return !hooks->answer_head || hooks->answer_head(hooks->arg, id, status, head, &x->why);
 }
 
 bool httpx_wants_json(const struct http_head *h) {

@@ -52,11 +52,10 @@ static bool on_sending(void *arg, uint32_t id, const uint8_t *data, size_t len, 
     return hooks->sending(hooks->arg, id, data, len, end, ret);
 }
 
-static bool on_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
-                           struct policy_verdict *ret) {
+static bool on_answer_head(void *arg, uint32_t id, int status, struct http_head *head, struct policy_verdict *ret) {
     const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
 
-    return hooks->answer_head(hooks->arg, id, status, head, ret_rewrite, ret);
+    return hooks->answer_head(hooks->arg, id, status, head, ret);
 }
 
 static void on_receiving(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out) {
