@@ -151,15 +151,8 @@ static void flow_inspect(struct flow *f) {
 
     f->guarded = f->gate->config.n_grants > 0;
     opts = (struct inspect_opts){
-        .host = &f->host,
-        .port = f->port,
-        .tls = f->is_tls,
-        .http = {.kind = HTTPX_H1,
-                 .host = &f->host,
-                 .port = f->port,
-                 .tls = f->is_tls,
-                 .proxied = f->entry == ENTRY_URI,
-                 .hooks = flow_http_hooks(f)},
+        .http =
+            {.host = &f->host, .port = f->port, .tls = f->is_tls, .proxied = f->entry == ENTRY_URI, .hooks = flow_http_hooks(f)},
         .arg = f,
         .end = inspect_over,
     };

@@ -108,7 +108,8 @@ struct httpx_opts {
     const struct host *host; /* the name of the connection: Host and :authority must be it */
     uint16_t port;
     bool tls;
-    bool proxied; /* HTTP/1 with absolute URIs on the explicit proxy port: one request, then the connection is closed */
+    bool proxied;        /* HTTP/1 with absolute URIs on the explicit proxy port: one request, then the connection is closed */
+    const char *trouble; /* why no request can be served: each is answered with it. NULL: they are judged. Not copied */
     struct httpx_hooks hooks;
 };
 
@@ -141,3 +142,5 @@ bool httpx_pause(struct httpx *x);
 bool httpx_finished(const struct httpx *x, enum httpx_way way);
 /* True while requests are open (for idle timeouts). */
 bool httpx_busy(const struct httpx *x);
+uint64_t httpx_judged(const struct httpx *x);   /* how many requests were judged so far */
+bool httpx_is_answering(const struct httpx *x); /* HTTP/1: the head of the answer to the last of them is out */

@@ -68,6 +68,8 @@ struct httpx {
     char authority[HTTPX_AUTHORITY_MAX]; /* as it is sent to the server */
     struct http_queue out[2];
     bool finished[2];
+    uint64_t judged;           /* requests */
+    bool answering;            /* since the last of them: an answer has begun */
     struct httpx_request req;  /* the one that is judged: 16 KB, so there is one per connection */
     struct policy_verdict why; /* of the last hook that refused; 1.5 KB that nobody clears for each piece of a body */
 };
@@ -96,6 +98,8 @@ bool httpx_check_query(const char *query, size_t len);
 /* For a body that is collected. */
 bool httpx_check_collect(uint64_t len, struct httpx_refusal *ret);
 
+/* Asks hooks.judge() about x->req. */
+enum httpx_answer httpx_judge(struct httpx *x, struct policy_verdict *ret);
 /* Makes the verdict of a refusal, tells the hook, gives the status. */
 int httpx_note_refusal(struct httpx *x, uint32_t id, const char *method, const char *path, const struct httpx_refusal *why,
                        struct policy_verdict *ret);

@@ -95,8 +95,8 @@ int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect 
         return err_oom(err);
     i->gate = g;
     i->opts = *opts;
-    i->host = *opts->host;
-    i->opts.host = &i->host;
+    i->host = *opts->http.host;
+    i->opts.http.host = &i->host;
     uv_timer_init(&g->loop, &i->timer);
     uv_idle_init(&g->loop, &i->turn);
     i->timer.data = i->turn.data = i;
@@ -104,13 +104,13 @@ int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect 
     r = open_side(i, HTTPX_TO_CLIENT, TAKE_FD(client), err);
     if (r == 0)
         r = open_side(i, HTTPX_TO_SERVER, TAKE_FD(server), err);
-    if (r == 0 && !opts->tls && inspect_open(i, HTTPX_H1) < 0)
+    if (r == 0 && !opts->http.tls && inspect_open(i, HTTPX_H1) < 0)
         r = err_oom(err);
     if (r < 0) {
         inspect_free(i);
         return r;
     }
-    inspect_enter(i, opts->tls ? STATE_HELLO : STATE_OPEN);
+    inspect_enter(i, opts->http.tls ? STATE_HELLO : STATE_OPEN);
     i->turning = true; /* the first bytes may be here already, but end() must not be called before this returns */
     uv_idle_start(&i->turn, on_turn);
     *ret = i;

@@ -73,8 +73,8 @@ struct inspect {
     bool bad;                 /* httpx refused to go on: only what it has to say is written */
     bool cut;                 /* the answer is not whole, and must not look so */
     size_t peeked;            /* HELLO: bytes that were not enough */
-    bool answering;           /* HTTP/1: the head of the answer went to the client */
     bool busy;                /* at the last look */
+    uint64_t judged;          /* requests, at the last look */
     bool has_trouble;
     enum inspect_end trouble; /* with the server, of which the client is told */
     enum inspect_end how;     /* DRAIN: what end() will be told */
