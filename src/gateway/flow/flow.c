@@ -176,6 +176,39 @@ static void flow_inside_accepted(struct gate *g, int fd, const struct addr *dest
         flow_begin(f);
 }
 
+/* Somebody outside connected to a port that the user published. Only bawn-init can connect inside: the supervisor asks it. */
+static void publish_waiting(void *arg, uint32_t events) {
+    if (events & (EPOLLERR | EPOLLHUP))
+        flow_free(arg);
+}
+
+void flow_publish(struct flow *f, uint16_t inside) {
+    f->inside_id = (uint32_t)f->id;
+    f->port = inside;
+    gate_send(f->gate, &(struct gate_msg){.type = GATE_MSG_WANT_INSIDE, .id = f->inside_id, .port = inside});
+    if (flow_watch(f, FLOW_INSIDE, 0, publish_waiting, FLOW_FIRST_MS) < 0)
+        flow_abort(f);
+}
+
+static void publish_over(void *arg, enum relay_end how, uint64_t sent UNUSED, uint64_t received UNUSED) {
+    if (how == RELAY_DONE)
+        flow_free(arg);
+    else
+        flow_abort(arg);
+}
+
+static int publish_join(struct flow *f) {
+    const struct relay_opts opts = {.client = f->client, .server = f->server, .arg = f, .end = publish_over};
+    int flags = fcntl(f->server, F_GETFL), on = 1;
+
+    if (flags < 0 || fcntl(f->server, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    setsockopt(f->server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    flow_unwatch(f);
+    f->state = FLOW_RELAY;
+    return relay_new(f->gate, &opts, &f->relay);
+}
+
 static void listener_take(struct listener *l, int fd) {
     struct gate *g = l->gate;
     struct sockaddr_storage name;
@@ -269,44 +302,6 @@ void listeners_free(struct gate *g) {
         listener_free(g->listeners[--g->n_listeners]);
 }
 
-static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
-    const struct policy_request req = {
-        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
-
-    gate_judge(f->gate, &req, v);
-    if (f->state == FLOW_INSPECT)
-        return v->action != RULE_DENY && (f->guarded || !f->gate->config.n_grants) && flow_http_judge_again(f);
-    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->approved)) && !flow_must_look(f, v) && !flow_is_opaque(f, v);
-}
-
-void flows_judge_again(struct gate *g) {
-    struct policy_verdict v;
-
-    for (struct flow *f = g->flows, *next; f; f = next) {
-        uint64_t sent = 0, received = 0;
-
-        next = f->next;
-        if (f->state == FLOW_ASK) {
-            flow_judge_asked(f);
-            continue;
-        }
-        if (f->state == FLOW_FIRST) {
-            flow_judge_anew(f);
-            continue;
-        }
-        if ((f->state != FLOW_RELAY && f->state != FLOW_INSPECT) || !f->host.len || is_still_allowed(f, &v))
-            continue;
-        if (v.action == RULE_DENY)
-            gate_event(g, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
-        if (f->relay)
-            relay_bytes(f->relay, &sent, &received);
-        if (f->inspect)
-            inspect_bytes(f->inspect, &sent, &received);
-        flow_end_event(f, sent, received);
-        flow_abort(f);
-    }
-}
-
 void flows_forget_rules(struct gate *g) {
     for (struct flow *f = g->flows; f; f = f->next)
         if (f->denied)
@@ -316,4 +311,16 @@ void flows_forget_rules(struct gate *g) {
 void flows_close_all(struct gate *g) {
     while (g->flows)
         flow_abort(g->flows);
+}
+
+void flow_inside(struct gate *g, uint32_t id, int error UNUSED, int fd) {
+    for (struct flow *f = g->flows; f; f = f->next) {
+        if (f->state != FLOW_INSIDE || f->inside_id != id)
+            continue;
+        f->server = fd;
+        if (fd < 0 || publish_join(f) < 0)
+            flow_abort(f);
+        return;
+    }
+    closep(&fd); /* the one who wanted it has gone */
 }

@@ -2,12 +2,87 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/err.h"
 #include "gateway/flow/flow_priv.h"
 #include "gateway/flow/sniff.h"
 #include "gateway/flow/why.h"
 #include "os/fd.h"
 
-enum { PORT_HTTP = 80 };
+enum { PORT_HTTP = 80, PORT_TLS = 443 };
+
+/* One name for lookup, connection and TLS (ATTACKS 52). A connection by address has no name that could be shown. */
+static int check_name(struct flow *f, const struct tls_hello *hello) {
+    struct host sni;
+    struct err err = {0};
+
+    if (!hello->has_sni)
+        return 0;
+    if (host_parse(hello->sni, hello->sni_len, &sni, &err) < 0)
+        return flow_deny_code(f, POLICY_NAME_MISMATCH, err.msg);
+    if (!host_eq(&sni, &f->host))
+        return flow_deny_code(f, POLICY_NAME_MISMATCH, "the TLS server name is another one");
+    return 0;
+}
+
+static int check_tls(struct flow *f, const uint8_t *data, size_t len) {
+    struct tls_hello hello;
+
+    switch (tls_hello_parse(data, len, &hello)) {
+    case TLS_HELLO_OK:
+        f->is_tls = true;
+        f->has_ech = hello.has_ech;
+        tls_retry_init(&f->retry, hello.len);
+        return check_name(f, &hello);
+    case TLS_HELLO_MORE:
+        return -EAGAIN;
+    case TLS_HELLO_NOT_TLS:
+        break;
+    }
+    return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* starts like TLS, and is not: who would read that otherwise? */
+}
+
+int flow_check_second(void *arg, bool from_client, const uint8_t *data, size_t len) {
+    struct flow *f = arg;
+    struct tls_hello hello;
+
+    if (!f->is_tls) /* not TLS; or not known yet, because the server speaks first */
+        return from_client;
+    switch (from_client ? tls_retry_client(&f->retry, data, len, &hello) : tls_retry_server(&f->retry, data, len)) {
+    case TLS_RETRY_MORE:
+        return 0;
+    case TLS_RETRY_OVER:
+        tls_retry_done(&f->retry);
+        return 1;
+    case TLS_RETRY_HELLO:
+        tls_retry_done(&f->retry);
+        if (hello.has_ech && !f->has_ech)
+            return flow_deny_code(f, POLICY_NAME_MISMATCH, "only the second TLS hello has an encrypted name");
+        return check_name(f, &hello) < 0 ? -EACCES : 1;
+    case TLS_RETRY_BAD:
+        break;
+    }
+    return flow_deny_code(f, POLICY_NOT_TLS, "a second TLS hello that cannot be read");
+}
+
+int flow_check_first(struct flow *f, const uint8_t *data, size_t len) {
+    bool must_be_http = f->look || (f->wants_first && f->port == PORT_HTTP);
+
+    switch (sniff_first(data, len)) {
+    case SNIFF_TLS:
+        return check_tls(f, data, len);
+    case SNIFF_MORE:
+        if (f->port == PORT_TLS && len)
+            return flow_deny_code(f, POLICY_NOT_TLS, NULL);
+        return must_be_http || !len ? -EAGAIN : 0;
+    case SNIFF_HTTP:
+        return f->port == PORT_TLS ? flow_deny_code(f, POLICY_NOT_TLS, NULL) : 0;
+    case SNIFF_OTHER:
+        break;
+    }
+    if (f->port == PORT_TLS)
+        return flow_deny_code(f, POLICY_NOT_TLS, NULL);
+    return must_be_http ? flow_deny_code(f, POLICY_NOT_HTTP, NULL) : 0;
+}
 
 void flow_end_event(struct flow *f, uint64_t sent, uint64_t received) {
     char address[ADDR_TEXT_SIZE];
@@ -165,29 +240,6 @@ static void flow_inspect(struct flow *f) {
     }
 }
 
-bool flow_judge_anew(struct flow *f) {
-    const struct policy_request req = {
-        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
-    struct policy_verdict v;
-
-    if (f->generation == f->gate->config.generation)
-        return true;
-    gate_judge(f->gate, &req, &v);
-    if (v.action == RULE_DENY || (v.action == RULE_ASK && !f->approved && !(v.needs & NEEDS_HTTP))) {
-        closep(&f->server);
-        flow_refuse(f, &v);
-        return false;
-    }
-    if (flow_is_opaque(f, &v)) {
-        closep(&f->server);
-        flow_refuse_code(f, POLICY_CANNOT_LOOK, FLOW_OPAQUE);
-        return false;
-    }
-    f->look = flow_must_look(f, &v);
-    f->covers = flow_covers(f, &v);
-    return true;
-}
-
 void flow_join(struct flow *f) {
     bool plain = f->entry == ENTRY_URI || (f->has_first && !f->is_tls && (f->look || f->port == PORT_HTTP));
 
@@ -255,5 +307,41 @@ void flow_dial(struct flow *f) {
     flow_unwatch(f);
     f->state = FLOW_DIAL;
     if (dial_start(f->gate, &opts, flow_dialled, f, &f->dial) < 0)
+        flow_abort(f);
+}
+
+static void first_ready(void *arg, uint32_t events) {
+    struct flow *f = arg;
+    uint8_t data[FLOW_PEEK_MAX];
+    long n = flow_peek(f, data);
+    int r;
+
+    if (n == -EAGAIN && !(events & (EPOLLHUP | EPOLLERR)))
+        return;
+    if (n <= 0) { /* it went away without a word */
+        flow_free(f);
+        return;
+    }
+    r = flow_check_first(f, data, (size_t)n);
+    if (r == -EAGAIN && !(events & EPOLLRDHUP)) {
+        flow_need_more(f, (size_t)n);
+        return;
+    }
+    flow_need_any(f);
+    if (r == -EAGAIN) {
+        flow_abort(f);
+    } else if (r < 0) {
+        flow_refuse_kept(f);
+    } else {
+        f->has_first = true;
+        if (f->server < 0)
+            flow_dial(f);
+        else
+            flow_join(f);
+    }
+}
+
+void flow_first(struct flow *f) {
+    if (flow_watch(f, FLOW_FIRST, EPOLLIN | EPOLLRDHUP, first_ready, FLOW_FIRST_MS) < 0)
         flow_abort(f);
 }

@@ -160,3 +160,64 @@ void flow_begin(struct flow *f) {
     host_from_addr(&f->dest, &f->host);
     flow_refuse_code(f, POLICY_NOT_HANDED_OUT, NULL);
 }
+
+bool flow_judge_anew(struct flow *f) {
+    const struct policy_request req = {
+        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+    struct policy_verdict v;
+
+    if (f->generation == f->gate->config.generation)
+        return true;
+    gate_judge(f->gate, &req, &v);
+    if (v.action == RULE_DENY || (v.action == RULE_ASK && !f->approved && !(v.needs & NEEDS_HTTP))) {
+        closep(&f->server);
+        flow_refuse(f, &v);
+        return false;
+    }
+    if (flow_is_opaque(f, &v)) {
+        closep(&f->server);
+        flow_refuse_code(f, POLICY_CANNOT_LOOK, FLOW_OPAQUE);
+        return false;
+    }
+    f->look = flow_must_look(f, &v);
+    f->covers = flow_covers(f, &v);
+    return true;
+}
+
+static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
+    const struct policy_request req = {
+        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+
+    gate_judge(f->gate, &req, v);
+    if (f->state == FLOW_INSPECT)
+        return v->action != RULE_DENY && (f->guarded || !f->gate->config.n_grants) && flow_http_judge_again(f);
+    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->approved)) && !flow_must_look(f, v) && !flow_is_opaque(f, v);
+}
+
+void flows_judge_again(struct gate *g) {
+    struct policy_verdict v;
+
+    for (struct flow *f = g->flows, *next; f; f = next) {
+        uint64_t sent = 0, received = 0;
+
+        next = f->next;
+        if (f->state == FLOW_ASK) {
+            flow_judge_asked(f);
+            continue;
+        }
+        if (f->state == FLOW_FIRST) {
+            flow_judge_anew(f);
+            continue;
+        }
+        if ((f->state != FLOW_RELAY && f->state != FLOW_INSPECT) || !f->host.len || is_still_allowed(f, &v))
+            continue;
+        if (v.action == RULE_DENY)
+            gate_event(g, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
+        if (f->relay)
+            relay_bytes(f->relay, &sent, &received);
+        if (f->inspect)
+            inspect_bytes(f->inspect, &sent, &received);
+        flow_end_event(f, sent, received);
+        flow_abort(f);
+    }
+}

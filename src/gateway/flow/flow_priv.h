@@ -120,7 +120,7 @@ bool flow_covers(const struct flow *f, const struct policy_verdict *v);
 void flow_judge_asked(struct flow *f);    /* the rules have changed: nobody needs to be asked if they decide now */
 void flow_report_allowed(struct flow *f); /* one event per flow */
 
-/* flow_first.c */
+/* flow_join.c */
 void flow_first(struct flow *f);
 /* 0, -EAGAIN, or -EACCES with f->denied. */
 int flow_check_first(struct flow *f, const uint8_t *data, size_t len);
@@ -148,7 +148,7 @@ int flow_deny_code(struct flow *f, enum policy_code code, const char *why);
 void flow_refuse_kept(struct flow *f);
 void flow_last_word(struct flow *f, const void *data, size_t len); /* says it, then LINGER */
 
-/* flow_publish.c */
+/* flow.c */
 void flow_publish(struct flow *f, uint16_t inside);
 
 /* entry.c */
