@@ -78,9 +78,9 @@ void flow_free(struct flow *f) {
         names_release(g->names, &f->dest);
     closep(&f->client);
     closep(&f->server);
-    free(f->denied);
-    free(f->out);
-    tls_retry_done(&f->retry);
+    free(f->ruling.denied);
+    free(f->out.data);
+    tls_retry_done(&f->first.retry);
     flow_unlink(f);
     free(f);
     listeners_resume(g);
@@ -105,7 +105,7 @@ static void flow_late(void *arg) {
     flow_abort(arg);
 }
 
-int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms) {
+void flow_wait(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms) {
     int r;
 
     f->state = state;
@@ -115,7 +115,8 @@ int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn 
     } else {
         r = watch_start(f->gate->hub, &f->watch, f->client, events, fn, f);
     }
-    return r < 0 ? r : deadline_set(&f->gate->loop, &f->deadline, ms, flow_late, f);
+    if (r < 0 || deadline_set(&f->gate->loop, &f->deadline, ms, flow_late, f) < 0)
+        flow_abort(f);
 }
 
 void flow_unwatch(struct flow *f) {
@@ -134,14 +135,14 @@ static void set_low_water(struct flow *f, int bytes) {
 }
 
 void flow_need_more(struct flow *f, size_t have) {
-    f->low_water = true;
+    f->first.low_water = true;
     set_low_water(f, (int)have + 1);
 }
 
 void flow_need_any(struct flow *f) {
-    if (f->low_water)
+    if (f->first.low_water)
         set_low_water(f, 1);
-    f->low_water = false;
+    f->first.low_water = false;
 }
 
 const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SIZE]) {
@@ -182,12 +183,10 @@ static void publish_waiting(void *arg, uint32_t events) {
         flow_free(arg);
 }
 
-void flow_publish(struct flow *f, uint16_t inside) {
-    f->inside_id = (uint32_t)f->id;
+static void flow_publish(struct flow *f, uint16_t inside) {
     f->port = inside;
-    gate_send(f->gate, &(struct gate_msg){.type = GATE_MSG_WANT_INSIDE, .id = f->inside_id, .port = inside});
-    if (flow_watch(f, FLOW_INSIDE, 0, publish_waiting, FLOW_FIRST_MS) < 0)
-        flow_abort(f);
+    gate_send(f->gate, &(struct gate_msg){.type = GATE_MSG_WANT_INSIDE, .id = (uint32_t)f->id, .port = inside});
+    flow_wait(f, FLOW_INSIDE, 0, publish_waiting, FLOW_FIRST_MS);
 }
 
 static void publish_over(void *arg, enum relay_end how, uint64_t sent UNUSED, uint64_t received UNUSED) {
@@ -304,8 +303,8 @@ void listeners_free(struct gate *g) {
 
 void flows_forget_rules(struct gate *g) {
     for (struct flow *f = g->flows; f; f = f->next)
-        if (f->denied)
-            f->denied->rule = NULL;
+        if (f->ruling.denied)
+            f->ruling.denied->rule = NULL;
 }
 
 void flows_close_all(struct gate *g) {
@@ -315,7 +314,7 @@ void flows_close_all(struct gate *g) {
 
 void flow_inside(struct gate *g, uint32_t id, int error UNUSED, int fd) {
     for (struct flow *f = g->flows; f; f = f->next) {
-        if (f->state != FLOW_INSIDE || f->inside_id != id)
+        if (f->state != FLOW_INSIDE || (uint32_t)f->id != id)
             continue;
         f->server = fd;
         if (fd < 0 || publish_join(f) < 0)

@@ -10,6 +10,9 @@
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
+/* The first bytes of a relayed flow showed that it has to be inspected. */
+#define NOW_INSPECT (-EXDEV)
+
 /* One name for lookup, connection and TLS (ATTACKS 52). A connection by address has no name that could be shown. */
 static int check_name(struct flow *f, const struct tls_hello *hello) {
     struct host sni;
@@ -30,8 +33,8 @@ static int check_tls(struct flow *f, const uint8_t *data, size_t len) {
     switch (tls_hello_parse(data, len, &hello)) {
     case TLS_HELLO_OK:
         f->is_tls = true;
-        f->has_ech = hello.has_ech;
-        tls_retry_init(&f->retry, hello.len);
+        f->first.has_ech = hello.has_ech;
+        tls_retry_init(&f->first.retry, hello.len);
         return check_name(f, &hello);
     case TLS_HELLO_MORE:
         return -EAGAIN;
@@ -41,21 +44,22 @@ static int check_tls(struct flow *f, const uint8_t *data, size_t len) {
     return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* starts like TLS, and is not: who would read that otherwise? */
 }
 
-int flow_check_second(void *arg, bool from_client, const uint8_t *data, size_t len) {
+/* Of a TLS connection that is passed on: the second ClientHello, if there is one, must name the same host. As relay_opts.tap. */
+static int check_second(void *arg, bool from_client, const uint8_t *data, size_t len) {
     struct flow *f = arg;
     struct tls_hello hello;
 
     if (!f->is_tls) /* not TLS; or not known yet, because the server speaks first */
         return from_client;
-    switch (from_client ? tls_retry_client(&f->retry, data, len, &hello) : tls_retry_server(&f->retry, data, len)) {
+    switch (from_client ? tls_retry_client(&f->first.retry, data, len, &hello) : tls_retry_server(&f->first.retry, data, len)) {
     case TLS_RETRY_MORE:
         return 0;
     case TLS_RETRY_OVER:
-        tls_retry_done(&f->retry);
+        tls_retry_done(&f->first.retry);
         return 1;
     case TLS_RETRY_HELLO:
-        tls_retry_done(&f->retry);
-        if (hello.has_ech && !f->has_ech)
+        tls_retry_done(&f->first.retry);
+        if (hello.has_ech && !f->first.has_ech)
             return flow_deny_code(f, POLICY_NAME_MISMATCH, "only the second TLS hello has an encrypted name");
         return check_name(f, &hello) < 0 ? -EACCES : 1;
     case TLS_RETRY_BAD:
@@ -64,8 +68,9 @@ int flow_check_second(void *arg, bool from_client, const uint8_t *data, size_t l
     return flow_deny_code(f, POLICY_NOT_TLS, "a second TLS hello that cannot be read");
 }
 
-int flow_check_first(struct flow *f, const uint8_t *data, size_t len) {
-    bool must_be_http = f->look || (f->wants_first && f->port == PORT_HTTP);
+/* 0, -EAGAIN, or -EACCES with f->ruling.denied. */
+static int check_first(struct flow *f, const uint8_t *data, size_t len) {
+    bool must_be_http = f->ruling.inspect || (f->ruling.wants_first && f->port == PORT_HTTP);
 
     switch (sniff_first(data, len)) {
     case SNIFF_TLS:
@@ -106,7 +111,7 @@ static void flow_inspect(struct flow *f);
 static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t received) {
     struct flow *f = arg;
 
-    if (how == RELAY_REFUSED && f->look && !f->denied) {
+    if (how == RELAY_REFUSED && f->ruling.inspect && !f->ruling.denied) {
         relay_free(TAKE_PTR(f->relay));
         flow_inspect(f);
         return;
@@ -117,15 +122,15 @@ static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t re
         flow_free(f);
         return;
     case RELAY_REFUSED:
-        f->reported = false; /* another verdict than the first one */
+        f->ruling.reported = false; /* another verdict than the first one */
         if (received == 0) {
             relay_free(TAKE_PTR(f->relay));
             closep(&f->server);
-            flow_refuse_kept(f);
+            flow_refuse_denied(f);
             return;
         }
-        if (f->denied)
-            gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, f->denied);
+        if (f->ruling.denied)
+            gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, f->ruling.denied);
         break;
     case RELAY_RESET:
     case RELAY_IDLE:
@@ -140,12 +145,12 @@ static int check_covered(struct flow *f, const uint8_t *data, size_t len) {
     uint64_t sent, received;
 
     relay_bytes(f->relay, &sent, &received);
-    if (!f->covers || received || kind == SNIFF_OTHER)
+    if (!f->ruling.covers || received || kind == SNIFF_OTHER)
         return 0;
     if (kind == SNIFF_MORE)
-        return len == f->seen ? 0 : -EAGAIN;
-    f->look = f->has_first = true;
-    return FLOW_LOOK;
+        return len == f->first.peeked ? 0 : -EAGAIN;
+    f->ruling.inspect = f->first.done = true;
+    return NOW_INSPECT;
 }
 
 /* TLS on a port where nobody looked for it: the name must be right there, too. */
@@ -157,11 +162,11 @@ static int relay_check(void *arg) {
 
     if (n <= 0)
         return n == -EAGAIN ? -EAGAIN : 0; /* its end, or its failure: the relay's business */
-    r = flow_check_first(f, data, (size_t)n);
-    if (r == -EAGAIN && (size_t)n == f->seen)
+    r = check_first(f, data, (size_t)n);
+    if (r == -EAGAIN && (size_t)n == f->first.peeked)
         return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* no more will come */
     r = r == 0 ? check_covered(f, data, (size_t)n) : r;
-    f->seen = (size_t)n;
+    f->first.peeked = (size_t)n;
     if (r == -EAGAIN)
         flow_need_more(f, (size_t)n);
     else
@@ -174,8 +179,8 @@ static void flow_relay(struct flow *f) {
         .client = f->client,
         .server = f->server,
         .arg = f,
-        .check = f->has_first ? NULL : relay_check,
-        .tap = f->has_first && !f->is_tls ? NULL : flow_check_second,
+        .check = f->first.done ? NULL : relay_check,
+        .tap = f->first.done && !f->is_tls ? NULL : check_second,
         .end = relay_over,
     };
 
@@ -224,10 +229,13 @@ static void flow_inspect(struct flow *f) {
     struct inspect_opts opts;
     struct err err = {0};
 
-    f->guarded = f->gate->config.n_grants > 0;
+    f->ruling.guarded = f->gate->config.n_grants > 0;
     opts = (struct inspect_opts){
-        .http =
-            {.host = &f->host, .port = f->port, .tls = f->is_tls, .proxied = f->entry == ENTRY_URI, .hooks = flow_http_hooks(f)},
+        .http = {.host = &f->host,
+                 .port = f->port,
+                 .tls = f->is_tls,
+                 .proxied = f->entry.kind == ENTRY_URI,
+                 .hooks = flow_http_hooks(f)},
         .arg = f,
         .end = inspect_over,
     };
@@ -241,14 +249,14 @@ static void flow_inspect(struct flow *f) {
 }
 
 void flow_join(struct flow *f) {
-    bool plain = f->entry == ENTRY_URI || (f->has_first && !f->is_tls && (f->look || f->port == PORT_HTTP));
+    bool plain = f->entry.kind == ENTRY_URI || (f->first.done && !f->is_tls && (f->ruling.inspect || f->port == PORT_HTTP));
 
     if (!flow_judge_anew(f))
         return;
     flow_unwatch(f);
-    if (f->look && !f->has_first && f->entry != ENTRY_URI)
+    if (f->ruling.inspect && !f->first.done && f->entry.kind != ENTRY_URI)
         flow_first(f); /* a rule that has to look came while it was dialled */
-    else if (plain || (f->is_tls && f->look))
+    else if (plain || (f->is_tls && f->ruling.inspect))
         flow_inspect(f);
     else
         flow_relay(f);
@@ -257,10 +265,10 @@ void flow_join(struct flow *f) {
 static void dial_failed(struct flow *f, const char *text) {
     gate_trouble(f->gate, f->id, f->host.text, f->port, text);
     flow_deny_code(f, POLICY_UNREACHABLE, text);
-    if (f->denied)
-        why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, f->denied);
-    f->reported = true;
-    flow_refuse_kept(f);
+    if (f->ruling.denied)
+        why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, f->ruling.denied);
+    f->ruling.reported = true;
+    flow_refuse_denied(f);
 }
 
 static void flow_dialled(void *arg, const struct dial_result *res) {
@@ -271,9 +279,9 @@ static void flow_dialled(void *arg, const struct dial_result *res) {
     case DIAL_OK:
         f->server = res->fd;
         f->address = res->addr;
-        if (f->entry != ENTRY_NONE && entry_welcome(f) < 0)
+        if (f->entry.kind != ENTRY_NONE && entry_welcome(f) < 0)
             flow_abort(f);
-        else if (f->wants_first && !f->has_first)
+        else if (f->ruling.wants_first && !f->first.done)
             flow_first(f);
         else
             flow_join(f);
@@ -298,8 +306,8 @@ void flow_dial(struct flow *f) {
         .host = &f->host,
         .port = f->port,
         .is_tls = f->is_tls,
-        .plain_http = f->entry == ENTRY_URI || f->port == PORT_HTTP,
-        .approved = f->approved,
+        .plain_http = f->entry.kind == ENTRY_URI || f->port == PORT_HTTP,
+        .approved = f->ruling.approved,
     };
 
     if (!flow_judge_anew(f)) /* before anybody hears its name */
@@ -322,7 +330,7 @@ static void first_ready(void *arg, uint32_t events) {
         flow_free(f);
         return;
     }
-    r = flow_check_first(f, data, (size_t)n);
+    r = check_first(f, data, (size_t)n);
     if (r == -EAGAIN && !(events & EPOLLRDHUP)) {
         flow_need_more(f, (size_t)n);
         return;
@@ -331,9 +339,9 @@ static void first_ready(void *arg, uint32_t events) {
     if (r == -EAGAIN) {
         flow_abort(f);
     } else if (r < 0) {
-        flow_refuse_kept(f);
+        flow_refuse_denied(f);
     } else {
-        f->has_first = true;
+        f->first.done = true;
         if (f->server < 0)
             flow_dial(f);
         else
@@ -342,6 +350,5 @@ static void first_ready(void *arg, uint32_t events) {
 }
 
 void flow_first(struct flow *f) {
-    if (flow_watch(f, FLOW_FIRST, EPOLLIN | EPOLLRDHUP, first_ready, FLOW_FIRST_MS) < 0)
-        flow_abort(f);
+    flow_wait(f, FLOW_FIRST, EPOLLIN | EPOLLRDHUP, first_ready, FLOW_FIRST_MS);
 }
