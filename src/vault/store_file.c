@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vault/store_file.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -15,7 +15,6 @@
 #include "vault/lockfile.h"
 #include "vault/oauth.h"
 #include "vault/store.h"
-#include "vault/store_file.h"
 
 enum { FD_GIVEN = 3, /* a socket to the broker, or definitions */ EXIT_NOT_HAD = 1, CHECK_MAX = 8 * 1024 };
 
