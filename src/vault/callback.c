@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { BACKLOG = 16, LINGER_MS = 2000, STATE_ESTABLISHED = 1, STATE_CLOSE_WAIT = 8, LINE_MAX_ = 512 };
@@ -40,21 +41,17 @@ static bool span_is(struct callback_span s, const char *text) {
     return s.len == strlen(text) && memcmp(s.p, text, s.len) == 0;
 }
 
-static int hex(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* %xx; '+' is a space in forms, and no code or state of ours has either. Control bytes are refused: the code goes into a request. */
-static int decode(struct callback_span s, struct secret *out) {
+static int decode_span(struct callback_span s, struct secret *out) {
     secret_clear(out);
     for (size_t i = 0; i < s.len; i++) {
-        int high = s.p[i] == '%' && s.len - i > 2 ? hex(s.p[i + 1]) : -1, low = high >= 0 ? hex(s.p[i + 2]) : -1;
-        char c = low >= 0 ? (char)(high * 16 + low) : s.p[i];
+        int byte = hex_percent(s.p + i, s.len - i);
+        char c = byte >= 0 ? (char)byte : s.p[i];
 
-        if (out->len == CALLBACK_CODE_MAX || c <= ' ' || c == 0x7f || (s.p[i] == '%' && low < 0))
+        if (out->len == CALLBACK_CODE_MAX || c <= ' ' || c == 0x7f || (s.p[i] == '%' && byte < 0))
             return -EINVAL;
         out->p[out->len++] = c;
-        i += low >= 0 ? 2 : 0;
+        i += byte >= 0 ? 2 : 0;
     }
     return out->len ? 0 : -EINVAL;
 }
@@ -63,33 +60,26 @@ struct found {
     struct callback_span code, state, error;
 };
 
-/* One that is there twice has two readings. */
-static int take(struct callback_span *to, struct callback_span value) {
-    if (to->p)
-        return -EINVAL;
-    *to = value;
-    return 0;
-}
-
-static int find(struct callback_span query, struct found *f) {
-    int r = 0;
-
-    while (r == 0 && query.len) {
+/* A parameter that is there twice has two readings. */
+static int read_query(struct callback_span query, struct found *f) {
+    while (query.len) {
         struct callback_span value = cut(&query, '&'), key = cut(&value, '=');
+        struct callback_span *to = span_is(key, "code")    ? &f->code
+                                   : span_is(key, "state") ? &f->state
+                                   : span_is(key, "error") ? &f->error
+                                                           : NULL;
 
-        if (span_is(key, "code"))
-            r = take(&f->code, value);
-        else if (span_is(key, "state"))
-            r = take(&f->state, value);
-        else if (span_is(key, "error"))
-            r = take(&f->error, value);
+        if (to && to->p)
+            return -EINVAL;
+        if (to)
+            *to = value;
     }
-    return r;
+    return 0;
 }
 
 /* In constant time: the other end of a loopback port may be another user of this machine, with a clock. */
 static bool is_state(struct callback_span s, const char *state, struct secret *work) {
-    return s.p && decode(s, work) == 0 && work->len == strlen(state) && CRYPTO_memcmp(work->p, state, work->len) == 0;
+    return s.p && decode_span(s, work) == 0 && work->len == strlen(state) && CRYPTO_memcmp(work->p, state, work->len) == 0;
 }
 
 int callback_read(const char *head, size_t len, const char *path, const char *state, struct secret *ret_code) {
@@ -104,9 +94,9 @@ int callback_read(const char *head, size_t len, const char *path, const char *st
     where = cut(&target, '?');
     if (!span_is(method, "GET") || !span_is(where, path) || !(span_is(line, "HTTP/1.1") || span_is(line, "HTTP/1.0")))
         return -EINVAL;
-    if (find(target, &f) < 0 || !is_state(f.state, state, ret_code) || !f.code.p == !f.error.p)
+    if (read_query(target, &f) < 0 || !is_state(f.state, state, ret_code) || !f.code.p == !f.error.p)
         return -EINVAL;
-    return f.error.p ? -EACCES : decode(f.code, ret_code);
+    return f.error.p ? -EACCES : decode_span(f.code, ret_code);
 }
 
 /* Peers ------------------------------------------------------------------------------------------------------------ */
@@ -137,12 +127,14 @@ static bool find_owner(const char *table, unsigned local, unsigned remote, unsig
     return found;
 }
 
+union callback_any_addr {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
 static unsigned port_of(int fd, bool peer) {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } a = {0};
+    union callback_any_addr a = {0};
     socklen_t len = sizeof a;
 
     if ((peer ? getpeername(fd, &a.any, &len) : getsockname(fd, &a.any, &len)) < 0)
@@ -150,12 +142,13 @@ static unsigned port_of(int fd, bool peer) {
     return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
 }
 
-bool callback_peer_is_ours(int fd) {
+/* Also for root, whose browser may run as another user. */
+static bool is_peer_ours(int fd) {
     static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6"};
     unsigned theirs = port_of(fd, true), ours = port_of(fd, false);
     unsigned long uid;
 
-    if (getuid() == 0) /* the browser of whoever became root has another id */
+    if (getuid() == 0)
         return true;
     for (size_t i = 0; theirs && ours && i < ARRAY_LEN(tables); i++)
         if (find_owner(tables[i], theirs, ours, &uid))
@@ -164,12 +157,6 @@ bool callback_peer_is_ours(int fd) {
 }
 
 /* The listener ----------------------------------------------------------------------------------------------------- */
-
-union callback_any_addr {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
 
 static int listen_at(const struct credential_redirect *r, struct callback *ret) {
     bool v6 = r->host[0] == '[';
@@ -216,13 +203,6 @@ struct callback_waiting {
     size_t n;
 };
 
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void client_drop(struct callback_waiting *w, size_t i) {
     closep(&w->v[i]->fd);
     explicit_bzero(w->v[i], sizeof *w->v[i]);
@@ -241,13 +221,13 @@ static void client_accept(struct callback_waiting *w, int listener) {
 
     if (fd < 0)
         return;
-    c = callback_peer_is_ours(fd) ? calloc(1, sizeof *c) : NULL;
+    c = is_peer_ours(fd) ? calloc(1, sizeof *c) : NULL;
     if (!c) {
         close(fd);
         return;
     }
     c->fd = fd;
-    c->until_ms = now_ms() + CALLBACK_CLIENT_MS;
+    c->until_ms = clock_ms() + CALLBACK_CLIENT_MS;
     w->v[w->n++] = c;
 }
 
@@ -269,7 +249,7 @@ static int client_read(struct callback_client *c, const char *path, const char *
     ssize_t n = recv(c->fd, c->head + c->len, sizeof c->head - c->len, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return now_ms() < c->until_ms ? -EAGAIN : -EPIPE;
+        return clock_ms() < c->until_ms ? -EAGAIN : -EPIPE;
     if (n <= 0)
         return -EPIPE;
     c->len += (size_t)n;
@@ -306,10 +286,10 @@ static int wait_some(const struct callback *cb, const struct callback_waiting *w
 int callback_wait(struct callback *cb, const char *path, const char *state, struct secret *ret_code, int *ret_client,
                   struct err *err) {
     CLEANUP(waiting_done) struct callback_waiting w = {.n = 0};
-    uint64_t until = now_ms() + CALLBACK_MS;
+    uint64_t until = clock_ms() + CALLBACK_MS;
     int r = 1;
 
-    while (r == 1 && now_ms() < until) {
+    while (r == 1 && clock_ms() < until) {
         int come = wait_some(cb, &w);
 
         if (come < 0)

@@ -176,7 +176,6 @@ int http_post(const struct vault *v, const char *url, const struct secret *form,
     curl_slist_free_all(headers);
     if (r < 0)
         return r;
-    *ret = reply;
-    reply = (struct http_reply){0};
+    *ret = TAKE(reply, (struct http_reply){0});
     return 0;
 }

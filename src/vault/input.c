@@ -33,8 +33,7 @@ int input_read(int fd, size_t max, struct secret *ret, struct err *err) {
         s.p[--s.len] = 0;
     if (s.len > max)
         return too_long(err, max);
-    *ret = s;
-    s = (struct secret){0};
+    *ret = TAKE(s, (struct secret){0});
     return 0;
 }
 
@@ -158,7 +157,6 @@ int input_ask(const char *question, size_t max, struct secret *ret, struct err *
     r = line_check(r, &s, max, err);
     if (r < 0)
         return r;
-    *ret = s;
-    s = (struct secret){0};
+    *ret = TAKE(s, (struct secret){0});
     return 0;
 }

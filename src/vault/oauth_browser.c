@@ -4,10 +4,10 @@
  * redirect are made here and leave this process only to the service; a sandbox that asked for the login has no part in it and gets nothing of it.
  */
 #include <errno.h>
-#include <openssl/evp.h>
 #include <sys/random.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/str.h"
@@ -17,7 +17,8 @@
 #include "vault/http.h"
 #include "vault/oauth.h"
 
-enum { RANDOM_BYTES = 32, RANDOM_TEXT = 44 /* base64url of them, and a NUL */ };
+enum { RANDOM_BYTES = 32, RANDOM_TEXT = BASE64_URL_SIZE(RANDOM_BYTES) };
+static_assert((int)SHA256_LEN == RANDOM_BYTES, "a challenge is as long as a verifier");
 
 struct browser {
     struct credential_redirect redirect;
@@ -32,23 +33,12 @@ static void browser_done(struct browser *b) {
     explicit_bzero(b->verifier, sizeof b->verifier);
 }
 
-static void to_base64url(const uint8_t bytes[static RANDOM_BYTES], char out[static RANDOM_TEXT]) {
-    unsigned char text[RANDOM_TEXT + 4];
-
-    static_assert((int)SHA256_LEN == RANDOM_BYTES, "one length for both");
-    EVP_EncodeBlock(text, bytes, RANDOM_BYTES);
-    for (size_t i = 0; i < RANDOM_TEXT - 1; i++)
-        out[i] = (char)(text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i]);
-    out[RANDOM_TEXT - 1] = 0;
-    explicit_bzero(text, sizeof text);
-}
-
 static int make_random(char out[static RANDOM_TEXT]) {
     uint8_t bytes[RANDOM_BYTES];
 
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         return -EIO;
-    to_base64url(bytes, out);
+    base64_url(bytes, sizeof bytes, out);
     explicit_bzero(bytes, sizeof bytes);
     return 0;
 }
@@ -80,7 +70,7 @@ static int add_all(const struct credential *c, const struct browser *b, struct s
     sha256_init(&h);
     sha256_add(&h, b->verifier, strlen(b->verifier));
     sha256_end(&h, digest);
-    to_base64url(digest, challenge);
+    base64_url(digest, sizeof digest, challenge);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(params); i++)
         if (params[i].value)
             r = http_form_add(form, params[i].key, params[i].value, strlen(params[i].value));

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/sha256.h"
 #include "policy/credential/credential.h"
 
@@ -35,8 +36,7 @@ int sealed_new(enum sealed_kind kind, struct sealed_head *ret, struct err *err) 
 }
 
 void sealed_id_text(const struct sealed_head *h, char out[static SEALED_ID_TEXT]) {
-    for (size_t i = 0; i < sizeof h->id; i++)
-        snprintf(out + 2 * i, 3, "%02x", h->id[i]);
+    hex_encode(h->id, sizeof h->id, out);
 }
 
 int sealed_head_read(const char *bytes, size_t len, struct sealed_head *ret, struct err *err) {
@@ -61,8 +61,7 @@ int sealed_random_key(struct secret *ret, struct err *err) {
     if (RAND_priv_bytes((unsigned char *)key.p, SEALED_KEY) != 1)
         return err_set(err, -EIO, "OpenSSL has no random bytes");
     key.len = SEALED_KEY;
-    *ret = key;
-    key = (struct secret){0};
+    *ret = TAKE(key, (struct secret){0});
     return 0;
 }
 
@@ -96,8 +95,7 @@ int sealed_derive(const struct sealed_head *h, const struct secret *passphrase, 
         return err_set(err, -EIO, "OpenSSL cannot make a key from the passphrase: it needs %u MiB of memory",
                        128u << h->log_n >> 17);
     key.len = SEALED_KEY;
-    *ret_key = key;
-    key = (struct secret){0};
+    *ret_key = TAKE(key, (struct secret){0});
     return 0;
 }
 
@@ -162,8 +160,7 @@ int sealed_open(const char *bytes, size_t len, const struct secret *key, struct 
     s.len = len - sizeof h - SEALED_TAG;
     if (key->len != SEALED_KEY || gcm(&h, key, false, bytes + sizeof h, s.len, s.p, tag) < 0)
         return err_set(err, -EBADMSG, "the file is damaged: some of its bytes have changed");
-    *ret = s;
-    s = (struct secret){0};
+    *ret = TAKE(s, (struct secret){0});
     return 0;
 }
 
@@ -284,7 +281,6 @@ int sealed_change(const struct secret *entries, const char *name, const struct s
         return -ENOSPC;
     if (value)
         append(&s, name, value);
-    *ret = s;
-    s = (struct secret){0};
+    *ret = TAKE(s, (struct secret){0});
     return 0;
 }

@@ -56,8 +56,7 @@ int store_get(const struct vault *v, const struct credential *c, struct secret *
                        c->token_url ? "bawn secret login" : "bawn secret set", c->name);
     if (r < 0)
         return err_ctx(err, r, "secret '%s'", c->name);
-    *ret = value;
-    value = (struct secret){0};
+    *ret = TAKE(value, (struct secret){0});
     return 0;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/keyring.h"
 #include "vault/lockfile.h"
@@ -75,16 +75,15 @@ static int file_get(const struct vault *v, const struct credential *c, struct se
 }
 
 /* What a vault that was killed before its rename has left; nobody else writes while we have the lock. */
-static void sweep(const struct vault *v) {
+static void sweep_temporaries(const struct vault *v) {
     CLEANUP(freep) char *prefix = str_dupf(".%s.", file_name);
-    DIR *d = opendir(v->dir);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    while (d && prefix && (e = readdir(d)))
+    (void)dir_open_linked(v->dir, &d);
+    while (prefix && (e = dir_next(&d)))
         if (str_starts(e->d_name, prefix))
-            unlinkat(dirfd(d), e->d_name, 0);
-    if (d)
-        closedir(d);
+            unlinkat(d.fd, e->d_name, 0);
 }
 
 /* A rename is on disk only when the folder is: power may fail right after we have said that it is done. All others see it already, so
@@ -96,7 +95,7 @@ static int file_replace(const struct vault *v, const struct buf *b, struct err *
 
     if (dir < 0)
         return err_sys(err, -errno, "open the folder '%s'", v->dir);
-    sweep(v);
+    sweep_temporaries(v);
     r = paths_publish_at(dir, v->dir, file_name, 0600, buf_str(b), b->len, PUBLISH_REPLACE, err);
     if (r == 0 && fsync(dir) < 0 && errno != EINVAL) {
         err_sys(&why, -errno, "write the folder '%s'", v->dir);
