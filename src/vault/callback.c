@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The listener that a login's browser comes back to: requests, peers, pages. */
 #include "vault/callback.h"
 
 #include <arpa/inet.h>
@@ -56,12 +57,12 @@ static int decode_span(struct callback_span s, struct secret *out) {
     return out->len ? 0 : -EINVAL;
 }
 
-struct found {
+struct callback_query {
     struct callback_span code, state, error;
 };
 
 /* A parameter that is there twice has two readings. */
-static int read_query(struct callback_span query, struct found *f) {
+static int read_query(struct callback_span query, struct callback_query *f) {
     while (query.len) {
         struct callback_span value = cut(&query, '&'), key = cut(&value, '=');
         struct callback_span *to = span_is(key, "code")    ? &f->code
@@ -84,7 +85,7 @@ static bool is_state(struct callback_span s, const char *state, struct secret *w
 
 int callback_read(const char *head, size_t len, const char *path, const char *state, struct secret *ret_code) {
     struct callback_span rest = {head, len}, line, method, target, where;
-    struct found f = {0};
+    struct callback_query f = {0};
 
     if (!memmem(head, len, "\r\n\r\n", 4))
         return len < CALLBACK_HEAD_MAX ? -EAGAIN : -EINVAL;
@@ -231,7 +232,7 @@ static void client_accept(struct callback_waiting *w, int listener) {
     w->v[w->n++] = c;
 }
 
-static void say(int fd, const char *status, const char *title, const char *text) {
+static void send_page(int fd, const char *status, const char *title, const char *text) {
     CLEANUP(freep)
     char *page = str_dupf("<!doctype html><meta charset=utf-8><title>%s</title><h1>%s</h1><p>%s\n", title, title, text);
     CLEANUP(freep)
@@ -257,7 +258,7 @@ static int client_read(struct callback_client *c, const char *path, const char *
 }
 
 /* 1: no request that counts has come yet. */
-static int serve(struct callback_waiting *w, const char *path, const char *state, struct secret *code, int *ret_client) {
+static int serve_clients(struct callback_waiting *w, const char *path, const char *state, struct secret *code, int *ret_client) {
     for (size_t i = w->n; i-- > 0;) {
         int r = client_read(w->v[i], path, state, code);
 
@@ -266,7 +267,7 @@ static int serve(struct callback_waiting *w, const char *path, const char *state
             return r;
         }
         if (r == -EINVAL)
-            say(w->v[i]->fd, "404 Not Found", "Not found", "This is not the end of a login that Bawn waits for.");
+            send_page(w->v[i]->fd, "404 Not Found", "Not found", "This is not the end of a login that Bawn waits for.");
         if (r != -EAGAIN)
             client_drop(w, i);
     }
@@ -296,7 +297,7 @@ int callback_wait(struct callback *cb, const char *path, const char *state, stru
             return err_sys(err, come, "wait for the end of the login");
         if (come)
             client_accept(&w, cb->fd);
-        r = serve(&w, path, state, ret_code, ret_client);
+        r = serve_clients(&w, path, state, ret_code, ret_client);
     }
     callback_done(cb);
     if (r == 1)
@@ -310,9 +311,10 @@ void callback_answer(int client, bool ok) {
     char rest[512];
 
     if (ok)
-        say(fd, "200 OK", "Logged in", "The tokens are in Bawn's store, outside of every sandbox. You may close this page.");
+        send_page(fd, "200 OK", "Logged in",
+                  "The tokens are in Bawn's store, outside of every sandbox. You may close this page.");
     else
-        say(fd, "200 OK", "Not logged in", "The login did not work; the terminal says why. You may close this page.");
+        send_page(fd, "200 OK", "Not logged in", "The login did not work; the terminal says why. You may close this page.");
     /* A socket that is closed with something unread resets the connection, and the page may be lost. */
     shutdown(fd, SHUT_WR);
     for (int i = 0; i < 16 && poll(&p, 1, LINGER_MS) > 0 && recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0;)

@@ -49,7 +49,7 @@ static int browser_begin(const struct credential *c, struct browser *b, struct e
     if (r < 0)
         return err_usage(err, "its redirect_uri cannot be used");
     if (make_random(b->state) < 0 || make_random(b->verifier) < 0)
-        return err_set(err, -EIO, "no random numbers can be had");
+        return err_set(err, -EIO, "the kernel gives no random numbers");
     r = callback_listen(&b->redirect, &b->callback, err);
     if (r < 0)
         return r;
@@ -57,7 +57,7 @@ static int browser_begin(const struct credential *c, struct browser *b, struct e
     return b->back ? 0 : err_oom(err);
 }
 
-static int add_all(const struct credential *c, const struct browser *b, struct secret *form) {
+static int add_params(const struct credential *c, const struct browser *b, struct secret *form) {
     uint8_t digest[SHA256_LEN];
     char challenge[RANDOM_TEXT];
     const struct {
@@ -83,7 +83,7 @@ static int make_url(const struct credential *c, const struct browser *b, char **
 
     if (secret_alloc(&form, HTTP_FORM_MAX) < 0)
         return err_oom(err);
-    if (add_all(c, b, &form) < 0)
+    if (add_params(c, b, &form) < 0)
         return err_set(err, -E2BIG, "the address of the login page is too long");
     *ret = str_dupf("%s%c%.*s", c->authorize_url, strchr(c->authorize_url, '?') ? '&' : '?', (int)form.len, form.p);
     return *ret ? 0 : err_oom(err);
@@ -121,8 +121,8 @@ static int redeem(const struct vault *v, const struct credential *c, const struc
     return r == -EKEYEXPIRED ? err_set(err, -ENOKEY, "the token server refuses the login's code") : r;
 }
 
-static int finish(const struct vault *v, const struct credential *c, struct browser *b, struct secret *code, int *client,
-                  struct err *err) {
+static int finish_login(const struct vault *v, const struct credential *c, struct browser *b, struct secret *code, int *client,
+                        struct err *err) {
     CLEANUP(oauth_state_done) struct oauth_state s = {0};
     int r = oauth_state_init(&s) < 0 ? err_oom(err) : 0;
 
@@ -143,7 +143,7 @@ int oauth_browser(const struct vault *v, const struct credential *c, int opener,
         return err_usage(err, "secret '%s' has no oauth.authorize_url: there is no page to log in at", c->name);
     r = secret_alloc(&code, CALLBACK_CODE_MAX) < 0 ? err_oom(err) : browser_begin(c, &b, err);
     r = r < 0 ? r : show_page(c, &b, opener, err);
-    r = r < 0 ? r : finish(v, c, &b, &code, &client, err);
+    r = r < 0 ? r : finish_login(v, c, &b, &code, &client, err);
     if (client >= 0)
         callback_answer(client, r == 0);
     return r < 0 ? err_ctx(err, r, "secret '%s'", c->name) : 0;

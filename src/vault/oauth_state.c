@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens as JSON: in the store, and in a server's answers. */
 #include <errno.h>
 #include <jansson.h>
 
@@ -108,7 +109,7 @@ int oauth_state_write(const struct oauth_state *s, struct secret *ret, struct er
         return err_usage(err, "a token is not UTF-8");
     text.len = json_dumpb(j, text.p, VAULT_STORED_MAX, JSON_COMPACT);
     if (text.len == 0 || text.len > VAULT_STORED_MAX)
-        return err_set(err, -E2BIG, "the tokens are too long to be kept");
+        return err_set(err, -E2BIG, "the tokens are too long for the store");
     *ret = TAKE(text, (struct secret){0});
     return 0;
 }

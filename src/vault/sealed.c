@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of the file store: encryption, and the entries in it. */
 #include "vault/sealed.h"
 
 #include <errno.h>
@@ -19,15 +20,15 @@ enum { ENTRY_HEAD = 2 + 4 };
 
 static const char magic[8] = {'B', 'A', 'W', 'N', 'S', 'E', 'C', '1'};
 
-static int draw(void *p, size_t len, struct err *err) {
+static int draw_bytes(void *p, size_t len, struct err *err) {
     return RAND_bytes(p, (int)len) == 1 ? 0 : err_set(err, -EIO, "OpenSSL has no random bytes");
 }
 
 int sealed_new(enum sealed_kind kind, struct sealed_head *ret, struct err *err) {
     struct sealed_head h = {.kind = (uint8_t)kind, .log_n = SEALED_LOG_N, .r = SEALED_R, .p = SEALED_P};
-    int r = draw(h.id, sizeof h.id, err);
+    int r = draw_bytes(h.id, sizeof h.id, err);
 
-    r = r < 0 ? r : draw(h.salt, sizeof h.salt, err);
+    r = r < 0 ? r : draw_bytes(h.salt, sizeof h.salt, err);
     if (r < 0)
         return r;
     memcpy(h.magic, magic, sizeof magic);
@@ -169,7 +170,7 @@ int sealed_close(const struct sealed_head *h, const struct secret *key, const st
     CLEANUP(secret_done) struct secret hidden = {0};
     struct sealed_head fresh = *h;
     unsigned char tag[SEALED_TAG];
-    int r = draw(fresh.nonce, sizeof fresh.nonce, err);
+    int r = draw_bytes(fresh.nonce, sizeof fresh.nonce, err);
 
     if (r < 0)
         return r;
@@ -251,7 +252,7 @@ static int copy_others(const struct secret *from, const char *name, struct secre
     return n;
 }
 
-static void append(struct secret *to, const char *name, const struct secret *value) {
+static void append_entry(struct secret *to, const char *name, const struct secret *value) {
     size_t name_len = strlen(name);
     uint8_t head[ENTRY_HEAD] = {(uint8_t)name_len, (uint8_t)(name_len >> 8)};
 
@@ -280,7 +281,7 @@ int sealed_change(const struct secret *entries, const char *name, const struct s
     if (value && (n >= SEALED_ENTRIES_MAX || s.len + more > SEALED_PLAIN_MAX))
         return -ENOSPC;
     if (value)
-        append(&s, name, value);
+        append_entry(&s, name, value);
     *ret = TAKE(s, (struct secret){0});
     return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The Secret Service by sd-bus. */
 #include <errno.h>
 #include <systemd/sd-bus.h>
 
@@ -36,7 +37,7 @@ static int locked_keyring(struct err *err) {
         "the keyring of the Secret Service is locked: unlock it (log in to the desktop, or open its password manager)");
 }
 
-/* Names of D-Bus errors are from a fixed set; their texts are the service's, and not shown: nobody promises what is in them. */
+/* Names of D-Bus errors are from a fixed set; their texts are the service's, and not shown: they may hold anything. */
 static int bus_failure(int r, const sd_bus_error *e, const char *what, struct err *err) {
     if (r == -ETIMEDOUT || sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || sd_bus_error_has_name(e, SD_BUS_ERROR_TIMEOUT))
         return too_slow(err);
@@ -165,7 +166,7 @@ static int search_items(struct service *s, enum service_what what, const char *i
     return first_path(reply, locked, err);
 }
 
-/* Only what opens without asking somebody: some services unlock by themselves. */
+/* Only what opens without a question to the user: some services unlock by themselves. */
 static int unlock_item(struct service *s, const char *path, struct err *err) {
     static const struct service_method method = {service_interface, "Unlock", "unlock the keyring"};
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *reply = NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of stores, and the two simple ones: variables, the Secret Service. */
 #include "vault/store.h"
 
 #include <errno.h>

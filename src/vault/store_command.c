@@ -28,7 +28,7 @@ static uint64_t timeout_ms(const struct vault *v) {
     return wish && parse_u64(wish, 1, VAULT_COMMAND_TIMEOUT_MS, &ms, NULL) == 0 ? ms : VAULT_COMMAND_TIMEOUT_MS;
 }
 
-/* It is left a zombie: while it is one, its number, which is the group's, is nobody else's. */
+/* It stays a zombie: until it is reaped, no other process gets its number, which is also the group's. */
 static bool has_ended(pid_t pid) {
     siginfo_t info = {0};
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The file store: secrets.enc, read, changed under a lock, replaced as a whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,7 +18,7 @@
 #include "vault/unlock.h"
 
 static const char file_name[] = "secrets.enc";
-enum { TRIES = 4 }; /* somebody else made the store while we asked for its passphrase */
+enum { TRIES = 4 }; /* another vault made the store while we asked for its passphrase */
 
 /* Bytes as they are on disk; 0 of them if there is no store yet. */
 static int file_load(const struct vault *v, struct buf *b, struct err *err) {
@@ -32,7 +33,7 @@ static int file_load(const struct vault *v, struct buf *b, struct err *err) {
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, -errno, "open '%s'", path);
     if (st.st_uid != geteuid() || (st.st_mode & 077))
-        return err_set(err, -EPERM, "'%s' must belong to you and nobody else may read it: chmod 600 it", path);
+        return err_set(err, -EPERM, "'%s' must be yours and unreadable for other users: chmod 600 it", path);
     return paths_read_fd(fd, path, SEALED_FILE_MAX, b, err);
 }
 
@@ -74,7 +75,7 @@ static int file_get(const struct vault *v, const struct credential *c, struct se
     return secret_set(ret, p, len) < 0 ? damaged(v, err) : 0;
 }
 
-/* What a vault that was killed before its rename has left; nobody else writes while we have the lock. */
+/* Files of a vault that was killed before its rename. No other vault writes while we have the lock. */
 static void sweep_temporaries(const struct vault *v) {
     CLEANUP(freep) char *prefix = str_dupf(".%s.", file_name);
     CLEANUP(dir_done) struct dir d = DIR_INIT;
@@ -86,8 +87,8 @@ static void sweep_temporaries(const struct vault *v) {
             unlinkat(d.fd, e->d_name, 0);
 }
 
-/* A rename is on disk only when the folder is: power may fail right after we have said that it is done. All others see it already, so
- * that a failure here takes nothing back. */
+/* A rename is on disk only when the folder is: power may fail right after we have said that it is done. Others see the new file already, so
+ * a failure here takes nothing back. */
 static int file_replace(const struct vault *v, const struct buf *b, struct err *err) {
     CLEANUP(closep) int dir = open(v->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct err why = {0};
@@ -172,7 +173,7 @@ static int file_change(const struct vault *v, const struct credential *c, const 
         if (r <= 0)
             return r;
     }
-    return err_set(err, -EBUSY, "somebody else makes and removes the file store all the time");
+    return err_set(err, -EBUSY, "another process keeps making and removing the file store");
 }
 
 static int file_rm(const struct vault *v, const struct credential *c, struct err *err) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The file store's key: from the keyring, the Secret Service or a passphrase. */
 #include "vault/unlock.h"
 
 #include <errno.h>
