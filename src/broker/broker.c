@@ -10,6 +10,7 @@
 #include "broker/values/values.h"
 #include "os/fd.h"
 #include "os/sock.h"
+#include "policy/confload.h"
 
 int broker_init(struct broker *b, struct ca *ca, int gate, int supervisor) {
     int r;
@@ -94,4 +95,20 @@ void broker_answer_parts(struct broker *b, uint32_t id, const struct broker_part
 
 void broker_msg_send(struct broker *b, const struct broker_msg *m) {
     send_or_end(b, b->supervisor, m, sizeof *m);
+}
+
+int broker_configure(struct broker *b, int memfd, struct err *err) {
+    CLEANUP(gate_config_done) struct gate_config config = {0};
+    CLEANUP(policy_done) struct policy policy = {0};
+    int r = confload_read(memfd, &config, err);
+
+    r = r < 0 ? r : confload_policy(&config, &policy, err);
+    if (r < 0)
+        return r;
+    values_reload(b, &config);
+    policy = TAKE(b->policy, policy);
+    config = TAKE(b->config, config); /* the old ones go with the end of this function */
+    b->configured = true;
+    ssh_configured(b);
+    return 0;
 }

@@ -3,12 +3,10 @@
  * What bawn-broker has while it serves, and what its parts share.
  *
  *     serve.c    the loop: poll, and one table of requests, one of messages
- *     broker_config.c   policy and grants, from the supervisor
  *     values/value_judge.c    may this request have this credential? Every request is asked about here, before anything else is done
  *     used.c     what was given out, for the log
  *     values.c   values: fetched once, kept in locked memory until they end, given out for one request at a time
  *     render.c   how a value looks in a request; awssign.c: signatures of AWS
- *     values/login_answer.c    what a client inside is answered with that has logged in outside
  *     ssh_*.c    the ssh-agent
  *
  * One thread, nothing blocks but a send to the gate or the supervisor, and that not for long (BROKER_SEND_S): then the broker ends, and
@@ -72,7 +70,7 @@ void used_flush(struct broker *b, bool all); /* those that waited long enough; a
 int used_timeout_ms(const struct broker *b); /* -1: none waits */
 uint64_t broker_now_ms(void);                /* CLOCK_MONOTONIC */
 
-/* broker_config.c: replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
+/* Replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
 int broker_configure(struct broker *b, int memfd, struct err *err);
 
 /*

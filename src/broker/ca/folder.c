@@ -1,23 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/ca/folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/pem.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/macros.h"
 #include "base/str.h"
 #include "broker/ca/ca.h"
 #include "broker/ca/jks.h"
-#include "broker/ca/nssdb.h"
+#include "os/copy.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
 
 static const char bundle_name[] = "ca-certificates.crt", own_name[] = "bawn-ca.pem", java_name[] = "java";
+
+/* What /usr holds is there inside, read-only; a name without slash stays in the folder. */
+static bool works_inside(const char *target) {
+    return !strchr(target, '/') || (str_starts(target, "/usr/") && !strstr(target, "/../"));
+}
+
+static int copy_file(int from, const char *name, int to, struct err *err) {
+    CLEANUP(closep) int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), out = -1;
+    struct stat st;
+    int r;
+
+    /* A file that only root may read does not become one for everybody here. */
+    if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
+        return 0;
+    out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    r = out < 0 ? -errno : copy_content(in, out, TRUST_FILE_MAX, NULL);
+    return r < 0 ? err_sys(err, r, "copy the certificate '%s'", name) : 0;
+}
+
+static int copy_entry(int from, const char *name, int to, struct err *err) {
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(from, name, target, sizeof target - 1);
+    struct stat st;
+
+    if (fstatat(from, name, &st, 0) < 0 || !S_ISREG(st.st_mode) || st.st_size > TRUST_FILE_MAX)
+        return 0;
+    if (n < 0)
+        return copy_file(from, name, to, err);
+    target[n] = 0;
+    if (!works_inside(target))
+        return copy_file(from, name, to, err);
+    return symlinkat(target, to, name) < 0 ? err_sys(err, -errno, "link the certificate '%s'", name) : 0;
+}
+
+static bool is_in(const char *const *list, const char *name) {
+    for (; *list; list++)
+        if (str_eq(*list, name))
+            return true;
+    return false;
+}
+
+int folder_copy_certs(const char *from, int to, const char *const *skip, struct err *err) {
+    DIR *d = opendir(from);
+    struct dirent *e;
+    int r = 0, left = TRUST_FILES_MAX;
+
+    while (d && r == 0 && left > 0 && (e = readdir(d))) {
+        if (e->d_name[0] == '.' || is_in(skip, e->d_name))
+            continue;
+        left--;
+        r = copy_entry(dirfd(d), e->d_name, to, err);
+    }
+    if (d)
+        closedir(d);
+    return r;
+}
+
+/* The trust store of browsers (NSS), made by NSS's own certutil where that is installed. */
+static const char program[] = "/usr/bin/certutil", folder[] = "nssdb";
+static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
+
+/* It gets no environment, no input, nobody listens; it dies with us; and it works in the folder, because it writes the path that it was
+ * told into a file that the sandbox sees. */
+static void NORETURN become(int dirfd, char *const argv[]) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char *none[] = {NULL};
+
+    for (int i = 0; i <= STDERR_FILENO; i++)
+        if (null < 0 || dup2(null, i) < 0)
+            _exit(EXIT_SANDBOX);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && fchdir(dirfd) == 0)
+        execve(program, argv, none);
+    _exit(EXIT_SANDBOX);
+}
+
+static bool runs(int dirfd, char *const argv[]) {
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0)
+        become(dirfd, argv);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool make(int dirfd) {
+    char *create[] = {"certutil", "-N", "-d", "sql:nssdb", "--empty-password", NULL};
+    char *add[] = {"certutil", "-A", "-d", "sql:nssdb", "-n", "Bawn sandbox CA", "-t", "C,,", "-i", "ca.pem", NULL};
+
+    if (mkdirat(dirfd, folder, 0755) < 0 || !runs(dirfd, create) || !runs(dirfd, add))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        char name[64];
+
+        snprintf(name, sizeof name, "%s/%s", folder, files[i]);
+        if (fchmodat(dirfd, name, 0644, 0) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Browsers are few and this is for them alone: if certutil fails there is no nssdb/. */
+static int nssdb_make(int dirfd, struct err *err) {
+    int r;
+
+    if (access(program, X_OK) < 0 || make(dirfd))
+        return 0;
+    r = remove_tree(dirfd, folder);
+    return r < 0 && r != -ENOENT ? err_sys(err, r, "remove a trust store that could not be made") : 0;
+}
 
 static int put(int dirfd, const char *name, const struct buf *b, struct err *err) {
     CLEANUP(closep) int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);

@@ -5,7 +5,6 @@
 
 #include "broker/ssh/ssh_hostkey.h"
 #include "broker/ssh/ssh_known.h"
-#include "broker/ssh/ssh_names.h"
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
