@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -33,13 +32,6 @@ void broker_done(struct broker *b) {
     ca_done(&b->ca);
     closep(&b->gate);
     closep(&b->supervisor);
-}
-
-uint64_t broker_now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 /* Whoever does not take it is gone, or hangs: SO_SNDTIMEO. */

@@ -68,7 +68,6 @@ void broker_flush(struct broker *b); /* the answers so far, as one message */
 void used_tell(struct broker *b, const struct broker_msg *m);
 void used_flush(struct broker *b, bool all); /* those that waited long enough; all: every one */
 int used_timeout_ms(const struct broker *b); /* -1: none waits */
-uint64_t broker_now_ms(void);                /* CLOCK_MONOTONIC */
 
 /* Replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
 int broker_configure(struct broker *b, int memfd, struct err *err);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "broker/values/values.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/sock.h"
 
@@ -132,10 +133,6 @@ static int read_gate(struct broker *b, struct err *err) {
     return r < 0 ? err_sys(err, r, "answer the gate") : 0;
 }
 
-static int sooner(int a, int b) {
-    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
-}
-
 /* Until there is a policy the gate has to wait; that it is gone is noticed nevertheless. */
 static int wait_and_serve(struct broker *b, struct err *err) {
     struct pollfd fds[POLL_MAX] = {
@@ -146,7 +143,7 @@ static int wait_and_serve(struct broker *b, struct err *err) {
 
     ssh_poll_fill(b, &fds[POLL_SSH]);
     values_poll_fill(b, &fds[POLL_VALUES]);
-    n = poll(fds, ARRAY_LEN(fds), sooner(sooner(ssh_timeout_ms(b), values_timeout_ms(b)), used_timeout_ms(b)));
+    n = poll(fds, ARRAY_LEN(fds), clock_sooner(clock_sooner(ssh_timeout_ms(b), values_timeout_ms(b)), used_timeout_ms(b)));
     if (n < 0)
         return errno == EINTR ? 0 : err_sys(err, -errno, "wait");
     if (fds[POLL_SUPERVISOR].revents)

@@ -2,16 +2,16 @@
 #include "broker/ca/ca.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/bn.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "os/fd.h"
+#include "os/file.h"
 
 enum { SERIAL_BITS = 126, DAY_S = 24 * 3600, NAME_BYTES = 6, NAME_MAX_IN_SUBJECT = 64, SPKI_LEN = 91 };
 
@@ -28,49 +28,53 @@ static bool ca_begin(X509 *cert, int days) {
            X509_gmtime_adj(X509_getm_notAfter(cert), (long)days * DAY_S);
 }
 
-/* An extension by its name and value in OpenSSL's configuration language. Both are ours: never pass bytes of a peer. */
-static bool ca_extend(X509 *cert, X509 *issuer, int nid, const char *value) {
+/* In OpenSSL's configuration language: never bytes of a peer. */
+struct ca_extension {
+    int nid;
+    const char *value;
+};
+
+static bool ca_extend(X509 *cert, X509 *issuer, const struct ca_extension *e) {
     X509_EXTENSION *ext;
     X509V3_CTX ctx;
     bool ok;
 
     X509V3_set_ctx(&ctx, issuer, cert, NULL, NULL, 0);
-    ext = X509V3_EXT_nconf_nid(NULL, &ctx, nid, value);
+    ext = X509V3_EXT_nconf_nid(NULL, &ctx, e->nid, e->value);
     ok = ext && X509_add_ext(cert, ext, -1) == 1;
     X509_EXTENSION_free(ext);
     return ok;
 }
 
-static bool name_it(X509 *cert) {
+static bool ca_sign(X509 *cert, const struct ca *ca, const struct ca_extension *extensions, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!ca_extend(cert, ca->cert, &extensions[i]))
+            return false;
+    return X509_sign(cert, ca->key, EVP_sha256()) > 0;
+}
+
+static bool name_authority(X509 *cert) {
+    char name[64] = "Bawn sandbox CA ";
     uint8_t random[NAME_BYTES];
-    char name[64];
-    int n = snprintf(name, sizeof name, "Bawn sandbox CA ");
 
     if (RAND_bytes(random, sizeof random) != 1)
         return false;
-    for (size_t i = 0; i < sizeof random; i++)
-        n += snprintf(name + n, sizeof name - (size_t)n, "%02x", random[i]);
+    hex_encode(random, sizeof random, name + strlen(name));
     return X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC, (const uint8_t *)name, -1, -1, 0) == 1 &&
            X509_set_issuer_name(cert, X509_get_subject_name(cert)) == 1;
 }
 
 static bool sign_self(struct ca *ca) {
-    static const struct {
-        int nid;
-        const char *value;
-    } extensions[] = {
+    static const struct ca_extension extensions[] = {
         {NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
         {NID_key_usage, "critical,keyCertSign,cRLSign"},
         {NID_subject_key_identifier, "hash"},
         {NID_authority_key_identifier, "keyid:always"},
     };
 
-    if (!ca_begin(ca->cert, CA_DAYS) || !name_it(ca->cert) || X509_set_pubkey(ca->cert, ca->key) != 1)
+    if (!ca_begin(ca->cert, CA_DAYS) || !name_authority(ca->cert) || X509_set_pubkey(ca->cert, ca->key) != 1)
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(extensions); i++)
-        if (!ca_extend(ca->cert, ca->cert, extensions[i].nid, extensions[i].value))
-            return false;
-    return X509_sign(ca->cert, ca->key, EVP_sha256()) > 0;
+    return ca_sign(ca->cert, ca, extensions, ARRAY_LEN(extensions));
 }
 
 int ca_make(struct ca *ret, struct err *err) {
@@ -89,8 +93,7 @@ void ca_done(struct ca *ca) {
 }
 
 static int write_file(int dirfd, const char *name, mode_t mode, const void *data, size_t len, struct err *err) {
-    CLEANUP(closep) int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-    int r = fd < 0 ? -errno : fd_write_all(fd, data, len);
+    int r = file_create_at(dirfd, name, mode, data, len);
 
     return r < 0 ? err_sys(err, r, "write %s of the certificate authority", name) : 0;
 }
@@ -232,11 +235,8 @@ static bool limit_time(X509 *cert, const struct ca *ca) {
     return ASN1_TIME_compare(X509_get0_notAfter(cert), end) <= 0 || X509_set1_notAfter(cert, end) == 1;
 }
 
-static bool fill(X509 *cert, const struct ca *ca, const struct host *host, EVP_PKEY *key) {
-    static const struct {
-        int nid;
-        const char *value;
-    } extensions[] = {
+static bool fill_leaf(X509 *cert, const struct ca *ca, const struct host *host, EVP_PKEY *key) {
+    static const struct ca_extension extensions[] = {
         {NID_basic_constraints, "critical,CA:FALSE"},
         {NID_key_usage, "critical,digitalSignature"},
         {NID_ext_key_usage, "serverAuth"},
@@ -247,10 +247,7 @@ static bool fill(X509 *cert, const struct ca *ca, const struct host *host, EVP_P
     if (!ca_begin(cert, LEAF_DAYS) || !limit_time(cert, ca) || !name_leaf(cert, host) || X509_set_pubkey(cert, key) != 1 ||
         X509_set_issuer_name(cert, X509_get_subject_name(ca->cert)) != 1)
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(extensions); i++)
-        if (!ca_extend(cert, ca->cert, extensions[i].nid, extensions[i].value))
-            return false;
-    return X509_sign(cert, ca->key, EVP_sha256()) > 0;
+    return ca_sign(cert, ca, extensions, ARRAY_LEN(extensions));
 }
 
 int ca_leaf(const struct ca *ca, const struct host *host, const uint8_t *spki, size_t len, uint8_t *out, size_t max,
@@ -263,7 +260,7 @@ int ca_leaf(const struct ca *ca, const struct host *host, const uint8_t *spki, s
         return -EINVAL;
     if (X509_cmp_current_time(X509_get0_notAfter(ca->cert)) <= 0)
         r = -EKEYEXPIRED;
-    else if (!cert || !fill(cert, ca, host, key))
+    else if (!cert || !fill_leaf(cert, ca, host, key))
         r = -ENOMEM;
     n = r < 0 ? 0 : i2d_X509(cert, NULL);
     if (r == 0 && (n <= 0 || (size_t)n > max))

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/ca/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/pem.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -18,9 +14,12 @@
 #include "broker/ca/ca.h"
 #include "broker/ca/jks.h"
 #include "os/copy.h"
+#include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/process.h"
 #include "os/remove.h"
+#include "os/spawn.h"
 
 static const char bundle_name[] = "ca-certificates.crt", own_name[] = "bawn-ca.pem", java_name[] = "java";
 
@@ -34,7 +33,7 @@ static int copy_file(int from, const char *name, int to, struct err *err) {
     struct stat st;
     int r;
 
-    /* A file that only root may read does not become one for everybody here. */
+    /* A file that only root may read must not become readable for all here. */
     if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
         return 0;
     out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -65,18 +64,17 @@ static bool is_in(const char *const *list, const char *name) {
 }
 
 int folder_copy_certs(const char *from, int to, const char *const *skip, struct err *err) {
-    DIR *d = opendir(from);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     int r = 0, left = TRUST_FILES_MAX;
 
-    while (d && r == 0 && left > 0 && (e = readdir(d))) {
+    (void)dir_open_linked(from, &d); /* /etc/ssl/certs is a link on some systems */
+    while (r == 0 && left > 0 && (e = dir_next(&d))) {
         if (e->d_name[0] == '.' || is_in(skip, e->d_name))
             continue;
         left--;
-        r = copy_entry(dirfd(d), e->d_name, to, err);
+        r = copy_entry(d.fd, e->d_name, to, err);
     }
-    if (d)
-        closedir(d);
     return r;
 }
 
@@ -84,36 +82,16 @@ int folder_copy_certs(const char *from, int to, const char *const *skip, struct 
 static const char program[] = "/usr/bin/certutil", folder[] = "nssdb";
 static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
 
-/* It gets no environment, no input, nobody listens; it dies with us; and it works in the folder, because it writes the path that it was
- * told into a file that the sandbox sees. */
-static void NORETURN become(int dirfd, char *const argv[]) {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    char *none[] = {NULL};
-
-    for (int i = 0; i <= STDERR_FILENO; i++)
-        if (null < 0 || dup2(null, i) < 0)
-            _exit(EXIT_SANDBOX);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && fchdir(dirfd) == 0)
-        execve(program, argv, none);
-    _exit(EXIT_SANDBOX);
+/* It works in the folder, because it writes the path that it gets into a file that the sandbox sees. */
+static bool run_certutil(int dirfd, char *const argv[]) {
+    return spawn_run(&(struct spawn){.path = program, .argv = argv, .cwd = dirfd}) == 0;
 }
 
-static bool runs(int dirfd, char *const argv[]) {
-    pid_t pid = fork();
-    int status = -1;
-
-    if (pid == 0)
-        become(dirfd, argv);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-static bool make(int dirfd) {
+static bool make_nssdb(int dirfd) {
     char *create[] = {"certutil", "-N", "-d", "sql:nssdb", "--empty-password", NULL};
     char *add[] = {"certutil", "-A", "-d", "sql:nssdb", "-n", "Bawn sandbox CA", "-t", "C,,", "-i", "ca.pem", NULL};
 
-    if (mkdirat(dirfd, folder, 0755) < 0 || !runs(dirfd, create) || !runs(dirfd, add))
+    if (mkdirat(dirfd, folder, 0755) < 0 || !run_certutil(dirfd, create) || !run_certutil(dirfd, add))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         char name[64];
@@ -129,15 +107,14 @@ static bool make(int dirfd) {
 static int nssdb_make(int dirfd, struct err *err) {
     int r;
 
-    if (access(program, X_OK) < 0 || make(dirfd))
+    if (access(program, X_OK) < 0 || make_nssdb(dirfd))
         return 0;
     r = remove_tree(dirfd, folder);
     return r < 0 && r != -ENOENT ? err_sys(err, r, "remove a trust store that could not be made") : 0;
 }
 
-static int put(int dirfd, const char *name, const struct buf *b, struct err *err) {
-    CLEANUP(closep) int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    int r = !buf_ok(b) ? -ENOMEM : fd < 0 ? -errno : fd_write_all(fd, buf_str(b), b->len);
+static int put_file(int dirfd, const char *name, const struct buf *b, struct err *err) {
+    int r = buf_ok(b) ? file_create_at(dirfd, name, 0644, buf_str(b), b->len) : -ENOMEM;
 
     return r < 0 ? err_sys(err, r, "write '%s'", name) : 0;
 }
@@ -152,18 +129,12 @@ static int make_dir(int dirfd, const char *name, int *ret, struct err *err) {
 }
 
 static int load_bundle(const char *path, struct buf *out, struct err *err) {
-    CLEANUP(closep) int fd = path[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
-    char part[64 * 1024];
-    ssize_t n = 0;
+    int r = path[0] ? file_read(path, FILE_FOLLOW, out) : 0;
 
-    if (!path[0])
-        return 0;
-    while (fd >= 0 && (n = fd_read_some(fd, part, sizeof part)) > 0)
-        buf_add(out, part, (size_t)n);
-    if (fd < 0 || n < 0)
-        return err_sys(err, fd < 0 ? -errno : (int)n, "read the trusted certificates in '%s'", path);
-    if (!buf_ok(out))
-        return err_set(err, -EFBIG, "'%s' is larger than a file of certificates may be", path);
+    if (r == -EFBIG)
+        return err_set(err, r, "'%s' is larger than a file of certificates may be", path);
+    if (r < 0)
+        return err_sys(err, r, "read the trusted certificates in '%s'", path);
     if (out->len && out->data[out->len - 1] != '\n')
         buf_addc(out, '\n');
     return 0;
@@ -191,7 +162,7 @@ static int put_java(int certs, const struct buf *bundle, const struct ca *ca, st
     if (jks_end(&j) < 0)
         return err_oom(err);
     r = make_dir(certs, java_name, &java, err);
-    return r < 0 ? r : put(java, "cacerts", &b, err);
+    return r < 0 ? r : put_file(java, "cacerts", &b, err);
 }
 
 /* OpenSSL finds a certificate in a folder by a hash of its name; a number tells those with the same hash apart. */
@@ -222,12 +193,12 @@ static int put_certs(int dirfd, const struct ca *ca, const struct trust_source *
     if (ca_pem(ca, &pem) < 0)
         return err_oom(err);
     buf_add(&bundle, pem.data, pem.len);
-    r = put(certs, bundle_name, &bundle, err);
-    r = r < 0 ? r : put(certs, own_name, &pem, err);
+    r = put_file(certs, bundle_name, &bundle, err);
+    r = r < 0 ? r : put_file(certs, own_name, &pem, err);
     return r < 0 ? r : link_hash(certs, ca, err);
 }
 
-static int fill(int dirfd, const struct trust_source *from, struct err *err) {
+static int fill_folder(int dirfd, const struct trust_source *from, struct err *err) {
     CLEANUP(ca_done) struct ca ca = {0};
     CLEANUP(buf_done) struct buf stamp = BUF_INIT(TRUST_STAMP_SIZE);
     char line[TRUST_STAMP_SIZE];
@@ -238,7 +209,7 @@ static int fill(int dirfd, const struct trust_source *from, struct err *err) {
     r = r < 0 ? r : ca_write(&ca, dirfd, err);
     r = r < 0 ? r : put_certs(dirfd, &ca, from, err);
     r = r < 0 ? r : nssdb_make(dirfd, err);
-    return r < 0 ? r : put(dirfd, "stamp", &stamp, err);
+    return r < 0 ? r : put_file(dirfd, "stamp", &stamp, err);
 }
 
 /* "making-<pid>-<start time>-<random>": castock sweeps it when we are dead. */
@@ -260,7 +231,7 @@ int folder_make(const char *path, const struct trust_source *from, struct err *e
     if (r < 0)
         return r;
     dirfd = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    r = dirfd < 0 ? err_sys(err, -errno, "open '%s'", temporary) : fill(dirfd, from, err);
+    r = dirfd < 0 ? err_sys(err, -errno, "open '%s'", temporary) : fill_folder(dirfd, from, err);
     if (r == 0 && (fchmod(dirfd, 0755) < 0 || renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0))
         r = err_sys(err, -errno, "put the certificate authority at '%s'", path);
     if (r < 0)

@@ -13,6 +13,7 @@
 #include "broker/ssh/ssh_choice.h"
 #include "broker/ssh/ssh_judge.h"
 #include "broker/ssh/ssh_link.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { JOBS_MAX = 256 };
@@ -114,13 +115,13 @@ static void begin(struct broker *b) {
         return;
     if (s->link.fd < 0) {
         if (!s->wanted) {
-            s->deadline = broker_now_ms() + BROKER_SSH_TIMEOUT_MS;
+            s->deadline = clock_ms() + BROKER_SSH_TIMEOUT_MS;
             s->wanted = true;
             broker_msg_send(b, &(struct broker_msg){.type = BROKER_MSG_WANT_AGENT});
         }
         return;
     }
-    s->deadline = broker_now_ms() + BROKER_SSH_TIMEOUT_MS;
+    s->deadline = clock_ms() + BROKER_SSH_TIMEOUT_MS;
     s->phase = LISTING;
     if (ssh_link_send(&s->link, SSH_AGENTC_REQUEST_IDENTITIES, (struct ssh_bytes){0}) < 0)
         all_end(b, -ENOMEM);
@@ -281,12 +282,7 @@ void ssh_poll_fill(struct broker *b, struct pollfd *ret) {
 }
 
 int ssh_timeout_ms(const struct broker *b) {
-    uint64_t now;
-
-    if (!b->ssh->jobs)
-        return -1;
-    now = broker_now_ms();
-    return b->ssh->deadline > now ? (int)MIN_OF(b->ssh->deadline - now, (uint64_t)BROKER_SSH_TIMEOUT_MS) : 0;
+    return b->ssh->jobs ? clock_left_ms(b->ssh->deadline) : -1;
 }
 
 void ssh_poll_done(struct broker *b, short revents) {
@@ -303,7 +299,7 @@ void ssh_poll_done(struct broker *b, short revents) {
         else
             take_signature(b, msg);
     }
-    if (s->jobs && s->deadline <= broker_now_ms()) { /* an agent that hangs for one hangs for all */
+    if (s->jobs && s->deadline <= clock_ms()) { /* an agent that hangs for one hangs for all */
         ssh_link_done(&s->link);
         s->wanted = s->used = false;
         all_end(b, -ETIMEDOUT);

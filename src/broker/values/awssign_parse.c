@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
+#include "base/hex.h"
 #include "base/str.h"
 #include "broker/values/awssign.h"
 
@@ -123,10 +125,7 @@ static bool names_agree(struct lines headers, struct broker_part names) {
 static bool hash_ok(const struct broker_part *h) {
     if (part_is(h, "UNSIGNED-PAYLOAD") || part_is(h, "STREAMING-UNSIGNED-PAYLOAD-TRAILER"))
         return true;
-    for (size_t i = 0; i < h->len; i++)
-        if (!strchr("0123456789abcdef", h->p[i]))
-            return false;
-    return h->len == HASH_HEX;
+    return h->len == HASH_HEX && hex_is_lower(h->p, h->len);
 }
 
 /* A signature for a query with X-Amz-Expires would be good for days, and for whoever has the URL. */
@@ -187,10 +186,9 @@ static bool host_agrees(const struct broker_part *line, const struct broker_requ
            (port ? port : HTTPS_PORT) == req->port;
 }
 
-static int hex(char c) {
-    const char *digits = "0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
+/* Upper case only, as AWS writes it. */
+static int read_encoded(const char *p, size_t len) {
+    return len > 2 && !islower((uint8_t)p[1]) && !islower((uint8_t)p[2]) ? hex_percent(p, len) : -1;
 }
 
 /* All services but s3 encode the path, which is encoded already, once more. */
@@ -198,18 +196,12 @@ static int undo_encoding(const struct broker_part *path, char *out, size_t *ret_
     size_t n = 0;
 
     for (size_t i = 0; i < path->len; i++) {
-        int high, low;
+        int byte = path->p[i] == '%' ? read_encoded(path->p + i, path->len - i) : (uint8_t)path->p[i];
 
-        if (path->p[i] != '%') {
-            out[n++] = path->p[i];
-            continue;
-        }
-        high = i + 2 < path->len ? hex(path->p[i + 1]) : -1;
-        low = high < 0 ? -1 : hex(path->p[i + 2]);
-        if (low < 0)
+        if (byte < 0)
             return -EBADMSG;
-        out[n++] = (char)(high * 16 + low);
-        i += 2;
+        i += path->p[i] == '%' ? 2 : 0;
+        out[n++] = (char)byte;
     }
     *ret_len = n;
     return 0;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "broker/broker.h"
+#include "os/clock.h"
 
 static void tell(struct broker *b, struct used *u, uint32_t count, uint64_t now) {
     u->msg.count = count;
@@ -26,14 +27,14 @@ static struct used *find(struct broker *b, const struct broker_msg *m) {
             oldest = &b->used[i];
     }
     if (oldest->more)
-        tell(b, oldest, oldest->more, broker_now_ms());
+        tell(b, oldest, oldest->more, clock_ms());
     *oldest = (struct used){.msg = *m};
     return oldest;
 }
 
 void used_tell(struct broker *b, const struct broker_msg *m) {
     struct used *u = find(b, m);
-    uint64_t now = broker_now_ms();
+    uint64_t now = clock_ms();
 
     u->more++;
     if (!u->told_ms || now - u->told_ms >= USED_PAUSE_MS)
@@ -41,7 +42,7 @@ void used_tell(struct broker *b, const struct broker_msg *m) {
 }
 
 void used_flush(struct broker *b, bool all) {
-    uint64_t now = broker_now_ms();
+    uint64_t now = clock_ms();
 
     for (size_t i = 0; i < BROKER_USED_KINDS; i++)
         if (b->used[i].more && (all || now - b->used[i].told_ms >= USED_PAUSE_MS))
@@ -49,7 +50,7 @@ void used_flush(struct broker *b, bool all) {
 }
 
 int used_timeout_ms(const struct broker *b) {
-    uint64_t now = broker_now_ms(), least = UINT64_MAX;
+    uint64_t now = clock_ms(), least = UINT64_MAX;
 
     for (size_t i = 0; i < BROKER_USED_KINDS; i++)
         if (b->used[i].more)

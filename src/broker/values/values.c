@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "broker/values/render.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { GRANT_BYTES_MAX = 1024 * 1024 };
@@ -143,7 +144,7 @@ void value_fail(struct broker *b, struct value *s, int status) {
     forget(s);
     s->state = VALUE_FAILED;
     s->status = status;
-    s->deadline_ms = broker_now_ms() + VALUES_BACKOFF_MS;
+    s->deadline_ms = clock_ms() + VALUES_BACKOFF_MS;
     serve_waiting(b, s, status);
 }
 
@@ -206,7 +207,7 @@ void value_request(struct broker *b, const struct broker_request *req, const uin
     s = &b->values->v[req->index];
     if (s->state == VALUE_READY && value_is_over(s))
         value_end(s);
-    if (s->state == VALUE_FAILED && broker_now_ms() >= s->deadline_ms)
+    if (s->state == VALUE_FAILED && clock_ms() >= s->deadline_ms)
         s->state = VALUE_NONE;
     if (s->state == VALUE_READY) {
         give(b, s, req, data);
@@ -219,7 +220,7 @@ void value_request(struct broker *b, const struct broker_request *req, const uin
     }
     if (s->state == VALUE_NONE) {
         s->state = VALUE_WANTED;
-        s->deadline_ms = broker_now_ms() + BROKER_VAULT_TIMEOUT_MS;
+        s->deadline_ms = clock_ms() + BROKER_VAULT_TIMEOUT_MS;
     }
     value_ask(b, s);
 }
