@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The state of the broker: its parts, its answers, its configuration. */
 #include "broker/broker.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ void broker_done(struct broker *b) {
     closep(&b->supervisor);
 }
 
-/* Whoever does not take it is gone, or hangs: SO_SNDTIMEO. */
+/* A peer that does not take it is gone, or hangs: SO_SNDTIMEO. */
 static void send_or_end(struct broker *b, int sock, const void *data, size_t len) {
     if (!b->over && sock_send(sock, data, len, NULL, 0) < 0)
         b->over = true;

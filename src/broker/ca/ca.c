@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Certificate authorities of sandboxes, and the leaves that they sign. */
 #include "broker/ca/ca.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of a CA: key, certificate, and the sandbox's trust stores. */
 #include "broker/ca/folder.h"
 
 #include <errno.h>

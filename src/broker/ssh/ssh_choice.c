@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filters the agent's keys by the user's choice. */
 #include "broker/ssh/ssh_choice.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads known_hosts, and collects names to try on its hashed lines. */
 #include "broker/ssh/ssh_known.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Signs requests for AWS. */
 #include "broker/values/awssign.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Takes the gate's canonical request apart and compares it with what was judged. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct lines {
 };
 
 /* Up to the next line break, or to the end, which is a line only once. */
-static bool next(struct lines *l, struct broker_part *ret) {
+static bool next_line(struct lines *l, struct broker_part *ret) {
     const char *stop;
 
     if (!l->p)
@@ -33,7 +34,7 @@ static bool part_is(const struct broker_part *p, const char *word) {
     return p->len == strlen(word) && memcmp(p->p, word, p->len) == 0;
 }
 
-static int compare(const struct broker_part *a, const struct broker_part *b) {
+static int compare_parts(const struct broker_part *a, const struct broker_part *b) {
     int r = memcmp(a->p, b->p, MIN_OF(a->len, b->len));
 
     return r ? r : a->len < b->len ? -1 : a->len > b->len;
@@ -76,7 +77,7 @@ static int add_header(struct aws_request *q, const struct broker_part *line, str
         return -EBADMSG;
     name = (struct broker_part){line->p, (size_t)(colon - line->p)};
     value = (struct broker_part){colon + 1, line->len - name.len - 1};
-    if (!name_ok(&name) || (last->p && compare(last, &name) >= 0) || q->n_headers == AWSSIGN_HEADERS_MAX)
+    if (!name_ok(&name) || (last->p && compare_parts(last, &name) >= 0) || q->n_headers == AWSSIGN_HEADERS_MAX)
         return -EBADMSG;
     *last = name;
     if (part_is(&name, token_name))
@@ -94,7 +95,7 @@ static int take_headers(struct lines *l, struct aws_request *q, struct lines *re
     struct broker_part line, last = {0};
 
     ret_names->p = l->p;
-    while (next(l, &line)) {
+    while (next_line(l, &line)) {
         int r;
 
         if (line.len == 0)
@@ -112,7 +113,7 @@ static bool names_agree(struct lines headers, struct broker_part names) {
     struct broker_part line;
     bool first = true;
 
-    while (next(&headers, &line)) {
+    while (next_line(&headers, &line)) {
         struct broker_part name = {line.p, (size_t)((const char *)memchr(line.p, ':', line.len) - line.p)};
 
         if (!take_name(&names, &name, first))
@@ -128,7 +129,7 @@ static bool hash_ok(const struct broker_part *h) {
     return h->len == HASH_HEX && hex_is_lower(h->p, h->len);
 }
 
-/* A signature for a query with X-Amz-Expires would be good for days, and for whoever has the URL. */
+/* A signature for a query with X-Amz-Expires would be good for days, and for everyone who has the URL. */
 static bool presigned(const struct broker_part *query) {
     static const char begin[] = "x-amz-";
     const char *p = query->p, *end = p + query->len;
@@ -149,12 +150,13 @@ int awssign_parse(const char *text, size_t len, struct aws_request *ret) {
     struct aws_request q = {0};
     int r;
 
-    if (!is_text(text, len) || !next(&l, &q.method) || !next(&l, &q.path) || !next(&l, &q.query))
+    if (!is_text(text, len) || !next_line(&l, &q.method) || !next_line(&l, &q.path) || !next_line(&l, &q.query))
         return -EBADMSG;
     r = take_headers(&l, &q, &headers);
     if (r < 0)
         return r;
-    if (!headers.end || !next(&l, &names) || !next(&l, &q.hash) || l.p || !names_agree(headers, names) || !hash_ok(&q.hash))
+    if (!headers.end || !next_line(&l, &names) || !next_line(&l, &q.hash) || l.p || !names_agree(headers, names) ||
+        !hash_ok(&q.hash))
         return -EBADMSG;
     if (!q.host.p || q.date.len != AWSSIGN_DATE || presigned(&q.query))
         return -EBADMSG;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Fetches values from bawn-vault, and ends them in time. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>

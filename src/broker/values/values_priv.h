@@ -38,7 +38,7 @@ struct values {
 uint32_t value_index(const struct broker *b, const struct value *s);
 bool value_is_over(const struct value *s);
 
-/* These answer everybody who waited. */
+/* These answer all waiting requests. */
 void value_fail(struct broker *b, struct value *s, int status);
 /* -ENOMEM: it has failed. */
 int value_ready(struct broker *b, struct value *s, const struct broker_part *value, const struct broker_part *identity,
