@@ -95,8 +95,8 @@ struct gate_born {
 
 /* Waits for the first configuration and puts it into force. */
 int gate_init(struct gate *g, struct gate_born *born, struct err *err);
-int gate_serve(struct gate *g); /* until the supervisor says stop or is gone */
-void gate_done(struct gate *g);
+/* Until the supervisor says stop or is gone. There is no gate_done(): the process ends then, and the kernel is faster. */
+int gate_serve(struct gate *g);
 
 /* Another configuration: new verdict on every open connection. On failure the old one stays. */
 int gate_reload(struct gate *g, struct gate_config *config /* taken */, struct err *err);

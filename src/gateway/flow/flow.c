@@ -9,7 +9,7 @@
 
 #include "gateway/flow/flow_priv.h"
 #include "gateway/gate_control.h"
-#include "gateway/net/dial_priv.h"
+#include "gateway/net/dial.h"
 #include "gateway/net/dnsd.h"
 #include "os/fd.h"
 
@@ -287,18 +287,6 @@ int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err) {
     }
     g->listeners[g->n_listeners++] = l;
     return 0;
-}
-
-static void listener_free(struct listener *l) {
-    watch_stop(l->gate->hub, &l->watch);
-    deadline_done(&l->pause);
-    closep(&l->fd);
-    free(l);
-}
-
-void listeners_free(struct gate *g) {
-    while (g->n_listeners)
-        listener_free(g->listeners[--g->n_listeners]);
 }
 
 void flows_forget_rules(struct gate *g) {

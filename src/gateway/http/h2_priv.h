@@ -130,7 +130,7 @@ void h2_stop(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v, 
 void h2_stop_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *why);
 void h2_note_answer(struct h2 *h, struct h2_stream *s, int status);
 
-/* h2_request.c, h2_response.c: a head is whole; end: there is no body. */
+/* h2_request.c, h2_answer.c: a head is whole; end: there is no body. */
 void h2_request(struct h2 *h, struct h2_stream *s, bool end);
 void h2_request_decide(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v);
 void h2_request_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len);
