@@ -74,10 +74,10 @@ struct ask {
 static void ask_unlink(struct ask *a) {
     struct gate *g = a->gate;
 
-    for (struct ask **at = &g->asks; *at; at = &(*at)->next)
+    for (struct ask **at = &g->asks.first; *at; at = &(*at)->next)
         if (*at == a) {
             *at = a->next;
-            g->n_asks--;
+            g->asks.n--;
             break;
         }
     deadline_done(&a->deadline);
@@ -103,18 +103,18 @@ static void ask_late(void *arg) {
 
 struct ask *gate_ask(struct gate *g, const struct gate_msg *question, ask_fn *fn, void *arg) {
     uint32_t ms = g->config.ask_timeout_ms ? g->config.ask_timeout_ms : ASK_TIMEOUT_DEFAULT_MS;
-    struct ask *a = g->n_asks < ASKS_MAX ? calloc(1, sizeof *a) : NULL;
+    struct ask *a = g->asks.n < ASKS_MAX ? calloc(1, sizeof *a) : NULL;
     struct gate_msg m = *question;
 
     if (!a)
         return NULL;
-    *a = (struct ask){.gate = g, .next = g->asks, .id = ++g->next_ask, .fn = fn, .arg = arg};
+    *a = (struct ask){.gate = g, .next = g->asks.first, .id = ++g->asks.last_id, .fn = fn, .arg = arg};
     if (deadline_set(&g->loop, &a->deadline, ms, ask_late, a) < 0) {
         free(a);
         return NULL;
     }
-    g->asks = a;
-    g->n_asks++;
+    g->asks.first = a;
+    g->asks.n++;
     m.type = GATE_MSG_ASK;
     m.id = a->id;
     gate_send(g, &m);
@@ -128,7 +128,7 @@ void gate_ask_cancel(struct ask *a) {
 
 /* An id that is not waited for is left alone. */
 static void ask_answer(struct gate *g, uint32_t id, enum gate_answer answer) {
-    for (struct ask *a = g->asks; a; a = a->next)
+    for (struct ask *a = g->asks.first; a; a = a->next)
         if (a->id == id) {
             ask_end(a, answer);
             return;

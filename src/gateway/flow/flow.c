@@ -4,13 +4,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gateway/flow/flow_priv.h"
 #include "gateway/gate_control.h"
 #include "gateway/net/dial.h"
 #include "gateway/net/dnsd.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { ACCEPT_MAX = 16, FEW_FLOWS = 8, ACCEPT_PAUSE_MS = 100, PORT_DNS = 53, PORT_HTTP = 80 };
@@ -23,30 +23,23 @@ struct listener {
     struct deadline pause;
 };
 
-static uint64_t now_us(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 static struct flow *flow_new(struct gate *g, int fd) {
     struct flow *f = calloc(1, sizeof *f);
 
     if (!f)
         return NULL;
     f->gate = g;
-    f->id = ++g->next_flow;
-    f->started_us = now_us();
+    f->id = ++g->flows.last_id;
+    f->started_us = clock_us();
     f->client = fd;
     f->server = -1;
     f->watch = (struct watch)WATCH_INIT;
-    f->next = g->flows;
-    f->at = &g->flows;
+    f->next = g->flows.first;
+    f->at = &g->flows.first;
     if (f->next)
         f->next->at = &f->next;
-    g->flows = f;
-    g->n_flows++;
+    g->flows.first = f;
+    g->flows.n++;
     return f;
 }
 
@@ -54,7 +47,7 @@ static void flow_unlink(struct flow *f) {
     *f->at = f->next;
     if (f->next)
         f->next->at = f->at;
-    f->gate->n_flows--;
+    f->gate->flows.n--;
 }
 
 void flow_free(struct flow *f) {
@@ -231,7 +224,7 @@ static void listener_take(struct listener *l, int fd) {
 }
 
 static bool has_room(const struct gate *g) {
-    return g->n_flows < g->config.max_flows && !control_is_full(g->control);
+    return g->flows.n < g->config.max_flows && !control_is_full(g->control);
 }
 
 static void pause_over(void *arg) {
@@ -244,7 +237,7 @@ static void listener_ready(void *arg, uint32_t events UNUSED) {
     struct listener *l = arg;
 
     /* A single client gets one try: the second would find nothing. */
-    for (int i = 0; i < (l->gate->n_flows < FEW_FLOWS ? 1 : ACCEPT_MAX) && has_room(l->gate); i++) {
+    for (int i = 0; i < (l->gate->flows.n < FEW_FLOWS ? 1 : ACCEPT_MAX) && has_room(l->gate); i++) {
         int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
@@ -290,18 +283,18 @@ int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err) {
 }
 
 void flows_forget_rules(struct gate *g) {
-    for (struct flow *f = g->flows; f; f = f->next)
+    for (struct flow *f = g->flows.first; f; f = f->next)
         if (f->ruling.denied)
             f->ruling.denied->rule = NULL;
 }
 
 void flows_close_all(struct gate *g) {
-    while (g->flows)
-        flow_abort(g->flows);
+    while (g->flows.first)
+        flow_abort(g->flows.first);
 }
 
 void flow_inside(struct gate *g, uint32_t id, int error UNUSED, int fd) {
-    for (struct flow *f = g->flows; f; f = f->next) {
+    for (struct flow *f = g->flows.first; f; f = f->next) {
         if (f->state != FLOW_INSIDE || (uint32_t)f->id != id)
             continue;
         f->server = fd;

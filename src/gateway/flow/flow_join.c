@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <time.h>
 
 #include "base/err.h"
 #include "gateway/flow/flow_priv.h"
 #include "gateway/flow/sniff.h"
 #include "gateway/flow/why.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
@@ -91,17 +91,15 @@ static int check_first(struct flow *f, const uint8_t *data, size_t len) {
 
 void flow_end_event(struct flow *f, uint64_t sent, uint64_t received) {
     char address[ADDR_TEXT_SIZE];
-    struct timespec now;
     struct gate_msg m;
 
     if (!f->host.len) /* --publish: nobody judged it */
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     gate_event_fill(&m, GATE_EVENT_END, f->id, f->host.text, f->port, NULL);
     m.action = RULE_ALLOW;
     m.sent = sent;
     m.received = received;
-    m.micros = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000 - f->started_us;
+    m.micros = clock_us() - f->started_us;
     snprintf(m.address, sizeof m.address, "%s", flow_address_text(f, address));
     gate_send(f->gate, &m);
 }

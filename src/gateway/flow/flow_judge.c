@@ -204,7 +204,7 @@ static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
 void flows_judge_again(struct gate *g) {
     struct policy_verdict v;
 
-    for (struct flow *f = g->flows, *next; f; f = next) {
+    for (struct flow *f = g->flows.first, *next; f; f = next) {
         uint64_t sent = 0, received = 0;
 
         next = f->next;

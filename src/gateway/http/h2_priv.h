@@ -109,9 +109,6 @@ void h2_leftover(struct h2 *h, struct h2_stream *s, size_t len);
 /* The end of a message was written to a peer. */
 void h2_pipe_ended(struct h2 *h, struct h2_stream *s, enum httpx_way way);
 
-/* h2_head.c: fields as nghttp2 gives and takes them. */
-void h2_head_begin(struct h2_pipe *p, bool trailers);
-void h2_head_add(struct h2_pipe *p, const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len);
 struct h2_fields {
     nghttp2_nv v[HTTPX_HEADERS_MAX + 32];
     size_t len;

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/secret.h"
+#include "base/vec.h"
 
 enum { FINDER_PAIRS = 8192, FINDER_ENDS = 1024 };
 
@@ -22,7 +23,7 @@ struct finder {
     char *bytes; /* of all patterns */
     size_t used, cap;
     struct finder_pattern *v;
-    size_t n, n_cap;
+    size_t n;
     size_t window, longest;         /* window 0: not built */
     uint8_t shift[FINDER_PAIRS];    /* by two bytes at the end of the window: how far it can be moved; 0: look */
     uint16_t ends[FINDER_ENDS];     /* patterns by the last two bytes of the window */
@@ -49,7 +50,7 @@ void finder_free(struct finder *f) {
     if (f->bytes)
         explicit_bzero(f->bytes, f->cap);
     if (f->v)
-        explicit_bzero(f->v, f->n_cap * sizeof *f->v);
+        explicit_bzero(f->v, f->n * sizeof *f->v);
     free(f->bytes);
     free(f->v);
     explicit_bzero(f, sizeof *f);
@@ -63,19 +64,10 @@ int finder_add(struct finder *f, const char *p, size_t len, uint32_t tag) {
         return 0;
     if (len > FINDER_MAX || f->n >= FINDER_PATTERNS_MAX)
         return -E2BIG;
-    if (f->n == f->n_cap) {
-        size_t cap = f->n_cap ? f->n_cap * 2 : 64;
-        struct finder_pattern *grown = realloc(f->v, cap * sizeof *grown);
-
-        if (!grown)
-            return -ENOMEM;
-        f->v = grown;
-        f->n_cap = cap;
-    }
-    if (secret_grow(&f->bytes, f->used, &f->cap, f->used + len) < 0)
+    if (secret_grow(&f->bytes, f->used, &f->cap, f->used + len) < 0 ||
+        VEC_ADD(f->v, f->n, (struct finder_pattern){.at = f->used, .len = (uint32_t)len, .tag = tag}) < 0)
         return -ENOMEM;
     memcpy(f->bytes + f->used, p, len);
-    f->v[f->n++] = (struct finder_pattern){.at = f->used, .len = (uint32_t)len, .tag = tag};
     f->used += len;
     return 0;
 }
@@ -237,8 +229,8 @@ int finder_watch(const struct finder *f, struct finder_stream *s, const void *da
 /* The forms in which a string may travel. Written with plain pointers: this is done for each request that gets a credential. */
 enum { GROWS_MAX = 6 }; /* \u00xx, &quot;: no form is longer than so many bytes for each */
 
-static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-static const char base64_url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char base64_url_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 static const char low[] = "0123456789abcdef", high[] = "0123456789ABCDEF";
 
 static const uint8_t letters_and_digits[256] = {['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1};
@@ -381,9 +373,9 @@ static char *put_form(char *to, enum form_kind kind, size_t style, const uint8_t
         memcpy(to, p, len);
         return to + len;
     case BASE64:
-        return put_base64(to, base64, style, p, len);
+        return put_base64(to, base64_digits, style, p, len);
     case BASE64_URL:
-        return put_base64(to, base64_url, style, p, len);
+        return put_base64(to, base64_url_digits, style, p, len);
     case HEX:
         return put_hex(to, false, style ? high : low, p, len);
     case PERCENT:

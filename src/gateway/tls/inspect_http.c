@@ -56,7 +56,7 @@ static bool pull(struct inspect *i, enum httpx_way way) {
         return false;
     if (n < 0)
         return gone(i, !way);
-    i->moved = uv_now(&i->gate->loop);
+    i->clock.moved = uv_now(&i->gate->loop);
     if (n == 0) {
         from->eof = true;
         httpx_eof(i->http, way);
@@ -70,7 +70,7 @@ static bool pull(struct inspect *i, enum httpx_way way) {
     }
     if (way == HTTPX_TO_CLIENT && inspect_covers(i)) {
         explicit_bzero(data, (size_t)n);
-        i->pause = i->pause ? i->pause : i->moved + INSPECT_PAUSE_MS;
+        i->clock.pause = i->clock.pause ? i->clock.pause : i->clock.moved + INSPECT_PAUSE_MS;
     }
     return true;
 }
@@ -118,7 +118,7 @@ static bool push(struct inspect *i, enum httpx_way way) {
         }
         if (way == HTTPX_TO_SERVER)
             i->sent += (uint64_t)n;
-        i->moved = uv_now(&i->gate->loop);
+        i->clock.moved = uv_now(&i->gate->loop);
         moved = true;
         httpx_wrote(i->http, way, (size_t)n);
         if (i->state != STATE_OPEN)
@@ -143,7 +143,7 @@ static void note_busy(struct inspect *i) {
     uint64_t judged = httpx_judged(i->http);
 
     if (busy || i->busy || judged != i->judged)
-        i->since = uv_now(&i->gate->loop);
+        i->clock.since = uv_now(&i->gate->loop);
     i->busy = busy;
     i->judged = judged;
 }
@@ -172,7 +172,7 @@ int inspect_open_events(struct inspect *i, enum httpx_way way) {
 void inspect_pause(struct inspect *i) {
     bool again = !inspect_server(i)->eof && (!can_pull(i, HTTPX_TO_CLIENT) || httpx_pause(i->http));
 
-    i->pause = again ? uv_now(&i->gate->loop) + INSPECT_PAUSE_MS : 0;
+    i->clock.pause = again ? uv_now(&i->gate->loop) + INSPECT_PAUSE_MS : 0;
 }
 
 bool inspect_has_more(struct inspect *i) {
