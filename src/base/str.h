@@ -21,8 +21,6 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 /* The place of word in an array of names, some of which may be NULL; -1: it is not there. word may be NULL. */
 int str_index(const char *word, const char *const *names, size_t n);
 
-/* The order of bytes, for qsort() and bsearch() of an array of strings. */
-
 /* Frees *to and makes it a copy of value, which may be NULL. -ENOMEM: *to is as before. */
 int str_set(char **to, const char *value);
 
