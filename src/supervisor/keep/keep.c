@@ -105,9 +105,8 @@ static NORETURN void be_keeper(const struct keep_options *opt, int ready) {
                        .session = SESSION_INIT,
                        .ready = ready,
                        .signals = -1,
-                       .sockets = -1,
-                       .listener = -1,
-                       .froze = -1};
+                       .exec = {.folder = -1, .listener = -1},
+                       .freeze = {.by = -1}};
     struct err err = {0};
     int r;
 

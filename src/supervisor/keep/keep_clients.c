@@ -35,7 +35,7 @@ static int add_client(struct keeper *k, int fd) {
 
 void clients_accept(struct keeper *k) {
     for (int i = 0; i < ACCEPT_PER_TURN && k->n_clients < KEEP_CLIENTS_MAX; i++) {
-        CLEANUP(closep) int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        CLEANUP(closep) int fd = accept4(k->exec.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0)
             return;
@@ -176,7 +176,7 @@ static int begin_attach(struct keeper *k, struct keep_client *c, const struct ex
 }
 
 static int begin_open(struct keeper *k, struct keep_client *c, const struct exec_msg *m, const struct buf *body) {
-    struct init_msg ask = {.type = INIT_MSG_OPEN, .value = m->value, .job = k->next_open};
+    struct init_msg ask = {.type = INIT_MSG_OPEN, .value = m->value, .job = k->next.open};
     int r;
 
     if (body->len == 0 || body->len > OPEN_PATH_MAX || body->data[0] != '/' || memchr(body->data, 0, body->len) ||
@@ -190,8 +190,8 @@ static int begin_open(struct keeper *k, struct keep_client *c, const struct exec
     if (r < 0)
         client_fail(k, c, r, "bawn-init does not answer");
     c->kind = CLIENT_OPEN;
-    c->open_id = k->next_open;
-    k->next_open = k->next_open == INT32_MAX ? 1 : k->next_open + 1;
+    c->open_id = k->next.open;
+    k->next.open = k->next.open == INT32_MAX ? 1 : k->next.open + 1;
     keep_touch(k);
     return 0;
 }
@@ -246,7 +246,7 @@ static int take_message(struct keeper *k, struct keep_client *c, const struct ex
 }
 
 void client_handle(struct keeper *k, struct keep_client *c) {
-    for (int i = 0; i < MESSAGES_PER_TURN && c->fd >= 0 && !client_waits(c) && !k->first; i++) {
+    for (int i = 0; i < MESSAGES_PER_TURN && c->fd >= 0 && !client_waits(c) && !k->outbox.first; i++) {
         CLEANUP(buf_done) struct buf body = BUF_INIT(EXEC_REQUEST_MAX);
         struct exec_msg m;
         int fds[EXEC_FDS_MAX], r;

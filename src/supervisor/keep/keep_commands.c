@@ -60,7 +60,7 @@ static void do_status(struct keeper *k, const json_t *request UNUSED, struct buf
     add_text(answer, "id", k->box->info.id);
     add_text(answer, "phase", box_phase_names[k->phase]);
     buf_addf(answer, ",\"since\":%" PRIu64 ".%09" PRIu64 ",\"frozen\":%s,\"jobs\":%zu,\"init\":%d", s->since_ns / 1000000000,
-             s->since_ns % 1000000000, k->thaw_at_ms ? "true" : "false", k->n_running, (int)s->init);
+             s->since_ns % 1000000000, k->freeze.thaw_ms ? "true" : "false", k->n_running, (int)s->init);
     add_text(answer, "engine", s->engine);
     add_text(answer, "rung", s->rung);
     add_text(answer, "workspace_mode", s->mode);

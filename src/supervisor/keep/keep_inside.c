@@ -146,7 +146,7 @@ static int freeze_group(struct keeper *k, int dir, struct err *err) {
 
     if (r < 0)
         return err_sys(err, r, "freeze the control group");
-    k->frozen_group = true;
+    k->freeze.group = true;
     while (!group_is_frozen(dir) && watch_now_ms() < end)
         nap(k);
     return group_is_frozen(dir) ? 0 : err_set(err, -EBUSY, "something inside cannot be stopped now");
@@ -184,22 +184,22 @@ static void signal_inside(const struct keeper *k, pid_t pid, int sig) {
 static int note_frozen(struct keeper *k, pid_t pid) {
     pid_t *grown;
 
-    for (size_t i = 0; i < k->n_frozen; i++)
-        if (k->frozen[i] == pid)
+    for (size_t i = 0; i < k->freeze.n; i++)
+        if (k->freeze.pids[i] == pid)
             return 0;
-    grown = reallocarray(k->frozen, k->n_frozen + 1, sizeof *grown);
+    grown = reallocarray(k->freeze.pids, k->freeze.n + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
-    k->frozen = grown;
-    k->frozen[k->n_frozen++] = pid;
+    k->freeze.pids = grown;
+    k->freeze.pids[k->freeze.n++] = pid;
     return 0;
 }
 
 static void continue_each(struct keeper *k) {
-    for (size_t i = 0; i < k->n_frozen; i++)
-        signal_inside(k, k->frozen[i], SIGCONT);
-    free(TAKE_PTR(k->frozen));
-    k->n_frozen = 0;
+    for (size_t i = 0; i < k->freeze.n; i++)
+        signal_inside(k, k->freeze.pids[i], SIGCONT);
+    free(TAKE_PTR(k->freeze.pids));
+    k->freeze.n = 0;
 }
 
 /* PIDS_MAX at most. *ret_waiting: how many of them are in the kernel, where no signal is looked at. */
@@ -234,9 +234,9 @@ static int stop_each(struct keeper *k, const pid_t *pids, size_t n) {
 static void let_finish(struct keeper *k, pid_t *pids, int naps) {
     size_t waiting;
 
-    for (size_t i = 0; i < k->n_frozen; i++)
-        if (state_of(k->frozen[i]) == 'T')
-            signal_inside(k, k->frozen[i], SIGCONT);
+    for (size_t i = 0; i < k->freeze.n; i++)
+        if (state_of(k->freeze.pids[i]) == 'T')
+            signal_inside(k, k->freeze.pids[i], SIGCONT);
     do {
         nap(k);
         find_awake(k, pids, &waiting);
@@ -269,18 +269,18 @@ static int freeze_each(struct keeper *k, struct err *err) {
 
 /* Somebody who was killed has let go of his lock a moment before he is gone. */
 static bool is_froze_gone(const struct keeper *k) {
-    return k->froze >= 0 && poll(&(struct pollfd){.fd = k->froze, .events = POLLIN}, 1, DYING_MS) > 0;
+    return k->freeze.by >= 0 && poll(&(struct pollfd){.fd = k->freeze.by, .events = POLLIN}, 1, DYING_MS) > 0;
 }
 
 int inside_freeze(struct keeper *k, pid_t pid, struct err *err) {
     int dir = freezer(k), r;
 
-    if (k->thaw_at_ms && is_froze_gone(k))
+    if (k->freeze.thaw_ms && is_froze_gone(k))
         inside_thaw(k);
-    if (k->thaw_at_ms)
+    if (k->freeze.thaw_ms)
         return err_set(err, -EBUSY, "the sandbox is frozen already");
-    k->thaw_at_ms = watch_now_ms() + KEEP_FROZEN_MS;
-    k->froze = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    k->freeze.thaw_ms = watch_now_ms() + KEEP_FROZEN_MS;
+    k->freeze.by = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     r = dir >= 0 ? freeze_group(k, dir, err) : freeze_each(k, err);
     if (r < 0)
         inside_thaw(k);
@@ -288,10 +288,10 @@ int inside_freeze(struct keeper *k, pid_t pid, struct err *err) {
 }
 
 void inside_thaw(struct keeper *k) {
-    if (k->frozen_group)
+    if (k->freeze.group)
         fd_write_file_at(freezer(k), "cgroup.freeze", "0");
     continue_each(k);
-    k->frozen_group = false;
-    k->thaw_at_ms = 0;
-    closep(&k->froze);
+    k->freeze.group = false;
+    k->freeze.thaw_ms = 0;
+    closep(&k->freeze.by);
 }

@@ -72,7 +72,7 @@ static struct keep_job *add_job(struct keeper *k, struct keep_client *c, const s
     j = calloc(1, sizeof *j);
     if (!j)
         return NULL;
-    *j = (struct keep_job){.id = k->next_job++,
+    *j = (struct keep_job){.id = k->next.job++,
                            .flags = r->flags,
                            .command = describe(r),
                            .owner = c,
@@ -231,9 +231,9 @@ void job_started(struct keeper *k, struct keep_job *j, pid_t pid, int master) {
 static bool note_pids(struct keeper *k) {
     uint64_t hits = cgroup_pids_hits(&k->session.sandbox.cgroup);
 
-    if (hits <= k->pids_hits)
+    if (hits <= k->seen.pids_hits)
         return false;
-    k->pids_hits = hits;
+    k->seen.pids_hits = hits;
     keep_audit_limit(k, RUN_LIMIT_PIDS);
     return true;
 }
@@ -272,9 +272,9 @@ static bool was_memory(struct keeper *k, int status) {
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         return false;
     cgroup_hits(&k->session.sandbox.cgroup, &hits);
-    if (hits.oom_kills <= k->oom_kills)
+    if (hits.oom_kills <= k->seen.oom_kills)
         return false;
-    k->oom_kills = hits.oom_kills;
+    k->seen.oom_kills = hits.oom_kills;
     return true;
 }
 

@@ -55,8 +55,8 @@ void keep_stop(struct keeper *k, int seconds, const char *why) {
     signal_all(k, SIGTERM);
     hang_up_terminals(k);
     signal_all(k, SIGCONT);
-    k->stop_at_ms = now + (uint64_t)seconds * 1000;
-    k->look_at_ms = now + LOOK_FIRST_MS;
+    k->at.stop_ms = now + (uint64_t)seconds * 1000;
+    k->at.look_ms = now + LOOK_FIRST_MS;
 }
 
 static void on_signals(struct keeper *k) {
@@ -74,11 +74,11 @@ static int until(uint64_t at_ms, uint64_t now) {
 }
 
 static uint64_t idle_at(const struct keeper *k) {
-    return k->idle_ms && !k->n_running && k->phase == BOX_RUNNING ? k->used_ms + k->idle_ms : 0;
+    return k->at.idle_ms && !k->n_running && k->phase == BOX_RUNNING ? k->at.used_ms + k->at.idle_ms : 0;
 }
 
 static int timeout(const struct keeper *k) {
-    const uint64_t moments[] = {k->stop_at_ms, k->look_at_ms, k->save_at_ms, k->thaw_at_ms, idle_at(k)};
+    const uint64_t moments[] = {k->at.stop_ms, k->at.look_ms, k->at.save_ms, k->freeze.thaw_ms, idle_at(k)};
     uint64_t now = watch_now_ms();
     int t = session_sooner(session_timeout(&k->session), KEEP_ALONE_MS);
 
@@ -99,17 +99,17 @@ static void look_inside(struct keeper *k, uint64_t now) {
 
     if (k->phase == BOX_STOPPING) {
         k->asked = k->ended = empty && !k->n_running; /* how a job ended may still be on its way */
-        k->look_at_ms = now + LOOK_MS;
+        k->at.look_ms = now + LOOK_MS;
         return;
     }
     if (empty && !k->n_running)
         session_rest(&k->session);
-    k->look_at_ms = k->session.watch.paused || k->n_running ? 0 : now + LOOK_IDLE_MS;
+    k->at.look_ms = k->session.watch.paused || k->n_running ? 0 : now + LOOK_IDLE_MS;
 }
 
 static void check_watch(struct keeper *k) {
-    if (!k->n_running && !k->session.watch.paused && !k->look_at_ms)
-        k->look_at_ms = watch_now_ms() + LOOK_IDLE_MS;
+    if (!k->n_running && !k->session.watch.paused && !k->at.look_ms)
+        k->at.look_ms = watch_now_ms() + LOOK_IDLE_MS;
     if (watch_check(&k->session.watch) != WATCH_DISK)
         return;
     keep_audit_limit(k, RUN_LIMIT_DISK);
@@ -120,7 +120,7 @@ static void check_watch(struct keeper *k) {
 static void stop_idle(struct keeper *k) {
     char time[24], why[80];
 
-    format_duration(k->idle_ms, time);
+    format_duration(k->at.idle_ms, time);
     snprintf(why, sizeof why, "nothing was executed for %s", time);
     keep_stop(k, KEEP_STOP_SECONDS, why);
 }
@@ -143,15 +143,15 @@ static void on_time(struct keeper *k) {
         if (k->clients[i]->stalled_ms && now >= k->clients[i]->stalled_ms + KEEP_STALLED_MS)
             client_drop(k, k->clients[i]);
     check_watch(k);
-    if (k->look_at_ms && now >= k->look_at_ms)
+    if (k->at.look_ms && now >= k->at.look_ms)
         look_inside(k, now);
-    if (k->stop_at_ms && now >= k->stop_at_ms)
+    if (k->at.stop_ms && now >= k->at.stop_ms)
         k->asked = k->ended = true;
-    if (k->thaw_at_ms && now >= k->thaw_at_ms)
+    if (k->freeze.thaw_ms && now >= k->freeze.thaw_ms)
         inside_thaw(k);
     if (idle_at(k) && now >= idle_at(k))
         stop_idle(k);
-    if (k->save_at_ms && now >= k->save_at_ms) {
+    if (k->at.save_ms && now >= k->at.save_ms) {
         keep_save(k, k->phase);
         keep_rotate_log(k);
     }
@@ -161,7 +161,7 @@ static void on_time(struct keeper *k) {
 
 /* What a client has to say waits while bawn-init has no room; one that waits for an answer only hangs up. */
 static struct pollfd client_poll(const struct keeper *k, const struct keep_client *c) {
-    bool quiet = client_waits(c) || k->first;
+    bool quiet = client_waits(c) || k->outbox.first;
     short events = (short)((quiet ? 0 : POLLIN) | (c->out.len ? POLLOUT : 0));
 
     return (struct pollfd){.fd = events || c->kind == CLIENT_OPEN ? c->fd : -1, .events = events};
@@ -194,10 +194,10 @@ static void fill(struct keeper *k, struct keep_waiting *w) {
     struct pollfd *f = k->fds;
     size_t n = POLL_OWN;
 
-    f[POLL_INIT] = (struct pollfd){.fd = k->session.sandbox.control, .events = (short)(POLLIN | (k->first ? POLLOUT : 0))};
+    f[POLL_INIT] = (struct pollfd){.fd = k->session.sandbox.control, .events = (short)(POLLIN | (k->outbox.first ? POLLOUT : 0))};
     f[POLL_SIGNALS] = (struct pollfd){.fd = k->signals, .events = POLLIN};
-    f[POLL_LISTENER] = (struct pollfd){.fd = may_connect(k) ? k->listener : -1, .events = POLLIN};
-    f[POLL_FROZE] = (struct pollfd){.fd = k->froze, .events = POLLIN};
+    f[POLL_LISTENER] = (struct pollfd){.fd = may_connect(k) ? k->exec.listener : -1, .events = POLLIN};
+    f[POLL_FROZE] = (struct pollfd){.fd = k->freeze.by, .events = POLLIN};
     w->session = n;
     n += session_poll(&k->session, f + n);
     w->control = n;

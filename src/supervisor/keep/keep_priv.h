@@ -97,6 +97,36 @@ struct outgoing {
     char data[];
 };
 
+/* The exec socket, in the folder of all of them. */
+struct keep_socket {
+    int folder, listener;
+    char name[BOX_NAME_MAX + 8];
+};
+
+/* Messages to bawn-init, oldest first. */
+struct keep_outbox {
+    struct outgoing *first, **last;
+};
+
+/* Moments of clock_ms(); 0: never, or nothing to do. */
+struct keep_moments {
+    uint64_t begun_ms;
+    uint64_t used_ms; /* last sign of use, for idle_ms */
+    uint64_t idle_ms; /* not a moment: how long it may be idle */
+    uint64_t stop_ms; /* stopping: SIGKILL then */
+    uint64_t look_ms; /* stopping, or no job runs: check whether a process is left inside */
+    uint64_t save_ms; /* the state is to be written */
+    uint64_t saved_ms;
+};
+
+struct keep_freeze {
+    uint64_t thaw_ms; /* frozen until then; 0: not frozen */
+    int by;           /* pidfd of the process that asked: thawed when it ends; -1: not known */
+    pid_t *pids;      /* stopped one by one */
+    size_t n;
+    bool group; /* by the freezer of the control group */
+};
+
 struct keeper {
     const struct keep_options *opt;
     struct box *box;
@@ -104,38 +134,31 @@ struct keeper {
     struct run_result result;
     struct audit *audit;
     struct err *err; /* why it ended badly */
-    int ready;       /* pipe to whoever started us; -1: he knows */
+    int ready;       /* pipe to the process that started us; -1: it has its answer */
     int signals;
-    int sockets, listener; /* folder and socket of the exec socket */
-    char socket_name[BOX_NAME_MAX + 8];
+    struct keep_socket exec;
     struct control_server *control;
 
     struct keep_client **clients;
     size_t n_clients, cap_clients;
     struct keep_job **jobs; /* by number */
     size_t n_jobs, cap_jobs, n_running;
-    int next_job, next_open;
-    struct outgoing *first, **last; /* to bawn-init */
+    struct {
+        int job, open;
+    } next; /* numbers of the next job, and of the next request to open a file */
+    struct keep_outbox outbox;
     struct pollfd *fds;
     size_t cap_fds;
 
     enum box_phase phase;
     bool ended;    /* the loop is over */
-    bool asked;    /* it ends because somebody asked, or by itself: BOX_STOPPED */
-    unsigned lost; /* enum exec_end for the jobs that are ended with it */
-    uint64_t begun_ms;
-    uint64_t used_ms;    /* last sign of use, for idle_timeout */
-    uint64_t idle_ms;    /* 0: never */
-    uint64_t stop_at_ms; /* stopping: SIGKILL then */
-    uint64_t look_at_ms; /* stopping, or nothing runs: whether something is left inside */
-    uint64_t save_at_ms; /* the state has to be written; 0: it is */
-    uint64_t saved_ms;
-    uint64_t thaw_at_ms; /* frozen until then; 0: not */
-    int froze;           /* pidfd of whoever asked for it: thawed when he is gone; -1: not known */
-    pid_t *frozen;       /* those that were stopped for it */
-    size_t n_frozen;
-    bool frozen_group;             /* by the freezer of the control group */
-    uint64_t oom_kills, pids_hits; /* that are accounted for */
+    bool asked;    /* it ends by request, or because it was idle: BOX_STOPPED */
+    unsigned lost; /* enum exec_end for the jobs that end with it */
+    struct keep_moments at;
+    struct keep_freeze freeze;
+    struct {
+        uint64_t oom_kills, pids_hits;
+    } seen; /* events of the control group that are in the audit log */
 };
 
 /* keep.c: tells whoever started us, once; messages go to the log from then on. -EPIPE: he is gone. */

@@ -51,7 +51,7 @@ static int prepare(struct keeper *k, struct host_facts *facts, struct err *err) 
 }
 
 static int ask_root(struct keeper *k, struct err *err) {
-    struct init_msg m = {.type = INIT_MSG_OPEN, .value = EXEC_OPEN_FOLDER, .job = k->next_open++};
+    struct init_msg m = {.type = INIT_MSG_OPEN, .value = EXEC_OPEN_FOLDER, .job = k->next.open++};
     int control = k->session.sandbox.control, r;
 
     if (fcntl(control, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
@@ -77,7 +77,7 @@ static int start(struct keeper *k, struct err *err) {
 }
 
 void keep_is_running(struct keeper *k) {
-    k->used_ms = watch_now_ms();
+    k->at.used_ms = watch_now_ms();
     keep_save(k, BOX_RUNNING);
     if (keep_tell(k, 0, NULL) < 0)
         keep_stop(k, -1, "whoever started it is gone");
@@ -143,11 +143,11 @@ int keep_run(struct keeper *k, struct err *err) {
     facts.kept_home = home;
     facts.hostname = k->box->name;
     k->err = err;
-    k->last = &k->first;
-    k->begun_ms = k->used_ms = watch_now_ms();
-    k->next_open = 1;
-    k->next_job = keep_first_job(k);
-    k->idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;
+    k->outbox.last = &k->outbox.first;
+    k->at.begun_ms = k->at.used_ms = watch_now_ms();
+    k->next.open = 1;
+    k->next.job = keep_first_job(k);
+    k->at.idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;
     box_rename_settle(facts.environ_, facts.home, k->box);
     sweep_groups(k->box); /* of its last life, if that was killed: soon nobody will know their names */
     keep_save(k, BOX_STARTING);

@@ -68,15 +68,15 @@ void keep_save(struct keeper *k, enum box_phase phase) {
         strv_done(&s->cgroups);
     if (box_save_state(k->box, &err) < 0)
         log_err(&err);
-    k->saved_ms = watch_now_ms();
-    k->save_at_ms = 0;
+    k->at.saved_ms = watch_now_ms();
+    k->at.save_ms = 0;
 }
 
 void keep_touch(struct keeper *k) {
-    k->used_ms = watch_now_ms();
+    k->at.used_ms = watch_now_ms();
     k->box->state.used_ns = now_ns();
-    if (!k->save_at_ms)
-        k->save_at_ms = MAX_OF(k->saved_ms + KEEP_SAVE_MS, k->used_ms);
+    if (!k->at.save_ms)
+        k->at.save_ms = MAX_OF(k->at.saved_ms + KEEP_SAVE_MS, k->at.used_ms);
 }
 
 /* The audit log ---------------------------------------------------------------------------------------------------- */
@@ -110,5 +110,5 @@ void keep_audit_limit(struct keeper *k, enum run_limit which) {
 
 void keep_audit_stop(struct keeper *k) {
     audit_run_landed(k->audit, &k->session.landing);
-    audit_run_stop(k->audit, k->result.status, watch_now_ms() - k->begun_ms, k->result.changes, k->result.run);
+    audit_run_stop(k->audit, k->result.status, watch_now_ms() - k->at.begun_ms, k->result.changes, k->result.run);
 }
