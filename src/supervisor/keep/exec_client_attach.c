@@ -9,11 +9,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "os/sigfd.h"
 #include "proto/execmsg.h"
 #include "proto/termfilter.h"
 #include "supervisor/keep/exec_client_priv.h"
@@ -92,7 +93,7 @@ static void suspend(struct attached *a, int sig) {
 static void on_signal(struct attached *a) {
     struct signalfd_siginfo info;
 
-    while (read(a->signals, &info, sizeof info) == (ssize_t)sizeof info)
+    while (sigfd_next(a->signals, &info))
         switch (info.ssi_signo) {
         case SIGWINCH:
             send_size(a);
@@ -332,7 +333,7 @@ int exec_attach(int sock, const struct attach_options *opt, struct exec_result *
                          .typed = BUF_INIT(TYPED_MAX),
                          .result = ret,
                          .err = err};
-    uint64_t begun = exec_now_us();
+    uint64_t begun = clock_us();
     sigset_t old;
     int r;
 
@@ -344,7 +345,7 @@ int exec_attach(int sock, const struct attach_options *opt, struct exec_result *
         r = turn(&a);
     clear_screen(&a);
     set_raw(&a, false);
-    ret->duration_us = exec_now_us() - begun;
+    ret->duration_us = clock_us() - begun;
     *ret_detached = a.detached;
     buf_done(&a.body);
     buf_done(&a.typed);

@@ -17,7 +17,6 @@ void exec_send_signal(int sock, int sig, bool group);
 void exec_exited(const struct exec_msg *m, struct exec_result *ret);
 /* The other side went away while the command ran: everything inside is dead. */
 void exec_lost(struct exec_result *ret);
-uint64_t exec_now_us(void);
 /* Fills size and modes of the pty from a terminal of ours; kind: enum tty_inner. -1: 24 x 80 and the kernel's own modes. */
 struct termios;
 void exec_request_terminal(struct exec_request *r, int tty, const struct termios *modes);

@@ -2,14 +2,15 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "os/process.h"
+#include "os/sigfd.h"
 #include "proto/execmsg.h"
 #include "supervisor/keep/exec_client_priv.h"
 #include "supervisor/session/run_loop.h"
@@ -29,13 +30,6 @@ struct exec_client {
     bool asked;           /* to end, before it is known to have begun */
 };
 
-uint64_t exec_now_us(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 void exec_send_signal(int sock, int sig, bool group) {
     struct exec_msg m = {.type = EXEC_MSG_SIGNAL, .value = sig, .extra = group};
 
@@ -52,7 +46,7 @@ void exec_exited(const struct exec_msg *m, struct exec_result *ret) {
     }
     ret->started = true;
     ret->signal = WIFSIGNALED(m->value) ? WTERMSIG(m->value) : 0;
-    ret->status = ret->signal ? 128 + ret->signal : WEXITSTATUS(m->value);
+    ret->status = process_exit_status(m->value);
     if (ret->end & EXEC_END_TIMEOUT)
         ret->status = EXIT_TIMEOUT;
 }
@@ -128,7 +122,7 @@ static void pass_on(struct exec_client *c, const struct signalfd_siginfo *info) 
 static void on_signal(struct exec_client *c) {
     struct signalfd_siginfo info;
 
-    while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info)
+    while (sigfd_next(c->signals, &info))
         switch (info.ssi_signo) {
         case SIGWINCH:
             stdio_resize(&c->io);
@@ -241,7 +235,7 @@ static int watch(struct exec_client *c) {
 static bool told_to_end(int signals) {
     struct signalfd_siginfo info;
 
-    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info)
+    while (sigfd_next(signals, &info))
         if (is_ending(info.ssi_signo))
             return true;
     return false;
@@ -283,7 +277,7 @@ static void drain(struct exec_client *c) {
 }
 
 static int run(struct exec_client *c) {
-    uint64_t begun = exec_now_us();
+    uint64_t begun = clock_us();
     int r = send_request(c);
 
     stdio_close_inside(&c->io);
@@ -292,7 +286,7 @@ static int run(struct exec_client *c) {
     if (!c->io.plan.pty)
         stdio_start(&c->io);
     r = watch(c);
-    c->result->duration_us = exec_now_us() - begun;
+    c->result->duration_us = clock_us() - begun;
     if (r == 0)
         drain(c);
     return r;

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "os/process.h"
 #include "supervisor/keep/keep_priv.h"
 
 enum { LOG_MAX = 1024 * 1024 };
@@ -23,14 +23,9 @@ struct keep_word {
 /* The keeper's log ------------------------------------------------------------------------------------------------- */
 
 static void log_with_time(const char *line, size_t len) {
-    struct timespec now;
-    struct tm tm;
-    char text[1200];
-    size_t n;
+    char text[1200], time[CLOCK_TEXT_SIZE];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s ", clock_text(clock_mark(), CLOCK_ISO, time));
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ ", &tm);
     n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", (int)MIN_OF(len, sizeof text - n - 1), line);
     fd_write_all(STDERR_FILENO, text, MIN_OF(n, sizeof text - 1));
 }
@@ -124,17 +119,12 @@ static NORETURN void be_keeper(const struct keep_options *opt, int ready) {
 
 static int hear(int fd, pid_t keeper, struct err *err) {
     struct keep_word w;
-    size_t len = 0;
-    ssize_t n = 1;
-    int status;
+    ssize_t n = fd_read_full(fd, &w, sizeof w);
 
-    while (len < sizeof w && (n = fd_read_some(fd, (char *)&w + len, sizeof w - len)) > 0)
-        len += (size_t)n;
-    if (len == sizeof w && w.r == 0)
+    if (n == (ssize_t)sizeof w && w.r == 0)
         return 0;
-    while (waitpid(keeper, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (len < sizeof w)
+    process_wait(keeper);
+    if (n < (ssize_t)sizeof w)
         return err_set(err, -ECHILD, "the supervisor of the sandbox was killed while it was starting");
     *err = w.err;
     return w.r;
@@ -143,13 +133,13 @@ static int hear(int fd, pid_t keeper, struct err *err) {
 int keep_start(const struct keep_options *opt, struct err *err) {
     CLEANUP(closep) int reads = -1;
     CLEANUP(closep) int writes = -1;
-    int pair[2], r;
+    int r = fd_pipe(&reads, &writes);
     pid_t pid;
 
-    if (pipe2(pair, O_CLOEXEC) < 0)
-        return err_sys(err, -errno, "pipe");
-    reads = fd_move_above(pair[0], 3);
-    writes = fd_move_above(pair[1], 3);
+    if (r < 0)
+        return err_sys(err, r, "pipe");
+    reads = fd_move_above(reads, 3);
+    writes = fd_move_above(writes, 3);
     fflush(NULL);
     pid = fork();
     if (pid < 0)

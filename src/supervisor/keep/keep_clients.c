@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "supervisor/keep/keep_priv.h"
@@ -14,22 +16,13 @@
 enum { ACCEPT_PER_TURN = 16, MESSAGES_PER_TURN = 16, OPEN_PATH_MAX = 4096 };
 
 static int add_client(struct keeper *k, int fd) {
-    struct keep_client *c;
+    struct keep_client *c = calloc(1, sizeof *c);
 
-    if (k->n_clients == k->cap_clients) {
-        size_t cap = k->cap_clients ? 2 * k->cap_clients : 4;
-        struct keep_client **grown = reallocarray(k->clients, cap, sizeof(struct keep_client *));
-
-        if (!grown)
-            return -ENOMEM;
-        k->clients = grown;
-        k->cap_clients = cap;
-    }
-    c = calloc(1, sizeof *c);
-    if (!c)
+    if (!c || VEC_ADD(k->clients, k->n_clients, c) < 0) {
+        free(c);
         return -ENOMEM;
-    *c = (struct keep_client){.fd = fd, .out = BUF_INIT(2 * KEEP_QUEUE_MAX), .revents = POLLIN};
-    k->clients[k->n_clients++] = c;
+    }
+    *c = (struct keep_client){.fd = fd, .out = BUF_INIT(2 * KEEP_QUEUE_MAX)};
     return 0;
 }
 
@@ -105,7 +98,7 @@ void client_flush(struct keeper *k, struct keep_client *c) {
     else if (!c->out.len)
         buf_done(&c->out);
     else if (!c->stalled_ms)
-        c->stalled_ms = watch_now_ms();
+        c->stalled_ms = clock_ms();
 }
 
 void client_send(struct keeper *k, struct keep_client *c, struct exec_msg m, const void *body, int fd) {
@@ -119,7 +112,7 @@ void client_send(struct keeper *k, struct keep_client *c, struct exec_msg m, con
         buf_add(&c->out, &m, sizeof m);
         if (m.len)
             buf_add(&c->out, body, m.len);
-        c->stalled_ms = c->stalled_ms ? c->stalled_ms : watch_now_ms();
+        c->stalled_ms = c->stalled_ms ? c->stalled_ms : clock_ms();
         r = buf_ok(&c->out) ? 0 : -ENOBUFS;
     }
     if (r < 0)

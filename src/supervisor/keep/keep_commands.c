@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/process.h"
 #include "registry/usage.h"
 #include "supervisor/keep/keep_priv.h"
 #include "supervisor/network/gate_priv.h"
@@ -94,11 +95,7 @@ static void add_end(struct buf *out, const struct keep_job *j) {
     if (!j->exited)
         buf_adds(out, ",\"status\":null,\"signal\":null");
     else
-        buf_addf(out, ",\"status\":%d,\"signal\":%d",
-                 noexec ? err_exec_status(j->status)
-                 : sig  ? 128 + sig
-                        : WEXITSTATUS(j->status),
-                 sig);
+        buf_addf(out, ",\"status\":%d,\"signal\":%d", noexec ? err_exec_status(j->status) : process_exit_status(j->status), sig);
     buf_addf(out, ",\"timeout\":%s", j->end & EXEC_END_TIMEOUT ? "true" : "false");
 }
 

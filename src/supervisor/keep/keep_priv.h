@@ -50,14 +50,12 @@ struct keep_client {
     struct buf out;       /* messages that wait, each with its body */
     uint64_t stalled_ms;  /* since when nothing of them could be sent; 0: it takes what it gets */
     bool ending;          /* closed as soon as out is empty */
-    short revents;
 };
 
 /* Output of a job in the background, on its way to the log, the history and the clients. */
 struct job_stream {
     int fd, log; /* -1: over, none */
     uint64_t logged;
-    short revents;
 };
 
 struct job_io {
@@ -66,7 +64,6 @@ struct job_io {
     bool input_ends;          /* closed when `typed` is written */
     struct buf typed;
     size_t typed_at;
-    short revents; /* of input */
     struct keep_ring history;
     uint64_t second_ms; /* this second began then, and so much came since */
     uint64_t second_bytes;
@@ -140,15 +137,13 @@ struct keeper {
     struct control_server *control;
 
     struct keep_client **clients;
-    size_t n_clients, cap_clients;
+    size_t n_clients;
     struct keep_job **jobs; /* by number */
-    size_t n_jobs, cap_jobs, n_running;
+    size_t n_jobs, n_running;
     struct {
         int job, open;
     } next; /* numbers of the next job, and of the next request to open a file */
     struct keep_outbox outbox;
-    struct pollfd *fds;
-    size_t cap_fds;
 
     enum box_phase phase;
     bool ended;    /* the loop is over */
@@ -227,11 +222,11 @@ void jobs_free(struct keeper *k);
 /* keep_streams.c: jobs in the background */
 int job_io_new(struct keeper *k, struct keep_job *j, int ret_inside[3], struct err *err);
 void job_io_free(struct keep_job *j);
-void job_io_master(struct keeper *k, struct keep_job *j, int master);               /* takes it */
-size_t job_io_poll(const struct keeper *k, struct keep_job *j, struct pollfd *out); /* 3 at most */
-const struct pollfd *job_io_came(struct keep_job *j, const struct pollfd *fds);     /* the same ones, after poll() */
-void job_io_handle(struct keeper *k, struct keep_job *j);
-void job_io_type(struct keep_job *j, const char *bytes, size_t len); /* len 0: the end */
+void job_io_master(struct keeper *k, struct keep_job *j, int master); /* takes it */
+enum { JOB_IO_POLL = 3 };
+size_t job_io_poll(const struct keeper *k, struct keep_job *j, struct pollfd *out);   /* JOB_IO_POLL, or none */
+size_t job_io_handle(struct keeper *k, struct keep_job *j, const struct pollfd *fds); /* the same ones; returns how many */
+void job_io_type(struct keep_job *j, const char *bytes, size_t len);                  /* len 0: the end */
 bool job_io_full(const struct keep_job *j);
 void job_io_resize(const struct keep_job *j, int rows, int cols);
 bool job_io_silent(const struct keep_job *j); /* its output has ended */

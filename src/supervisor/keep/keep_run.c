@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/keep/keep_priv.h"
 #include "supervisor/session/audit_run.h"
@@ -77,7 +78,7 @@ static int start(struct keeper *k, struct err *err) {
 }
 
 void keep_is_running(struct keeper *k) {
-    k->at.used_ms = watch_now_ms();
+    k->at.used_ms = clock_ms();
     keep_save(k, BOX_RUNNING);
     if (keep_tell(k, 0, NULL) < 0)
         keep_stop(k, -1, "whoever started it is gone");
@@ -115,7 +116,6 @@ static void done(struct keeper *k) {
     clients_sweep(k);
     free(k->clients);
     jobs_free(k);
-    free(k->fds);
     audit_free(k->audit);
     run_result_done(&k->result);
     session_done(&k->session);
@@ -144,7 +144,7 @@ int keep_run(struct keeper *k, struct err *err) {
     facts.hostname = k->box->name;
     k->err = err;
     k->outbox.last = &k->outbox.first;
-    k->at.begun_ms = k->at.used_ms = watch_now_ms();
+    k->at.begun_ms = k->at.used_ms = clock_ms();
     k->next.open = 1;
     k->next.job = keep_first_job(k);
     k->at.idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;

@@ -46,6 +46,7 @@ struct session {
     sigset_t old_mask; /* for what runs inside */
     bool launched;     /* the sandbox was started, so something may have been changed */
     struct latecomers latecomers;
+    bool late; /* there are events for them */
     struct landing landing;
     struct limit_watch watch;
     int grows, caches, home;  /* what the disk limit looks at; -1: none */
@@ -57,8 +58,6 @@ struct session {
         .stage = STAGE_INIT, .guard = GUARD_INIT, .network = RUN_NETWORK_INIT, .guard_inside = -1, .sandbox = SANDBOX_INIT, \
         .latecomers = LATECOMERS_INIT, .landing = LANDING_INIT, .grows = -1, .caches = -1, .home = -1                       \
     }
-
-enum { SESSION_POLL_MAX = 2 + GATE_POLL_MAX };
 
 /* facts: copied. stage_name: of the run's folder; NULL: one is made where it is needed. */
 int session_prepare(struct session *s, const struct run_options *opt, const struct host_facts *facts, const char *stage_name,
@@ -73,15 +72,15 @@ int session_start(struct session *s, const struct session_how *how, struct err *
 /* n: name, terminal and command for the network; its sandbox and mask are filled in. timed: resources.timeout ends the sandbox. */
 int session_begin(struct session *s, const struct run_network_opts *n, bool timed, struct err *err);
 
-/* For the loop, in this order: entries to wait for, how long at most (-1: for ever), what came, and, when bawn-init's messages were
- * read, the rest. */
-size_t session_poll(struct session *s, struct pollfd *out); /* at most SESSION_POLL_MAX */
-int session_timeout(const struct session *s);
-void session_handle(struct session *s, const struct pollfd *fds, size_t n);
+/* A source of the loop (os/evloop.h), called each turn: what it waits for, and what came. session_settle() follows in the same turn, when
+ * bawn-init's messages were read. */
+struct evloop;
+struct pollfd;
+void session_want(struct evloop *l, void *session);
+int session_ready(void *session, const struct pollfd *fds, size_t n);
 /* Covers hidden names that have appeared, and decides about what landed in protected places. Negative: the sandbox has to end. */
-int session_settle(struct session *s, const struct pollfd *fds, struct err *err);
-int session_sooner(int a, int b); /* of two timeouts */
-/* Nothing runs inside any more: nobody has to watch over it; and before something does again. */
+int session_settle(struct session *s, struct err *err);
+/* When nothing runs inside any more, so that nothing has to be watched; and before something does again. */
 void session_rest(struct session *s);
 int session_wake(struct session *s, struct err *err);
 
