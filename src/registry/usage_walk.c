@@ -2,14 +2,15 @@
 /* One walk over /proc for any number of sandboxes. What belongs to one is what descends from its PID 1: that adopts its orphans, in a pid
  * namespace and as a subreaper. The links of namespaces would say the same, but not of processes that cannot be looked into. */
 #include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/vec.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "registry/usage_priv.h"
 
-enum { WALK_FIRST = 1024, WALK_MAX = 512 * 1024, WALK_TEXT_MAX = 1024, NOBODYS = -1, NOT_SEEN = -2 };
+enum { WALK_MAX = 512 * 1024, WALK_TEXT_MAX = 1024, NOBODYS = -1, NOT_SEEN = -2 };
 
 struct usage_seen {
     pid_t pid, parent;
@@ -21,7 +22,7 @@ struct usage_seen {
 struct usage_walk {
     int proc;
     struct usage_seen *v; /* by pid: so the kernel lists them */
-    size_t n, room;
+    size_t n;
 };
 
 static void walk_done(struct usage_walk *w) {
@@ -44,24 +45,10 @@ static bool read_seen(int proc, pid_t pid, struct usage_seen *ret) {
     return true;
 }
 
-static bool make_room(struct usage_walk *w) {
-    size_t room = w->room ? 2 * w->room : WALK_FIRST;
-    struct usage_seen *v;
+static void read_all(struct usage_walk *w, struct dir *d) {
+    const struct dirent *e;
 
-    if (w->n < w->room)
-        return true;
-    v = room <= WALK_MAX ? reallocarray(w->v, room, sizeof *v) : NULL;
-    if (!v)
-        return false;
-    w->v = v;
-    w->room = room;
-    return true;
-}
-
-static void read_all(struct usage_walk *w, DIR *d) {
-    struct dirent *e;
-
-    while ((e = readdir(d)) && make_room(w))
+    while (w->n < WALK_MAX && (e = dir_next(d)) && VEC_ROOM(w->v, w->n) == 0)
         if (isdigit((unsigned char)e->d_name[0]) && read_seen(w->proc, (pid_t)strtol(e->d_name, NULL, 10), &w->v[w->n]))
             w->n++;
 }
@@ -135,12 +122,12 @@ static void begin(const struct usage_walk *w, struct usage_of *of, int index) {
 
 void usage_walk(struct usage_of *v, size_t n) {
     CLEANUP(walk_done) struct usage_walk w = {.proc = -1};
-    DIR *d = n ? opendir("/proc") : NULL;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
 
-    if (!d)
+    if (n == 0 || dir_open_at(AT_FDCWD, "/proc", &d) < 0)
         return;
-    w.proc = dirfd(d);
-    read_all(&w, d);
+    w.proc = d.fd;
+    read_all(&w, &d);
     for (size_t i = 0; i < n; i++)
         begin(&w, &v[i], (int)i);
     for (size_t i = 0; i < w.n; i++) {
@@ -149,5 +136,4 @@ void usage_walk(struct usage_of *v, size_t n) {
         if (found != NOBODYS)
             add(&w, &w.v[i], &v[found]);
     }
-    closedir(d);
 }

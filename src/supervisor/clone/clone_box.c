@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "supervisor/clone/clone_priv.h"
@@ -20,13 +21,6 @@ enum { TAG_TRIES = 100 };
 
 /* Browsers' certificates, which hold the authority of one life of one sandbox; the next start puts new ones there. */
 #define NSS ".pki/nssdb"
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static int mode_of(const struct box *box, enum workspace_mode *ret, struct err *err) {
     if (!box->state.mode[0])
@@ -110,7 +104,7 @@ static int copy_now(const struct box *box, const struct clone_opts *o, int dir, 
     r = r < 0 ? r : still_there(box, o, err);
     if (r < 0)
         return r;
-    c->created_ns = now_ns();
+    c->created_ns = clock_mark();
     c->running = o->control != NULL;
     c->files = how.files;
     c->bytes = how.bytes;
@@ -131,12 +125,11 @@ static int copy_all(const struct box *box, const struct clone_opts *o, int place
 /* -- checkpoints -------------------------------------------------------------------------------------------------------- */
 
 static void name_by_time(char ret[static BOX_NAME_MAX + 1], int again) {
-    time_t now = time(NULL);
-    struct tm t;
-    size_t n = strftime(ret, BOX_NAME_MAX, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &t));
+    char stamp[CLOCK_TEXT_SIZE], number[16] = "";
 
     if (again)
-        snprintf(ret + n, BOX_NAME_MAX + 1 - n, "-%d", again + 1);
+        snprintf(number, sizeof number, "-%d", again + 1);
+    snprintf(ret, BOX_NAME_MAX + 1, "%s%s", clock_text(clock_mark(), CLOCK_STAMP, stamp), number);
 }
 
 static int settle(int place, const char *hidden, const char *tag, struct err *err) {
@@ -264,7 +257,7 @@ static int fill_run(struct fork_ *f, const char *name, struct err *err) {
     if (r < 0)
         return r;
     f->rd.info.begun_ns = f->s->from.begun_ns;
-    f->rd.info.ended_ns = f->s->from.ended_ns ? f->s->from.ended_ns : now_ns();
+    f->rd.info.ended_ns = f->s->from.ended_ns ? f->s->from.ended_ns : clock_mark();
     return rundir_save(&f->rd, err);
 }
 
@@ -290,7 +283,7 @@ static int describe(const struct fork_source *s, struct box_info *ret, struct er
 
     ret->workspace = strdup(old->workspace);
     ret->from = strdup(old->id);
-    ret->created_ns = now_ns();
+    ret->created_ns = clock_mark();
     for (size_t i = 0; r == 0 && i < old->options.len; i++)
         r = strv_add(&ret->options, old->options.v[i]);
     if (r == 0 && mode_of_forks(s) != s->from.mode)

@@ -5,9 +5,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "os/clock.h"
 #include "supervisor/clone/clone_priv.h"
 #include "supervisor/control/control_client.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { FROZEN_MS = 55000 }; /* the keeper thaws by itself after 60 seconds, and at once if we are killed */
 
@@ -38,12 +38,12 @@ int frozen_begin(struct frozen *f, const char *control, struct err *err) {
     if (r < 0)
         return r;
     f->control = control;
-    f->since_ms = watch_now_ms();
+    f->since_ms = clock_ms();
     return 0;
 }
 
 int frozen_check(const struct frozen *f, struct err *err) {
-    if (!f->control || watch_now_ms() - f->since_ms < FROZEN_MS)
+    if (!f->control || clock_ms() - f->since_ms < FROZEN_MS)
         return 0;
     return err_set(
         err, -ETIME,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder checkpoints/ of a sandbox: names, locks, leftovers, and the description of each. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "supervisor/clone/clone_priv.h"
@@ -186,25 +186,20 @@ void checkpoint_list_done(struct checkpoint_list *l) {
 
 int checkpoint_list(const struct box *box, struct checkpoint_list *ret, struct err *err) {
     CLEANUP(closep) int place = clone_open_place(box, false, err);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     struct checkpoint_list l = {0};
     const struct dirent *e;
-    int names = -1;
-    DIR *d;
 
     if (place < 0 && place != -ENOENT)
         return place;
     l.v = calloc(CHECKPOINTS_MAX, sizeof *l.v);
     if (!l.v)
         return err_oom(err);
-    names = place < 0 ? -1 : fcntl(place, F_DUPFD_CLOEXEC, 3);
-    d = names < 0 ? NULL : fdopendir(names);
-    while (d && l.n < CHECKPOINTS_MAX && (e = readdir(d)))
+    if (place >= 0)
+        dir_open_at(place, ".", &d);
+    while (l.n < CHECKPOINTS_MAX && (e = dir_next(&d)))
         if (e->d_name[0] != '.' && strlen(e->d_name) <= BOX_NAME_MAX)
             add_one(place, e->d_name, &l);
-    if (d)
-        closedir(d);
-    else
-        closep(&names);
     qsort(l.v, l.n, sizeof *l.v, by_age);
     *ret = l;
     return 0;

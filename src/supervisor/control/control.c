@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/control/control.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "supervisor/control/control_client.h"
@@ -65,18 +65,14 @@ bool control_is_free(int folder, const char *name, int type) {
     return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 || control_is_stale(folder, name, type);
 }
 
-static void sweep(int folder) {
-    int copy = fcntl(folder, F_DUPFD_CLOEXEC, 3);
-    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-    struct dirent *e;
+static void sweep_sockets(int folder) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    if (!dir && copy >= 0)
-        close(copy);
-    while (dir && (e = readdir(dir)))
+    dir_open_at(folder, ".", &d);
+    while ((e = dir_next(&d)))
         if (control_is_name(e->d_name) && control_is_stale(folder, e->d_name, SOCK_STREAM))
             unlinkat(folder, e->d_name, 0);
-    if (dir)
-        closedir(dir);
 }
 
 int control_open_folder(char *const *environ_, int *ret, struct err *err) {
@@ -136,7 +132,7 @@ int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct 
     }
     r = control_open_folder(environ_, &c->folder, err);
     if (r == 0) {
-        sweep(c->folder);
+        sweep_sockets(c->folder);
         snprintf(c->name, sizeof c->name, "%d.sock", (int)getpid());
         r = control_listen(c->folder, c->name, SOCK_STREAM, BACKLOG, &c->sock);
         if (r < 0)

@@ -10,13 +10,13 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/sock.h"
 #include "supervisor/credential/broker_priv.h"
 #include "supervisor/credential/castock.h"
 #include "supervisor/helper.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum {
     PAUSE_FIRST_MS = 100, /* between two brokers for one gate */
@@ -55,7 +55,7 @@ bool brokerkeeper_runs(const struct brokerkeeper *b) {
 }
 
 int brokerkeeper_pause(const struct brokerkeeper *b) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     return b->next_ms <= now ? 0 : (int)(b->next_ms - now);
 }
@@ -76,13 +76,13 @@ static int receive(struct brokerkeeper *b, struct broker_msg *ret) {
 /* It counts uses that are alike together, and tells the rest when nobody listens to it any more: for the log. One that does
  * not end then is not waited for. */
 static void take_last_words(struct brokerkeeper *b) {
-    uint64_t now = watch_now_ms(), until = now + LAST_WORDS_MS;
+    uint64_t now = clock_ms(), until = now + LAST_WORDS_MS;
     struct pollfd p = {.fd = b->sock, .events = POLLIN};
     struct broker_msg m;
     int r = 0;
 
     shutdown(b->sock, SHUT_WR);
-    for (; r >= 0 && now < until; now = watch_now_ms()) {
+    for (; r >= 0 && now < until; now = clock_ms()) {
         if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
             return;
         r = receive(b, &m);
@@ -111,7 +111,7 @@ static void broker_lost(struct brokerkeeper *b, const char *why) {
 
     b->pid = -1;
     brokerkeeper_end(b, false);
-    if (watch_now_ms() - b->started_ms >= LIVED_MS)
+    if (clock_ms() - b->started_ms >= LIVED_MS)
         b->told = false;
     if (b->told)
         return;
@@ -180,7 +180,7 @@ int brokerkeeper_start(struct brokerkeeper *b, int config, int *ret_sock, struct
     CLEANUP(closep) int owned = config, gate = -1;
     int r;
 
-    if (watch_now_ms() - b->started_ms >= LIVED_MS) {
+    if (clock_ms() - b->started_ms >= LIVED_MS) {
         b->starts = 0;
         b->pause_ms = PAUSE_FIRST_MS;
     }
@@ -190,7 +190,7 @@ int brokerkeeper_start(struct brokerkeeper *b, int config, int *ret_sock, struct
         return -EAGAIN;
     brokerkeeper_end(b, false);
     b->starts++;
-    b->started_ms = watch_now_ms();
+    b->started_ms = clock_ms();
     b->next_ms = b->started_ms + b->pause_ms;
     b->pause_ms = MIN_OF(2 * b->pause_ms, (unsigned)PAUSE_MOST_MS);
     r = start(b, &gate, err);

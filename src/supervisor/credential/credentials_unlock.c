@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
@@ -31,8 +32,7 @@ static bool read_head(const struct host_facts *facts, struct sealed_head *ret) {
 static bool is_unlocked(const struct sealed_head *h) {
     char id[SEALED_ID_TEXT];
 
-    for (size_t i = 0; i < SEALED_ID; i++)
-        snprintf(id + 2 * i, 3, "%02x", h->id[i]);
+    hex_encode(h->id, SEALED_ID, id);
     return keyring_has(id);
 }
 

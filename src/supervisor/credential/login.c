@@ -10,11 +10,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/sock.h"
 #include "supervisor/credential/vault_spawn.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { ANSWER_MS = 10 * 1000, MESSAGES_MAX = 2000, REQUEST_MAX = 8 * 1024 };
 
@@ -182,7 +182,7 @@ void login_inside(struct login *l, int fd) {
     }
     l->sock = TAKE_FD(owned);
     l->state = LOGIN_SEND;
-    l->until_ms = watch_now_ms() + ANSWER_MS;
+    l->until_ms = clock_ms() + ANSWER_MS;
 }
 
 /* In the loop ------------------------------------------------------------------------------------------------------ */
@@ -195,7 +195,7 @@ size_t login_poll(const struct login *l, struct pollfd *out) {
 }
 
 int login_timeout(const struct login *l) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     if (l->state != LOGIN_SEND && l->state != LOGIN_SENT)
         return -1;
@@ -209,7 +209,7 @@ bool login_handle(struct login *l, const struct opener *o) {
         send_request(l);
     else if (l->state == LOGIN_SENT)
         drop_answer(l);
-    if ((l->state == LOGIN_SEND || l->state == LOGIN_SENT) && watch_now_ms() >= l->until_ms)
+    if ((l->state == LOGIN_SEND || l->state == LOGIN_SENT) && clock_ms() >= l->until_ms)
         login_end(l);
     return false;
 }

@@ -8,8 +8,8 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/clock.h"
 #include "supervisor/detach.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { MINUTE_MS = 60 * 1000, PER_MINUTE = 6, VALUE_MAX = 2048 };
 
@@ -195,7 +195,7 @@ static const char *program(const struct opener *o) {
 
 /* A sandbox could fill the screen otherwise. */
 static bool too_many(struct opener *o) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     if (!o->since_ms || now - o->since_ms >= MINUTE_MS) {
         o->since_ms = now;

@@ -7,12 +7,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "policy/rules/verdict.h"
 #include "supervisor/network/ask_hook.h"
 #include "supervisor/terminal/ask_keys.h"
 #include "supervisor/terminal/ask_text.h"
 #include "supervisor/terminal/stdio.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { MINUTE_MS = 60 * 1000, TICK_MS = 100 };
 
@@ -110,7 +110,7 @@ static bool equal(const struct gate_msg *a, const struct gate_msg *b) {
 }
 
 static bool too_many(struct asker *a) {
-    uint64_t now = watch_now_ms(), *oldest = &a->asked_ms[a->asked % ASKER_PER_MINUTE];
+    uint64_t now = clock_ms(), *oldest = &a->asked_ms[a->asked % ASKER_PER_MINUTE];
 
     if (a->asked >= ASKER_PER_MINUTE && now - *oldest < MINUTE_MS) {
         if (!a->told_ms || now - a->told_ms >= MINUTE_MS)
@@ -145,7 +145,7 @@ void asker_ask(struct asker *a, const struct gate_msg *m) {
     }
     q->msg = *m;
     q->number = ++a->last_number;
-    q->until_ms = watch_now_ms() + a->o.timeout_ms;
+    q->until_ms = clock_ms() + a->o.timeout_ms;
     q->ids[q->n_ids++] = m->id;
     a->v[a->n++] = q;
     if (a->o.say && m->type == GATE_MSG_OPEN)
@@ -173,7 +173,7 @@ void asker_cancel(struct asker *a, uint32_t id) {
 /* Answers from elsewhere ------------------------------------------------------------------------------------------ */
 
 void asker_pending_json(const struct asker *a, struct buf *out) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     buf_addc(out, '[');
     for (size_t i = 0; i < a->n; i++) {
@@ -205,7 +205,7 @@ static void show(struct asker *a) {
     if (stdio_prompt_show(a->o.term, buf_str(&screen), buf_str(&line)) < 0)
         return;
     a->shown = true;
-    a->shown_ms = watch_now_ms();
+    a->shown_ms = clock_ms();
     a->keys = (struct ask_keys){0};
 }
 
@@ -215,7 +215,7 @@ static void read_keys(struct asker *a) {
                                                [ASK_KEY_SESSION] = GATE_ALLOW_SESSION,
                                                [ASK_KEY_ALWAYS] = GATE_ALLOW_ALWAYS,
                                                [ASK_KEY_DENY] = GATE_DENY};
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     uint8_t bytes[64];
     bool gone;
     size_t n = stdio_prompt_keys(a->o.term, bytes, sizeof bytes, &gone);
@@ -267,7 +267,7 @@ static void ask_first(struct asker *a) {
 }
 
 void asker_handle(struct asker *a) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     for (size_t i = a->n; i-- > 0;)
         if (i < a->n && a->v[i]->until_ms <= now)
@@ -284,7 +284,7 @@ size_t asker_poll(struct asker *a, struct pollfd *out) {
 }
 
 int asker_timeout(const struct asker *a) {
-    uint64_t now = watch_now_ms(), soonest = UINT64_MAX;
+    uint64_t now = clock_ms(), soonest = UINT64_MAX;
 
     if (a->n == 0)
         return -1;

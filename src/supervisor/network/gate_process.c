@@ -12,11 +12,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "supervisor/network/asker.h"
 #include "supervisor/network/gate_priv.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum {
     DELAY_FIRST_MS = 100, /* before a gate that ended badly is started again */
@@ -134,7 +134,7 @@ static void tell_end(struct gatekeeper *g, int status, const char *why) {
 
 /* Open connections are lost with their gate; new ones wait in the listeners. why NULL: it ended by itself. */
 static void gate_lost(struct gatekeeper *g, const char *why) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     int status;
 
     if (g->pid < 0)
@@ -209,7 +209,7 @@ static int start_gate(struct gatekeeper *g, struct err *err) {
 static void begin_gate(struct gatekeeper *g) {
     struct err err = {0};
 
-    g->started_ms = watch_now_ms();
+    g->started_ms = clock_ms();
     g->gates++;
     g->ready = g->broker_refused = false;
     g->retry_ms = 0;
@@ -222,7 +222,7 @@ static void begin_gate(struct gatekeeper *g) {
         if (!g->told)
             log_err(&err);
         g->told = true;
-        g->retry_ms = watch_now_ms() + DELAY_MOST_MS;
+        g->retry_ms = clock_ms() + DELAY_MOST_MS;
         gate_listeners_refuse(g);
         return;
     }
@@ -254,7 +254,7 @@ size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max) {
         n = control_server_poll(g->control, out);
     n += login_poll(&g->login, out + n);
     if (g->pid < 0)
-        return g->retry_ms && watch_now_ms() < g->retry_ms ? n : n + gate_listeners_poll(g, out + n);
+        return g->retry_ms && clock_ms() < g->retry_ms ? n : n + gate_listeners_poll(g, out + n);
     n = add_fd(out, n, max, g->link.sock, gate_link_events(&g->link));
     n = add_fd(out, n, max, g->rules.inotify, POLLIN);
     n += brokerkeeper_poll(g->brokers, out + n);
@@ -268,7 +268,7 @@ static int sooner(int a, int b) {
 }
 
 static int until(uint64_t at_ms) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     return !at_ms ? -1 : at_ms <= now ? 0 : (int)MIN_OF(at_ms - now, (uint64_t)INT_MAX);
 }
@@ -304,7 +304,7 @@ static void receive(struct gatekeeper *g) {
 }
 
 void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n) {
-    if (g->retry_ms && watch_now_ms() >= g->retry_ms)
+    if (g->retry_ms && clock_ms() >= g->retry_ms)
         g->retry_ms = 0;
     if (g->pid < 0 && gate_listeners_ready(g, fds, n))
         begin_gate(g);
@@ -375,11 +375,11 @@ static void answered(void *arg, const struct gate_msg *question, const uint32_t 
 
 /* Everything inside is dead, so its connections end; their last events are worth a moment. */
 static void last_events(struct gatekeeper *g) {
-    uint64_t until = watch_now_ms() + FINISH_MS, now;
+    uint64_t until = clock_ms() + FINISH_MS, now;
 
     if (gate_link_send(&g->link, GATE_MSG_STOP, 0, 0, -1) < 0)
         gate_lost(g, NULL);
-    while (g->pid >= 0 && (now = watch_now_ms()) < until) {
+    while (g->pid >= 0 && (now = clock_ms()) < until) {
         struct pollfd p = {.fd = g->link.sock, .events = gate_link_events(&g->link)};
 
         if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)

@@ -65,7 +65,7 @@ void netmerge_add(struct netmerge *g, const struct netmerge_event *more, uint64_
     else
         join(e, &more->m);
     e->count = count + more->count;
-    e->last = more->last;
+    e->last_ns = more->last_ns;
     if (g->due_ms)
         return;
     g->pause_ms = g->pause_ms ? MIN_OF(2 * g->pause_ms, (uint64_t)NETMERGE_MOST_MS) : NETMERGE_FIRST_MS;

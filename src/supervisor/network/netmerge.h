@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <time.h>
-
 #include "audit/audit.h"
 #include "proto/gatemsg.h"
 
@@ -30,7 +28,7 @@ struct netmerge_event {
     const char *kind;  /* static; the answer, if type is AUDIT_ASK */
     struct gate_msg m; /* method, path and address are "" if they were not all the same; bytes and times are sums */
     uint64_t count;
-    struct timespec first, last;
+    uint64_t first_ns, last_ns; /* clock_mark() */
 };
 
 struct netmerge {

@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "supervisor/control/control.h"
@@ -31,13 +31,6 @@ enum {
 };
 
 static const char socket_name[] = "pool.sock";
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* A socket that nobody listens at was left by a pool that was killed. Two that begin at once: the second one finds the first. */
 static int listen_at(struct pool *p) {
@@ -65,7 +58,7 @@ int pool_init(struct pool *p, const struct pool_options *opt, struct err *err) {
     struct stat st;
     int r;
 
-    *p = (struct pool){.opt = opt, .folder = -1, .listener = -1, .last_take_ms = now_ms()};
+    *p = (struct pool){.opt = opt, .folder = -1, .listener = -1, .last_take_ms = clock_ms()};
     p->ids = first_ids(p);
     r = pool_templates_init(&p->templates, err);
     if (r < 0)
@@ -132,7 +125,7 @@ static void try_fill(struct pool *p) {
         return;
     }
     snprintf(p->why, sizeof p->why, "%.*s", (int)sizeof p->why - 1, err.msg);
-    p->retry_ms = now_ms() + RETRY_MS;
+    p->retry_ms = clock_ms() + RETRY_MS;
 }
 
 /* Root's sandboxes have the id of the workspace's owner inside: what was asked for last is what is made. */
@@ -160,11 +153,11 @@ static void give(struct pool *p, int sock, bool may_tree, const char *template, 
         b.tree = pool_templates_tree(&p->templates, template, len);
     if (blank_give(sock, &b) == 0)
         p->taken++;
-    p->last_take_ms = now_ms();
+    p->last_take_ms = clock_ms();
 }
 
 static uint64_t left_ms(const struct pool *p) {
-    uint64_t idle = now_ms() - p->last_take_ms;
+    uint64_t idle = clock_ms() - p->last_take_ms;
 
     return idle < p->opt->idle_ms ? p->opt->idle_ms - idle : 0;
 }
@@ -189,7 +182,7 @@ static void answer(struct pool *p, int sock, const struct pool_request *ask, con
         if (may_have_tree(p, ask, len)) /* for the next */
             pool_templates_want(&p->templates, template, len);
         p->missed++;
-        p->last_take_ms = now_ms();
+        p->last_take_ms = clock_ms();
         if (!fits(p, ask) && p->ids.by_root)
             change_ids(p, ask);
         reply.result = -EAGAIN;
@@ -250,7 +243,7 @@ static bool is_replaced(const struct pool *p) {
 /* When the next blank is to be made, in ms from now; LOOK_MS at most. Not during a burst of starts: they need the processors, and would pay
  * for their own blanks after all. */
 static int fill_in(const struct pool *p) {
-    uint64_t now = now_ms(), at = p->why[0] ? p->retry_ms : p->last_take_ms + QUIET_MS;
+    uint64_t now = clock_ms(), at = p->why[0] ? p->retry_ms : p->last_take_ms + QUIET_MS;
 
     if (p->n_ready == p->opt->size)
         return LOOK_MS;
@@ -278,7 +271,7 @@ static bool serve(struct pool *p, int timeout_ms) {
 }
 
 void pool_serve(struct pool *p) {
-    uint64_t looked = now_ms();
+    uint64_t looked = clock_ms();
 
     while (!p->off && left_ms(p) > 0) {
         bool template = pool_templates_waiting(&p->templates);
@@ -288,9 +281,9 @@ void pool_serve(struct pool *p) {
             pool_templates_work(&p->templates);
         else if (!busy && fill_in(p) == 0)
             try_fill(p);
-        if (now_ms() - looked < LOOK_MS)
+        if (clock_ms() - looked < LOOK_MS)
             continue;
-        looked = now_ms();
+        looked = clock_ms();
         if (is_replaced(p))
             return;
     }

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "os/clock.h"
 #include "os/fd.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { FIRST_MS = 1000, AGAIN_MS = 100, BAR = 24 };
 
@@ -26,7 +26,7 @@ static size_t bar(char *out, uint64_t files, uint64_t total) {
 
 void progress_bar_show(struct progress_bar *p, uint64_t files, uint64_t bytes, uint64_t files_total) {
     char line[256], blocks[BAR + 8], size[24];
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     int n;
 
     if (!p->begun_ms) {

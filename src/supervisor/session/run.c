@@ -2,10 +2,10 @@
 #include "supervisor/session/run.h"
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "proto/initmsg.h"
 #include "supervisor/session/audit_run.h"
@@ -22,13 +22,6 @@ struct run_state {
     struct audit *audit; /* NULL: none */
     bool told;           /* the start is in it */
 };
-
-static uint64_t now_us(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static unsigned tty_flags(const struct stdio *io) {
     static const unsigned flag[3] = {INIT_FLAG_TTY_STDIN, INIT_FLAG_TTY_STDOUT, INIT_FLAG_TTY_STDERR};
@@ -73,7 +66,7 @@ static int run_inside(struct run_state *run, struct err *err) {
     struct session *s = &run->session;
     const struct session_how how = {.stdio = {run->io.inside[0], run->io.inside[1], run->io.inside[2]},
                                     .tty = tty_flags(&run->io)};
-    uint64_t begun = now_us();
+    uint64_t begun = clock_us();
     int r = session_start(s, &how, err);
 
     if (r < 0)
@@ -81,7 +74,7 @@ static int run_inside(struct run_state *run, struct err *err) {
     r = watch_over(run, err);
     end(run);
     s->engine->finish(&s->sandbox);
-    run->result->duration_us = now_us() - begun;
+    run->result->duration_us = clock_us() - begun;
     return r;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/session/sweep.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include "base/str.h"
 #include "engine/native/native.h"
 #include "jail/cgroup/cgroup.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
@@ -38,18 +38,14 @@ struct sweep_state {
 typedef void sweep_fn(struct sweep_state *s, int dir, const char *name);
 
 static void each_name(struct sweep_state *s, int dir, sweep_fn *fn) {
-    int copy = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    while (d && (e = readdir(d))) {
+    dir_open_at(dir, ".", &d);
+    while ((e = dir_next(&d))) {
         fn(s, dir, e->d_name);
         s->looked++;
     }
-    if (d)
-        closedir(d);
-    else
-        closep(&copy);
 }
 
 /* A folder of ours that nobody else can write: what is in it says the truth about its makers. */
@@ -137,7 +133,7 @@ static void sweep_box(struct sweep_state *s, int dir, const char *file) {
     s->n.sockets += unlink_socket(s, dir, file);
 }
 
-/* Names of the sandboxes, hidden ones and ".." too, which are none. */
+/* Hidden names are no sandboxes. */
 static void sweep_checkpoints(struct sweep_state *s, int boxes, const char *name) {
     if (name[0] != '.')
         s->n.checkpoints += checkpoints_sweep(boxes, name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/session/volumes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
@@ -83,15 +83,14 @@ static int fill_caches(const char *fresh, const struct host_facts *f, struct err
 
 /* What others left that were killed meanwhile. */
 static void sweep_fresh(const char *base) {
-    DIR *d = opendir(base);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     int pid;
 
-    while (d && (e = readdir(d)))
+    dir_open_linked(base, &d);
+    while ((e = dir_next(&d)))
         if (sscanf(e->d_name, FRESH "%d", &pid) == 1 && pid > 0 && process_is_dead(pid, 0))
-            remove_tree(dirfd(d), e->d_name);
-    if (d)
-        closedir(d);
+            remove_tree(d.fd, e->d_name);
 }
 
 static int make_caches(struct volumes *v, struct host_facts *f, struct err *err) {

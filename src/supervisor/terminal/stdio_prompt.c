@@ -6,9 +6,9 @@
 #include <sys/ioctl.h>
 
 #include "base/buf.h"
+#include "os/clock.h"
 #include "supervisor/terminal/stdio.h"
 #include "supervisor/terminal/tty.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { WIGGLE_MS = 50, USUAL_COLUMNS = 80, PROMPT_BYTES_MAX = 8 * 1024 };
 
@@ -72,7 +72,7 @@ static void wiggle(struct stdio *s) {
         return;
     w.ws_row--;
     ioctl(s->master, TIOCSWINSZ, &w);
-    s->prompt.wiggle_ms = watch_now_ms() + WIGGLE_MS;
+    s->prompt.wiggle_ms = clock_ms() + WIGGLE_MS;
 }
 
 void stdio_prompt_hide(struct stdio *s) {

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/terminal/stdio.h"
 #include "supervisor/terminal/tty.h"
@@ -18,13 +18,6 @@ enum {
     QUIET_MS = 100,            /* after the end, a pipe that is silent this long is held by nobody of ours */
     CTRL_D = 4,
 };
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static size_t filter_screen(void *ctx, const uint8_t *in, size_t n, bool final, uint8_t *out) {
     size_t len = termfilter_feed(ctx, in, n, out);
@@ -262,11 +255,11 @@ size_t stdio_poll_fds(struct stdio *s, struct pollfd *out, size_t max) {
     if (max < STDIO_POLL_MAX)
         BUG("room for STDIO_POLL_MAX entries is needed");
     follow(s);
-    if (s->hup_until && now_ms() >= s->hup_until) {
+    if (s->hup_until && clock_ms() >= s->hup_until) {
         s->hup_until = 0;
         s->screen.src_paused = s->prompt.on;
     }
-    if (s->prompt.wiggle_ms && now_ms() >= s->prompt.wiggle_ms) {
+    if (s->prompt.wiggle_ms && clock_ms() >= s->prompt.wiggle_ms) {
         s->prompt.wiggle_ms = 0;
         stdio_resize(s);
     }
@@ -297,7 +290,7 @@ static int run_flow(struct stdio *s, struct stdio_flow *f) {
     for (int i = 0; i < RUNS_PER_TURN && r > 0; i++)
         r = stdio_flow_run(f);
     if (f->bytes != before || f->len != waiting)
-        s->last_moved = now_ms();
+        s->last_moved = clock_ms();
     return r;
 }
 
@@ -306,7 +299,7 @@ static void run_screen(struct stdio *s) {
 
     if (r == -EIO && !s->finishing) {
         s->screen.src_paused = true;
-        s->hup_until = now_ms() + HUP_RETRY_MS;
+        s->hup_until = clock_ms() + HUP_RETRY_MS;
     } else if (r < 0) {
         end_pty(s);
     }
@@ -314,7 +307,7 @@ static void run_screen(struct stdio *s) {
 
 /* A process that is not ours to kill may hold a pipe open for ever; it is not waited for. */
 static void give_up_quiet(struct stdio *s) {
-    if (!s->finishing || now_ms() - s->last_moved < QUIET_MS)
+    if (!s->finishing || clock_ms() - s->last_moved < QUIET_MS)
         return;
     if (s->out.len == 0)
         end_output(s, &s->out, 1);
@@ -352,7 +345,7 @@ void stdio_finish(struct stdio *s) {
     s->screen.src_paused = false;
     s->hup_until = 0;
     s->finishing = true;
-    s->last_moved = now_ms();
+    s->last_moved = clock_ms();
 }
 
 bool stdio_drained(const struct stdio *s) {

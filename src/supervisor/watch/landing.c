@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/watch/landing.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "proto/guardmsg.h"
@@ -216,25 +216,20 @@ static int see_file(struct landing *l, const char *path) {
 
 /* Everything in a folder that became protected as a whole. */
 static int see_below(struct landing *l, const char *path, int depth) { /* NOLINT(misc-no-recursion): LANDING_DEPTH_MAX */
-    int r = 0, fd = place_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    int r = dir_take(place_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK), &d);
     const struct dirent *e;
 
-    if (!d) {
-        closep(&fd);
+    if (r < 0)
         return see_file(l, path);
-    }
-    while (r == 0 && (e = readdir(d))) {
+    while (r == 0 && (e = dir_next(&d))) {
         CLEANUP(freep) char *each = str_dupf("%s/%s", path, e->d_name);
 
-        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
-            continue;
         if (!each || depth == LANDING_DEPTH_MAX)
             r = each ? -E2BIG : -ENOMEM;
         else
             r = is_protected(l, each) ? see_below(l, each, depth + 1) : 0;
     }
-    closedir(d);
     return r;
 }
 

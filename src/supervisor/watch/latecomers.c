@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "jail/apply/covers.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/watch/landing.h"
 #include "supervisor/watch/latecomers_priv.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000 };
 
@@ -46,7 +46,7 @@ static int note_mounts(struct latecomers *l, const struct plan *p) {
 }
 
 int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err) {
-    *l = (struct latecomers){.begin_ms = watch_now_ms() + LATECOMERS_DELAY_MS,
+    *l = (struct latecomers){.begin_ms = clock_ms() + LATECOMERS_DELAY_MS,
                              .inotify = -1,
                              .workspace = o->workspace,
                              .rules = o->rules,
@@ -84,7 +84,7 @@ int latecomers_fd(const struct latecomers *l) {
 }
 
 int latecomers_timeout(const struct latecomers *l) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     if (l->begin_ms && !l->resting)
         return l->begin_ms <= now ? 0 : (int)(l->begin_ms - now);
@@ -130,7 +130,7 @@ static void tell_instances(struct latecomers *l) {
 }
 
 static int begin(struct latecomers *l, struct err *err) {
-    if (!l->begin_ms || l->resting || l->begin_ms > watch_now_ms())
+    if (!l->begin_ms || l->resting || l->begin_ms > clock_ms())
         return 0;
     l->begin_ms = 0;
     l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -148,7 +148,7 @@ static int end_round(struct latecomers *l) {
         return strv_add(&l->queue, "");
     }
     if (l->inotify < 0 && !l->begin_ms)
-        l->begin_ms = watch_now_ms() + LATECOMERS_AGAIN_MS;
+        l->begin_ms = clock_ms() + LATECOMERS_AGAIN_MS;
     return 0;
 }
 
@@ -220,7 +220,7 @@ int latecomers_look(struct latecomers *l, const char *path, bool closing) {
     if (l->workspace < 0 || (!begun && !closing))
         return 0;
     if (!begun) {
-        l->begin_ms = watch_now_ms();
+        l->begin_ms = clock_ms();
         r = begin(l, &l->failed);
     }
     before = l->queue.len;
@@ -254,7 +254,7 @@ void latecomers_rest(struct latecomers *l) {
 
 /* What happened while nothing ran. One that never began, because nothing ran long enough, begins: the walk is what it would see. */
 int latecomers_wake(struct latecomers *l, struct err *err) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     int r;
 
     l->resting = false;

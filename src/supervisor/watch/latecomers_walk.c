@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "jail/plan/elsewhere.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "supervisor/watch/landing.h"
@@ -100,14 +100,6 @@ static int on_name(struct latecomers *l, const char *dir, const struct inotify_e
     return late_judge(l, path, (ev->mask & IN_ISDIR) != 0);
 }
 
-static bool is_folder(int dir, const struct dirent *e) {
-    struct stat st;
-
-    if (e->d_type != DT_UNKNOWN)
-        return e->d_type == DT_DIR;
-    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int open_folder(const struct latecomers *l, const char *path) {
     int fd = *path ? safepath_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
                    : openat(l->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -173,24 +165,18 @@ static int failed_open(struct latecomers *l, const char *path, int r) {
 /* Watched first, read afterwards: nothing is missed in between. What was hidden at the start is found again here and is
  * covered already. */
 int late_look_into(struct latecomers *l, const char *path) {
-    int fd = open_folder(l, path), r;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    int r = dir_take(open_folder(l, path), &d);
+    const struct dirent *e;
 
-    if (!d) {
-        r = fd < 0 ? fd : -errno;
-        closep(&fd);
+    if (r < 0)
         return failed_open(l, path, r);
-    }
-    r = add_watch(l, fd, path, 0);
+    r = add_watch(l, d.fd, path, 0);
     r = r < 0 ? r : open_closed(l, path);
-    while (r == 0 && (errno = 0, e = readdir(d)))
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            r = judge_in(l, path, e->d_name, is_folder(fd, e));
-    if (r == 0 && errno && errno != ENOENT) /* ENOENT: it was removed meanwhile */
-        r = failed_open(l, path, -errno);
-    closedir(d);
-    return r;
+    while (r == 0 && (e = dir_next(&d)))
+        r = judge_in(l, path, e->d_name, dir_type(&d, e) == DT_DIR);
+    /* -ENOENT: it was removed meanwhile */
+    return r == 0 && d.error && d.error != -ENOENT ? failed_open(l, path, d.error) : r;
 }
 
 static int on_event(struct latecomers *l, const struct inotify_event *ev) {
