@@ -3,21 +3,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "supervisor/clone/clone_priv.h"
+#include "supervisor/control/control_client.h"
 #include "workspace/run/rundir.h"
 
-enum { TAG_TRIES = 100 };
+enum { TAG_TRIES = 100, FROZEN_MS = 55000 /* the keeper thaws after 60 seconds, and at once if we are killed */ };
 
 /* Browsers' certificates, which hold the authority of one life of one sandbox; the next start puts new ones there. */
 #define NSS ".pki/nssdb"
@@ -38,6 +41,61 @@ static int mode_of(const struct box *box, enum workspace_mode *ret, struct err *
     return err_set(err, -EBADMSG, "the sandbox '%s' has a workspace mode that this version does not know", box->name);
 }
 
+/* -- freezing ----------------------------------------------------------------------------------------------------------- */
+
+struct frozen {
+    const char *control; /* NULL: nothing is frozen */
+    uint64_t since_ms;
+};
+
+static int ask_keeper(const char *control, const char *request, struct err *err) {
+    CLEANUP(buf_done) struct buf answer = BUF_INIT(CONTROL_ANSWER_MAX);
+    int r = control_call(control, request, &answer, err);
+    const char *text;
+    json_t *o;
+
+    if (r < 0)
+        return r;
+    o = json_loadb(buf_str(&answer), answer.len, 0, NULL);
+    text = json_string_value(json_object_get(o, "error"));
+    if (!o || text)
+        r = err_set(err, -EIO, "the sandbox cannot be frozen: %.300s", text ? text : "its supervisor gave no answer");
+    json_decref(o);
+    return r;
+}
+
+static int frozen_begin(struct frozen *f, const char *control, struct err *err) {
+    char request[64];
+    int r;
+
+    if (!control)
+        return 0;
+    snprintf(request, sizeof request, "{\"cmd\":\"freeze\",\"pid\":%d}", (int)getpid());
+    r = ask_keeper(control, request, err);
+    if (r < 0)
+        return r;
+    f->control = control;
+    f->since_ms = clock_ms();
+    return 0;
+}
+
+/* -ETIME: it may run again by now */
+static int frozen_check(const struct frozen *f, struct err *err) {
+    if (!f->control || clock_ms() - f->since_ms < FROZEN_MS)
+        return 0;
+    return err_set(
+        err, -ETIME,
+        "copying takes longer than a sandbox may be frozen (a minute); stop it first, then it may take as long as it takes");
+}
+
+static void frozen_end(struct frozen *f) {
+    struct err ignored = {0};
+
+    if (f->control)
+        ask_keeper(f->control, "{\"cmd\":\"thaw\"}", &ignored);
+    f->control = NULL;
+}
+
 /* -- copying ------------------------------------------------------------------------------------------------------------ */
 
 struct meter {
@@ -45,7 +103,7 @@ struct meter {
     struct frozen *frozen;
 };
 
-static int tell(uint64_t files, uint64_t bytes, void *arg, struct err *err) {
+static int report_progress(uint64_t files, uint64_t bytes, void *arg, struct err *err) {
     struct meter *m = arg;
 
     if (m->progress && m->progress->report)
@@ -93,7 +151,7 @@ static int still_there(const struct box *box, const struct clone_opts *o, struct
 static int copy_now(const struct box *box, const struct clone_opts *o, int dir, struct checkpoint *c, struct err *err) {
     CLEANUP(frozen_end) struct frozen frozen = {0};
     struct meter meter = {.progress = o->progress, .frozen = &frozen};
-    struct clone_tree how = {.from = -1, .to = -1, .leave = NSS, .tell = tell, .tell_arg = &meter};
+    struct clone_tree how = {.from = -1, .to = -1, .leave = NSS, .tell = report_progress, .tell_arg = &meter};
     int r = mode_of(box, &c->mode, err);
 
     r = r < 0 ? r : frozen_begin(&frozen, o->control, err);
@@ -295,7 +353,7 @@ int fork_make(struct fork_source *s, const char *name, char **ret_id, struct err
     CLEANUP(box_info_done) struct box_info info = {0};
     CLEANUP(box_done) struct box made = BOX_INIT;
     struct meter meter = {.progress = s->opts->progress};
-    struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .tell = tell, .tell_arg = &meter}};
+    struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .tell = report_progress, .tell_arg = &meter}};
     struct err ignored = {0};
     int r = describe(s, &info, err);
 

@@ -2,17 +2,17 @@
 /* The folder checkpoints/ of a sandbox: names, locks, leftovers, and the description of each. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <jansson.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/remove.h"
 #include "supervisor/clone/clone_priv.h"
 
@@ -112,52 +112,32 @@ int checkpoint_remove(const struct box *box, const char *tag, struct err *err) {
 
 /* -- the description ---------------------------------------------------------------------------------------------------- */
 
+static const struct json_field fields[] = {
+    JSON_VERSION("version", VERSION),
+    JSON_U64("created_ns", struct checkpoint, created_ns),
+    JSON_ENUM("mode", struct checkpoint, mode, workspace_mode_names),
+    JSON_U64("begun_ns", struct checkpoint, begun_ns),
+    JSON_U64("ended_ns", struct checkpoint, ended_ns),
+    JSON_BOOL("running", struct checkpoint, running),
+    JSON_U64("files", struct checkpoint, files),
+    JSON_U64("bytes", struct checkpoint, bytes),
+    JSON_U64("left_out", struct checkpoint, left_out),
+};
+static const struct json_table description = {fields, ARRAY_LEN(fields)};
+
 int checkpoint_save(int dir, const struct checkpoint *c, struct err *err) {
-    char text[DESCRIPTION_MAX];
-    int n = snprintf(text, sizeof text,
-                     "{\"version\": %d, \"created_ns\": %" PRIu64 ", \"mode\": \"%s\", \"begun_ns\": %" PRIu64
-                     ", \"ended_ns\": %" PRIu64 ", \"running\": %s, \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
-                     ", \"left_out\": %" PRIu64 "}\n",
-                     VERSION, c->created_ns, workspace_mode_names[c->mode], c->begun_ns, c->ended_ns,
-                     c->running ? "true" : "false", c->files, c->bytes, c->left_out);
+    CLEANUP(buf_done) struct buf text = BUF_INIT(DESCRIPTION_MAX);
+    int r = json_table_write(&description, c, 0, &text, err);
 
-    return paths_publish_at(dir, DESCRIPTION, DESCRIPTION, 0600, text, (size_t)n, PUBLISH_NEW, err);
-}
-
-static bool read_number(const json_t *o, const char *key, uint64_t *ret) {
-    const json_t *v = json_object_get(o, key);
-
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return false;
-    *ret = (uint64_t)json_integer_value(v);
-    return true;
-}
-
-static int parse(const json_t *o, struct checkpoint *c) {
-    const char *mode = json_string_value(json_object_get(o, "mode"));
-    uint64_t version = 0;
-
-    if (!read_number(o, "version", &version) || version != VERSION || !mode || !read_number(o, "created_ns", &c->created_ns) ||
-        !read_number(o, "begun_ns", &c->begun_ns) || !read_number(o, "ended_ns", &c->ended_ns) ||
-        !read_number(o, "files", &c->files) || !read_number(o, "bytes", &c->bytes) || !read_number(o, "left_out", &c->left_out))
-        return -EBADMSG;
-    c->running = json_is_true(json_object_get(o, "running"));
-    for (int i = 0; i < WORKSPACE_MODES; i++)
-        if (str_eq(mode, workspace_mode_names[i])) {
-            c->mode = (enum workspace_mode)i;
-            return 0;
-        }
-    return -EBADMSG;
+    return r < 0 ? r : paths_publish_at(dir, DESCRIPTION, DESCRIPTION, 0600, text.data, text.len, PUBLISH_NEW, err);
 }
 
 int checkpoint_load(int dir, struct checkpoint *ret) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(DESCRIPTION_MAX);
     struct checkpoint c = {0};
-    char text[DESCRIPTION_MAX];
-    ssize_t n = fd_read_file_at(dir, DESCRIPTION, text, sizeof text);
-    json_t *o = n < 0 ? NULL : json_loadb(text, (size_t)n, 0, NULL);
-    int r = n < 0 ? (int)n : o ? parse(o, &c) : -EBADMSG;
+    int r = file_read_at(dir, DESCRIPTION, 0, &text);
 
-    json_decref(o);
+    r = r < 0 ? r : json_table_parse(&description, text.data, text.len, DESCRIPTION_MAX, &c, NULL);
     if (r == 0)
         *ret = c;
     return r;

@@ -2,6 +2,8 @@
 #include "supervisor/credential/opener.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -9,7 +11,9 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/clock.h"
-#include "supervisor/detach.h"
+#include "os/fd.h"
+#include "os/sigfd.h"
+#include "supervisor/helper.h"
 
 enum { MINUTE_MS = 60 * 1000, PER_MINUTE = 6, VALUE_MAX = 2048 };
 
@@ -250,6 +254,45 @@ enum opener_result opener_piece(struct opener *o, const char *piece, bool last, 
     }
     buf_clear(&o->url);
     return o->only_show || r == -ENOENT ? OPENER_NOTHING : r == 0 ? OPENER_LOGIN : OPENER_REFUSED;
+}
+
+/* Where a program of this name is; -ENOENT. */
+static int find_program(const char *name, char *const *envp, char out[static PATH_MAX]) {
+    const char *rest = strchr(name, '/') ? NULL : paths_getenv(envp, "PATH");
+
+    if (!rest) /* a relative path would be looked for in the workspace */
+        return name[0] == '/' && (size_t)snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && access(out, X_OK) == 0 ? 0 : -ENOENT;
+    while (*rest) {
+        size_t len = strcspn(rest, ":");
+
+        if (rest[0] == '/' && (size_t)snprintf(out, PATH_MAX, "%.*s/%s", (int)len, rest, name) < PATH_MAX &&
+            access(out, X_OK) == 0)
+            return 0;
+        rest += len + (rest[len] == ':');
+    }
+    return -ENOENT;
+}
+
+static void NORETURN become_detached(const char *path, char *const *argv, char *const *envp) {
+    int null = open("/dev/null", O_RDWR);
+
+    if (setsid() >= 0 && null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0 && fd_close_from(3) == 0 &&
+        sigfd_default(NULL) == 0 && chdir("/") == 0 && fork() == 0)
+        execve(path, argv, envp);
+    _exit(0);
+}
+
+/* A program of the user's, in a session of its own, with no terminal and none of our descriptors; it outlives us. -ENOENT: there is none. */
+static int detach_start(const char *program, char *const *argv, char *const *envp) {
+    char path[PATH_MAX];
+    int status, r = find_program(program, envp, path);
+    pid_t pid = r < 0 ? -1 : fork();
+
+    if (pid == 0)
+        become_detached(path, argv, envp);
+    if (r == 0 && pid < 0)
+        r = -errno;
+    return r < 0 ? r : helper_wait(program, pid, &status, NULL);
 }
 
 void opener_open(const struct opener *o, const struct grant *login, const char *url) {

@@ -88,7 +88,7 @@ static int send_request(struct exec_client *c) {
     }
     if (c->io.plan.pty) {
         exec_request_terminal(&r, c->io.tty, stdio_inner_modes(&c->io, &modes) ? &modes : NULL);
-        c->io.modes_set = true;
+        c->io.modes.set = true;
     }
     return exec_send_request(c->sock, &r, fds, n, c->err);
 }

@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "proto/gatemsg.h"
 #include "supervisor/credential/castock.h"
 #include "supervisor/credential/credentials.h"
-#include "supervisor/network/gate_spawn.h"
 #include "supervisor/network/policy_files.h"
 #include "supervisor/network/published.h"
 

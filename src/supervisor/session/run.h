@@ -63,6 +63,6 @@ void run_report_json(const struct run_result *r, const struct settings *s, struc
 void run_announce_rung(const struct plan *p); /* the line about a weaker rung, if it is one */
 void run_announce_limits(const struct plan *p, const struct cgroup *cg);
 
-/* run_needs.c: what these settings need kept, as a set of enum guarantee, and the comparison with an engine. */
+/* What these settings need enforced, as a set of enum guarantee, and the comparison with an engine. */
 unsigned run_needs(const struct settings *s);
 int run_check_engine(const struct engine_ops *e, const struct settings *s, struct err *err);

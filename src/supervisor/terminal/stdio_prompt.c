@@ -47,8 +47,8 @@ int stdio_prompt_show(struct stdio *s, const char *screen, const char *line) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(PROMPT_BYTES_MAX);
     struct stdio_prompt *p = &s->prompt;
 
-    if (!stdio_prompt_possible(s) || s->suspended || !s->raw_on || !s->screen.active || !s->keys.active || s->screen.len > 0 ||
-        !tty_is_foreground(s->tty))
+    if (!stdio_prompt_possible(s) || s->suspended || !s->modes.raw_on || !s->screen.active || !s->keys.active ||
+        s->screen.len > 0 || !tty_is_foreground(s->tty))
         return -EAGAIN;
     if (p->inside_alt)
         buf_addf(&b, "\0337\033[?6l\033[999;1H" PLAIN "\033[7m\033[2K%s\033[0m\0338", fit(line, columns(s)));

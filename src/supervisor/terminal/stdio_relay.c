@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "supervisor/terminal/stdio_relay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -179,22 +178,22 @@ static void open_dev_tty(struct stdio *s) {
 
 /* The user may have used stty while we were stopped; but after a bare SIGSTOP the terminal can still be as we set it. */
 static void look_again(struct stdio *s) {
-    struct termios now, raw = tty_raw(&s->user, s->plan.term != STDIO_TERM_RAW);
+    struct termios now, raw = tty_raw(&s->modes.user, s->plan.term != STDIO_TERM_RAW);
 
     if (tcgetattr(s->tty, &now) == 0 && (now.c_lflag != raw.c_lflag || now.c_iflag != raw.c_iflag))
-        s->user = now;
+        s->modes.user = now;
 }
 
 static void set_raw(struct stdio *s, bool on) {
     struct termios raw;
 
-    if (!s->have_user || on == s->raw_on)
+    if (!s->modes.have_user || on == s->modes.raw_on)
         return;
     if (on)
         look_again(s);
-    raw = tty_raw(&s->user, s->plan.term != STDIO_TERM_RAW);
-    if (tty_set(s->tty, on ? &raw : &s->user) == 0)
-        s->raw_on = on;
+    raw = tty_raw(&s->modes.user, s->plan.term != STDIO_TERM_RAW);
+    if (tty_set(s->tty, on ? &raw : &s->modes.user) == 0)
+        s->modes.raw_on = on;
 }
 
 /* Brings the real terminal to the mode that the command wants and our place in the foreground allows. */
@@ -210,7 +209,7 @@ static void follow(struct stdio *s) {
     if (want && foreground && s->plan.term == STDIO_TERM_OUTPUT)
         open_dev_tty(s);
     if (!foreground)
-        s->raw_on = false; /* whoever took the terminal has set it; it is set again when it is ours */
+        s->modes.raw_on = false; /* whoever took the terminal has set it; it is set again when it is ours */
     else
         set_raw(s, want);
     if (s->keys.active && s->keys.src_tty)
@@ -233,14 +232,14 @@ void stdio_suspend(struct stdio *s) {
         stdio_prompt_hide(s);
         stdio_flow_run(&s->screen); /* what hides it must be out before the shell writes */
     }
-    if (s->raw_on)
+    if (s->modes.raw_on)
         set_raw(s, false);
     s->suspended = true;
 }
 
 void stdio_resume(struct stdio *s) {
     s->suspended = false;
-    s->raw_on = false;
+    s->modes.raw_on = false;
     stdio_resize(s);
     follow(s);
 }

@@ -12,7 +12,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/watch/landing.h"
-#include "supervisor/watch/latecomers_priv.h"
+#include "supervisor/watch/latecomers.h"
 
 enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000 };
 
@@ -52,15 +52,15 @@ int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struc
                              .rules = o->rules,
                              .accepted = o->accepted,
                              .no_new = o->no_new,
-                             .elsewhere = o->elsewhere,
-                             .copy = o->plan->mode == WORKSPACE_SYNC || o->plan->mode == WORKSPACE_WORKTREE,
+                             .at.elsewhere = o->elsewhere,
+                             .at.copy = o->plan->mode == WORKSPACE_SYNC || o->plan->mode == WORKSPACE_WORKTREE,
                              .landing = o->landing,
                              .covers = o->covers,
-                             .inside = o->plan->workspace,
-                             .uid = o->plan->ids.inside_uid,
-                             .gid = o->plan->ids.inside_gid,
-                             .pidfd = o->pidfd,
-                             .upper = o->upper};
+                             .at.inside = o->plan->workspace,
+                             .at.uid = o->plan->ids.inside_uid,
+                             .at.gid = o->plan->ids.inside_gid,
+                             .at.pidfd = o->pidfd,
+                             .at.upper = o->upper};
     if (note_mounts(l, o->plan) < 0 || (o->plan->mode == WORKSPACE_OVERLAY && note_mask(l, o->plan) < 0))
         return err_oom(err);
     return 0;
@@ -97,16 +97,16 @@ void latecomers_last(struct latecomers *l) {
 }
 
 static int cover_found(struct latecomers *l, struct err *err) {
-    const struct cover_request req = {.uid = l->uid,
-                                      .gid = l->gid,
-                                      .pidfd = l->pidfd,
-                                      .workspace = l->inside,
+    const struct cover_request req = {.uid = l->at.uid,
+                                      .gid = l->at.gid,
+                                      .pidfd = l->at.pidfd,
+                                      .workspace = l->at.inside,
                                       .paths = &l->found,
                                       .masked = &l->masked,
-                                      .elsewhere = l->elsewhere,
-                                      .copy = l->copy,
+                                      .elsewhere = l->at.elsewhere,
+                                      .copy = l->at.copy,
                                       .opened = &l->opened,
-                                      .upper = l->upper,
+                                      .upper = l->at.upper,
                                       .lower = l->workspace};
     int r;
 
@@ -156,7 +156,7 @@ static int look_into_newest(struct latecomers *l) {
     CLEANUP(freep) char *path = l->queue.v[--l->queue.len];
 
     l->queue.v[l->queue.len] = NULL;
-    return late_look_into(l, path);
+    return late_walk_folder(l, path);
 }
 
 static int say_why(int r, struct err *err) {

@@ -14,7 +14,7 @@
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "supervisor/watch/landing.h"
-#include "supervisor/watch/latecomers_priv.h"
+#include "supervisor/watch/latecomers.h"
 #include "workspace/hide/ignore.h"
 
 enum {
@@ -55,7 +55,7 @@ static bool is_hidden(const struct latecomers *l, const char *path, bool is_dir)
 
 /* What the host has there is not shown, whatever it is. Where a mount shows it a second time it is looked at all the same. */
 static bool is_out_of_sight(const struct latecomers *l, const char *path) {
-    if (l->elsewhere && l->elsewhere->n)
+    if (l->at.elsewhere && l->at.elsewhere->n)
         return false;
     for (size_t i = 0; i < l->mounted.len; i++) {
         size_t n = strlen(l->mounted.v[i]);
@@ -128,7 +128,7 @@ static int close_folder(struct latecomers *l, const char *path, int why) {
     if (!l->told_closed)
         log_line("the folder '%s' cannot be watched for hidden files (%s), so it is not shown inside", path, strerror(-why));
     l->told_closed = true;
-    if (l->upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
+    if (l->at.upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
         r = strv_add(&l->closed, path);
         r = r < 0 ? r : wait_for_opening(l, path);
     }
@@ -164,7 +164,7 @@ static int failed_open(struct latecomers *l, const char *path, int r) {
 
 /* Watched first, read afterwards: nothing is missed in between. What was hidden at the start is found again here and is
  * covered already. */
-int late_look_into(struct latecomers *l, const char *path) {
+int late_walk_folder(struct latecomers *l, const char *path) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
     int r = dir_take(open_folder(l, path), &d);
     const struct dirent *e;
