@@ -34,7 +34,7 @@ void box_boot_id(char ret[static BOX_BOOT_SIZE]) {
 
 /* -- life --------------------------------------------------------------------------------------------------------------- */
 
-/* Looking takes no lock, so that nobody who wants it is ever turned away by a listing. */
+/* Looking takes no lock, so that a listing is never in the way of a start. */
 static bool is_held_at(int dir, const char *file) {
     CLEANUP(closep) int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -74,7 +74,7 @@ enum box_phase box_look(const struct box *b, bool *ret_crashed) {
 
 /* -- opening ------------------------------------------------------------------------------------------------------------ */
 
-/* A sweep has the lock of one that is not running for a moment: that must not turn anybody away. */
+/* A sweep has the lock of one that is not running for a moment: that must not refuse a start. */
 static int lock_soon(int fd) {
     const struct timespec moment = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

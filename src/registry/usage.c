@@ -79,7 +79,7 @@ static struct usage_seen *find_seen(const struct usage_walk *w, pid_t pid) {
     return low < w->n && w->v[low].pid == pid ? &w->v[low] : NULL;
 }
 
-/* Climbs until somebody is known, and tells all on the way: a chain of processes, however long, is climbed once. */
+/* Climbs to a process whose sandbox is known, and marks all on the way: a chain of processes, however long, is climbed once. */
 static int whose(const struct usage_walk *w, struct usage_seen *s) {
     struct usage_seen *at = s, *next;
     int found = NO_SANDBOX;

@@ -307,7 +307,7 @@ static int fill_run(struct fork_ *f, const char *name, struct err *err) {
     if (r < 0)
         return r;
     f->have_run = true;
-    /* as stage.c has it: started by root for another user, he must get through */
+    /* as in stage.c: started by root for another user, who must get through */
     if (geteuid() == 0 && fchmod(f->rd.fd, 0711) < 0)
         return err_sys(err, -errno, "folder of the run");
     r = is_moved(f->s, f->rd.fd) ? clone_move_parts(from, f->rd.fd, err)

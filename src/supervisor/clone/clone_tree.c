@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the walker goes through the source, to[] holds the folders of the copy on the way to where it is. Nobody else writes in the copy. */
+/* Theory of operation: the walker goes through the source; to[] holds the folders of the copy from its root to that place. No other process writes in the copy. */
 #include "supervisor/clone/clone_tree.h"
 
 #include <errno.h>
@@ -105,7 +105,7 @@ static int copy_special(struct cloner *k, const struct walk_entry *e, struct err
         k->c->left_out++;
         return 0;
     }
-    /* Linux lets everybody make this one device since 5.8; before, only root has overlay mode here. */
+    /* Linux lets every user make this one device since 5.8; before, only root has overlay mode here. */
     return mknodat(k->to[e->depth], e->name, S_IFCHR, 0) < 0 ? place_err(err, -errno, "copy", e->path) : 0;
 }
 

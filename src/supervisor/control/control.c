@@ -90,7 +90,7 @@ int control_open_folder(char *const *environ_, int *ret, struct err *err) {
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, -errno, "open '%s'", path);
     if (st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(err, -EPERM, "'%s' belongs to somebody else, or others may write there", path);
+        return err_set(err, -EPERM, "'%s' belongs to another user, or others may write there", path);
     *ret = TAKE_FD(fd);
     return 0;
 }
@@ -183,7 +183,7 @@ static void serve(const struct control_server *c, struct control_client *cl, siz
     if (json_is_object(request))
         c->fn(c->arg, request, &cl->out);
     else
-        buf_adds(&cl->out, "{\"ok\":false,\"error\":\"one JSON object on one line is wanted\"}");
+        buf_adds(&cl->out, "{\"ok\":false,\"error\":\"expected one JSON object on one line\"}");
     buf_addc(&cl->out, '\n');
     json_decref(request);
 }

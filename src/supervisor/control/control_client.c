@@ -164,7 +164,7 @@ static void end_one(struct control_all_batch *b, size_t i) {
     b->open--;
 }
 
-/* A connection to a listener is made at once, or not at all: nobody accepts there. */
+/* A connection to a listener is made at once, or not at all: no process accepts there. */
 static void begin_one(struct control_all_batch *b, int dir, const char *name) {
     CLEANUP(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct asked *a = &b->v[b->n];

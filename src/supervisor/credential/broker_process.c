@@ -22,7 +22,7 @@ enum {
     PAUSE_FIRST_MS = 100, /* between two brokers for one gate */
     PAUSE_MOST_MS = 5000,
     LIVED_MS = 60 * 1000, /* after so long it is not in a loop of crashes */
-    REAP_MS = 100,        /* while a vault runs: what it says is told soon */
+    REAP_MS = 100,        /* while a vault runs: its messages are printed soon */
     LAST_WORDS_MS = 1000,
     MESSAGES_PER_TURN = 256
 };
@@ -73,8 +73,8 @@ static int receive(struct brokerkeeper *b, struct broker_msg *ret) {
     return brokermsg_sane(ret) < 0 ? -EBADMSG : 1;
 }
 
-/* It counts uses that are alike together, and tells the rest when nobody listens to it any more: for the log. One that does
- * not end then is not waited for. */
+/* The broker counts equal uses together, and reports the rest when its socket is shut down: for the log. One that does not end
+ * then is not waited for. */
 static void take_last_words(struct brokerkeeper *b) {
     uint64_t now = clock_ms(), until = now + LAST_WORDS_MS;
     struct pollfd p = {.fd = b->sock, .events = POLLIN};
@@ -105,17 +105,17 @@ void brokerkeeper_end(struct brokerkeeper *b, bool gate_ended) {
     }
 }
 
-/* why NULL: it ended by itself. Whoever waits at the gate is refused; the next one asks for another broker. */
+/* why NULL: it ended by itself. Requests that wait at the gate are refused; the next one asks for another broker. */
 static void broker_lost(struct brokerkeeper *b, const char *why) {
     int status = process_end(b->pid);
 
     b->pid = -1;
     brokerkeeper_end(b, false);
     if (clock_ms() - b->started_ms >= LIVED_MS)
-        b->told = false;
-    if (b->told)
+        b->reported = false;
+    if (b->reported)
         return;
-    b->told = true;
+    b->reported = true;
     if (why)
         log_line("network: bawn-broker had to be ended, %s; another one is started when it is needed", why);
     else if (status >= 0 && WIFSIGNALED(status))

@@ -125,8 +125,8 @@ static int on_want_vault(struct brokerkeeper *b, const struct broker_msg *m) {
         return -EBADMSG;
     if (!has_vault(b, m->index))
         r = start_vault(b, (struct vault_child){.index = m->index}, m->value == 1, &sock, &err);
-    if (r < 0 && err.msg[0] && !b->vault_told) {
-        b->vault_told = true;
+    if (r < 0 && err.msg[0] && !b->vault_reported) {
+        b->vault_reported = true;
         log_err(&err);
     }
     answer.value = r < 0 ? -r : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No lock: whoever renames a folder has it. The name of a taken folder carries proof of who has it, pid and start time, so that those
- * of supervisors that were killed can be told and removed; that is done at the end of runs, not at their start.
+ * The stock of certificate authorities. No lock: the process that renames a folder has it. The name of a taken folder carries its owner's
+ * pid and start time, so that folders of killed supervisors are found and removed: at the end of runs, not at their start.
  */
 #include "supervisor/credential/castock.h"
 

@@ -115,7 +115,7 @@ static int credentials_unlock(const struct run_credentials *c, const struct cred
 
 /* Grants ----------------------------------------------------------------------------------------------------------- */
 
-/* The user's own, made once. Whoever has no place to keep it gets other placeholders in each run. */
+/* The user's own, made once. A user without a place to store it gets other placeholders in each run. */
 static int read_seed(const struct host_facts *facts, struct grant_seed *ret, struct err *err) {
     CLEANUP(freep) char *folder = NULL, *path = NULL;
     CLEANUP(closep) int fd = -1;

@@ -30,8 +30,8 @@ bool opener_url_ok(const char *url) {
     return str_starts(url, "https://") && url[strlen("https://")] && url[strspn(url, URL_BYTES)] == 0;
 }
 
-/* All of the page's address: a longer path would be another page of that host. What stands behind '?' in the definition is the
- * definition's own business. */
+/* All of the page's address: a longer path would be another page of that host. What follows '?' in the definition
+ * is not compared. */
 static bool is_page(const char *url, const char *page) {
     size_t n = page ? strcspn(page, "?#") : 0;
 

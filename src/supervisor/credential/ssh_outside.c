@@ -52,7 +52,7 @@ static int find_agent(const struct settings *s, char *const *environ_, bool *ret
     return 0;
 }
 
-/* One that is missing, or no file, is as none; one that is too large is told, because hosts are missing then. */
+/* One that is missing, or no file, counts as none. One that is too large is reported, because hosts are missing then. */
 static void add_file(struct buf *out, const char *path) {
     CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     CLEANUP(buf_done) struct buf text = BUF_INIT(SSH_KNOWN_HOSTS_MAX + 1);

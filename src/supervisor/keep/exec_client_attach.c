@@ -32,7 +32,7 @@ struct attached {
     struct termios user;
     size_t matched; /* of the detach keys */
     struct buf body, typed;
-    bool end_of_input; /* to be told once what was typed is sent */
+    bool end_of_input; /* to be sent after what was typed */
     struct termfilter filters[2];
     bool screen[2]; /* 1 and 2 are terminals */
     uint8_t shown[SHOWN_MAX];
@@ -45,7 +45,7 @@ struct attached {
 
 /* -- our terminal -------------------------------------------------------------------------------------------------------- */
 
-/* Without a pty inside nobody echoes or makes signals there, so our own terminal does; only lines are not held back. */
+/* Without a pty inside, our own terminal echoes and makes signals; only lines are not held back. */
 static void set_raw(struct attached *a, bool on) {
     struct termios t = a->user;
 
@@ -207,7 +207,7 @@ static void write_shown(struct attached *a) {
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n < 0) {
-        a->detached = true; /* nobody looks any more */
+        a->detached = true; /* our reader is gone */
         return;
     }
     a->off += (size_t)n;
@@ -263,7 +263,7 @@ static int on_message(struct attached *a) {
     case EXEC_MSG_FAILED:
         return exec_failed(&m, &a->body, a->err);
     default:
-        return err_set(a->err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m.type);
+        return err_set(a->err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m.type);
     }
 }
 

@@ -26,7 +26,7 @@ struct exec_client {
     struct buf body;
     struct exec_result *result;
     struct err *err;
-    bool ended, stopping; /* stopping: the user wants the command stopped, as a job of his shell */
+    bool ended, stopping; /* stopping: the user wants the command stopped, as a job of the shell */
     bool asked;           /* to end, before it is known to have begun */
 };
 
@@ -104,7 +104,7 @@ static bool is_ignored(uint32_t sig) {
     return sigaction((int)sig, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/* A supervisor that is stuck passes nothing on: whoever asks a second time gets away, and hanging up ends what may have begun. */
+/* A supervisor that is stuck passes nothing on: the second such signal ends us, and hanging up ends what may have begun. */
 static void pass_on(struct exec_client *c, const struct signalfd_siginfo *info) {
     if (is_ignored(info->ssi_signo))
         return;
@@ -117,8 +117,7 @@ static void pass_on(struct exec_client *c, const struct signalfd_siginfo *info) 
     exec_send_signal(c->sock, (int)info->ssi_signo, info->ssi_code == SI_KERNEL);
 }
 
-/* As run_loop.c does it for a run: a signal of the terminal (SI_KERNEL) goes to the whole job, one that somebody sent, to the
- * command. */
+/* As in run_loop.c: a signal of the terminal (SI_KERNEL) goes to the whole job, one that a process sent, to the command. */
 static void on_signal(struct exec_client *c) {
     struct signalfd_siginfo info;
 
@@ -136,7 +135,7 @@ static void on_signal(struct exec_client *c) {
             exec_send_signal(c->sock, SIGSTOP, true);
             break;
         case SIGCONT:
-            stdio_resume(&c->io); /* somebody else stopped us; the shell has reset the terminal since */
+            stdio_resume(&c->io); /* another process stopped us; the shell has reset the terminal since */
             exec_send_signal(c->sock, SIGCONT, info.ssi_code == SI_KERNEL);
             break;
         default:
@@ -144,7 +143,7 @@ static void on_signal(struct exec_client *c) {
         }
 }
 
-/* Stopped from inside, with nobody there who would see and continue us: then we stay, and can be told to end it. */
+/* Stopped from inside, with no user who would see and continue us: then we stay, and a signal can end it. */
 static void on_stopped(struct exec_client *c, int sig) {
     if (!c->stopping && !tty_has_us())
         return;
@@ -208,7 +207,7 @@ static int on_message(struct exec_client *c) {
     return err_set(c->err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m.type);
 }
 
-static int watch(struct exec_client *c) {
+static int watch_client(struct exec_client *c) {
     struct pollfd fds[OWN_FDS + STDIO_POLL_MAX];
 
     while (!c->ended) {
@@ -232,7 +231,7 @@ static int watch(struct exec_client *c) {
 }
 
 /* Whether the user wants no more of it. */
-static bool told_to_end(int signals) {
+static bool asked_to_end(int signals) {
     struct signalfd_siginfo info;
 
     while (sigfd_next(signals, &info))
@@ -271,12 +270,12 @@ static void drain(struct exec_client *c) {
         if (poll(fds, n + 1, stdio_timeout_ms(&c->io)) < 0 && errno != EINTR)
             return;
         stdio_handle(&c->io, fds, n);
-        if (fds[n].revents && told_to_end(c->signals))
+        if (fds[n].revents && asked_to_end(c->signals))
             return;
     }
 }
 
-static int run(struct exec_client *c) {
+static int run_client(struct exec_client *c) {
     uint64_t begun = clock_us();
     int r = send_request(c);
 
@@ -285,7 +284,7 @@ static int run(struct exec_client *c) {
         return r;
     if (!c->io.plan.pty)
         stdio_start(&c->io);
-    r = watch(c);
+    r = watch_client(c);
     c->result->duration_us = clock_us() - begun;
     if (r == 0)
         drain(c);
@@ -307,7 +306,7 @@ int exec_foreground(int sock, const struct exec_options *opt, struct exec_result
     r = r < 0 ? r : stdio_init(&c.io, &io, err);
     if (r == 0) {
         log_set_sink(tty_log_sink);
-        r = run(&c);
+        r = run_client(&c);
         stdio_done(&c.io);
         log_set_sink(NULL);
     }

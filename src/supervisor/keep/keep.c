@@ -34,7 +34,7 @@ static int open_log(const struct box *b) {
     return openat(b->fd, "log/keeper.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
 }
 
-/* From now on messages are for whoever reads the log; the terminal, and what else the starter had, is let go. */
+/* From now on messages go to the log; the terminal, and what else the starter had, is closed. */
 static int begin_log(const struct box *b) {
     CLEANUP(closep) int fd = open_log(b);
     struct stat st;

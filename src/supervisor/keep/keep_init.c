@@ -110,7 +110,7 @@ static void on_exited(struct keeper *k, struct keep_job *j, const struct init_ms
         job_exited(k, j, m->value, 0);
 }
 
-/* The processes that freezing stopped are nobody's news. */
+/* Processes that freezing stopped are not reported. */
 static void on_stopped(struct keeper *k, const struct keep_job *j, int sig) {
     if (!k->freeze.thaw_ms)
         job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);

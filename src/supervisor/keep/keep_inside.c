@@ -19,7 +19,7 @@
 #include "supervisor/keep/keep_priv.h"
 
 enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, DYING_MS = 50 };
-/* Whoever asks for it waits for ten seconds at most (control_client.c). */
+/* The client waits for ten seconds at most (control_client.c). */
 enum { FREEZE_MS = 5000, STUCK_NAPS = 20, PATIENCE_MIN = 8, PATIENCE_MAX = 512 };
 
 static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_t max) {
@@ -222,8 +222,8 @@ static int stop_each(struct keeper *k, const pid_t *pids, size_t n) {
 }
 
 /*
- * After vfork() a parent waits in the kernel for its child to execute something; if that was stopped before, it never will. So those who are
- * stopped go on until nobody waits any more, for so many naps at most. Who waited stops then: its SIGSTOP is still to come.
+ * After vfork() a parent waits in the kernel for its child to execute something; if that was stopped before, it never will. So those that are
+ * stopped go on until none waits any more, for so many naps at most. A parent that waited stops then: its SIGSTOP is pending.
  */
 static void let_finish(struct keeper *k, pid_t *pids, int naps) {
     size_t waiting;
@@ -237,7 +237,7 @@ static void let_finish(struct keeper *k, pid_t *pids, int naps) {
     } while (--naps > 0 && waiting);
 }
 
-/* Until nobody is found awake: whoever forks meanwhile is found the next time. */
+/* Until no process is found awake: one that is forked meanwhile is found the next time. */
 static int freeze_each(struct keeper *k, struct err *err) {
     CLEANUP(freep) pid_t *pids = calloc(PIDS_MAX, sizeof *pids);
     uint64_t end = clock_ms() + FREEZE_MS;
@@ -261,7 +261,7 @@ static int freeze_each(struct keeper *k, struct err *err) {
     return pids ? err_set(err, -EBUSY, "something inside cannot be stopped now") : err_oom(err);
 }
 
-/* Somebody who was killed has let go of his lock a moment before he is gone. */
+/* A process that was killed lets go of its lock a moment before its pidfd says so. */
 static bool is_froze_gone(const struct keeper *k) {
     return k->freeze.by >= 0 && poll(&(struct pollfd){.fd = k->freeze.by, .events = POLLIN}, 1, DYING_MS) > 0;
 }

@@ -70,7 +70,7 @@ static struct keep_job *add_job(struct keeper *k, struct keep_client *c, const s
     return j;
 }
 
-/* It never ran: nobody hears of it again. */
+/* It never ran, and is not reported. */
 static void forget(struct keeper *k, struct keep_job *j) {
     if (!j->exited)
         k->n_running--;
@@ -277,7 +277,7 @@ void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end) 
     keep_touch(k);
     if (j->io && !job_io_silent(j)) {
         j->linger_at_ms = clock_ms() + KEEP_LINGER_MS;
-        if (!j->pid) /* it never began; those who wait for it are told at once */
+        if (!j->pid) /* it never began: its clients get the answer at once */
             finish(k, j);
         return;
     }

@@ -33,13 +33,13 @@ struct keep_job {
     int id;
     unsigned flags; /* set of enum exec_flag */
     char *command;
-    struct keep_client *owner;     /* foreground: who asked, and gets its end; NULL: nobody any more */
+    struct keep_client *owner;     /* foreground: the client that started it; NULL: it has gone */
     pid_t pid;                     /* inside; 0: not started yet */
     uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
     uint64_t started_ms;
     uint64_t timeout_at_ms, kill_at_ms, linger_at_ms; /* 0: not */
     bool exited;                                      /* status and end are known */
-    bool over;                                        /* everybody was told; listed only */
+    bool over;                                        /* its clients have their answer; listed only */
     bool gone;                                        /* freed at the end of the turn */
     int status;
     unsigned end;      /* set of enum exec_end */

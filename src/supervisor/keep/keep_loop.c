@@ -85,7 +85,7 @@ static void want_time(struct evloop *l, void *arg) {
         evloop_wake_at(l, moments[i]);
 }
 
-/* Is anything left inside? While nothing is, nobody has to watch the disk; while stopping it is the end. */
+/* Is a process left inside? If not, the disk need not be watched; while stopping it is the end. */
 static void look_inside(struct keeper *k, uint64_t now) {
     pid_t one[1];
     bool empty = inside_pids(k, one, ARRAY_LEN(one)) == 0;
@@ -118,7 +118,7 @@ static void stop_idle(struct keeper *k) {
     keep_stop(k, KEEP_STOP_SECONDS, why);
 }
 
-/* Somebody removed the folder with his own hands: no verb would ever find us again. */
+/* The user removed the folder by hand: no verb would ever find us again. */
 static bool is_forgotten(const struct keeper *k) {
     struct stat st;
 

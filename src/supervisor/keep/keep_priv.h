@@ -19,7 +19,7 @@ enum {
     KEEP_CLIENTS_MAX = 256,
     KEEP_RUNNING_MAX = 512,      /* jobs at once */
     KEEP_FINISHED_MAX = 64,      /* jobs of the background that ended and are still listed */
-    KEEP_HISTORY_MAX = 8,        /* of those, whose last output is kept in memory */
+    KEEP_HISTORY_MAX = 8,        /* of those, whose last output stays in memory */
     KEEP_COMMAND_MAX = 256,      /* of a command line, for people */
     KEEP_QUEUE_MAX = 128 * 1024, /* bytes for one client; above this its job waits */
     KEEP_INPUT_MAX = 64 * 1024,  /* bytes that a job has not read yet; above this its clients wait */
@@ -106,13 +106,13 @@ struct keeper {
     } seen; /* events of the control group that are in the audit log */
 };
 
-/* keep.c: tells whoever started us, once; messages go to the log from then on. -EPIPE: he is gone. */
+/* keep.c: answers the process that started us, once; messages go to the log from then on. -EPIPE: it has ended. */
 int keep_tell(struct keeper *k, int r, const struct err *err);
 void keep_rotate_log(const struct keeper *k);
 
 /* keep_run.c: the life of a keeper, from prepared options to the last trace. Errors go through err. */
 int keep_run(struct keeper *k, struct err *err);
-void keep_is_running(struct keeper *k); /* bawn-init has answered: the starter is told */
+void keep_is_running(struct keeper *k); /* bawn-init has answered: so does the starter get its answer */
 
 /* keep_socket.c: the exec socket's name is the sandbox's. */
 int keep_listen(struct keeper *k, struct err *err);

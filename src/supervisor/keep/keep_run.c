@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a keeper: prepares and starts the sandbox, tells whoever waits for that, serves, and takes everything down again. */
+/* The life of a keeper: prepares and starts the sandbox, answers the starter, serves, and takes everything down again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -81,7 +81,7 @@ void keep_is_running(struct keeper *k) {
     k->at.used_ms = clock_ms();
     keep_save(k, BOX_RUNNING);
     if (keep_tell(k, 0, NULL) < 0)
-        keep_stop(k, -1, "whoever started it is gone");
+        keep_stop(k, -1, "the process that started it has ended");
     malloc_trim(0); /* hundreds of us may wait at once */
 }
 
@@ -90,7 +90,7 @@ static void end(struct keeper *k) {
     struct session *s = &k->session;
 
     inside_thaw(k);
-    if (k->phase == BOX_RUNNING) /* whoever finds no socket from here on is told the truth */
+    if (k->phase == BOX_RUNNING) /* so that a client that finds no socket from here on gets the right message */
         keep_save(k, BOX_STOPPING);
     keep_unlisten(k);
     if (s->launched) {
@@ -149,7 +149,7 @@ int keep_run(struct keeper *k, struct err *err) {
     k->next.job = keep_first_job(k);
     k->at.idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;
     box_rename_settle(facts.environ_, facts.home, k->box);
-    sweep_groups(k->box); /* of its last life, if that was killed: soon nobody will know their names */
+    sweep_groups(k->box); /* of its last life, if that was killed: the new state has other names */
     keep_save(k, BOX_STARTING);
     r = prepare(k, &facts, err);
     r = r < 0 ? r : start(k, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exec socket of a kept sandbox: its name is the sandbox's, so it is renamed with it. */
+/* The exec socket of a persistent sandbox: its name is the sandbox's, so it is renamed with it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ static int open_folder(struct keeper *k, struct err *err) {
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, -errno, "folder of the exec sockets");
     if (st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(err, -EPERM, "the folder of the exec sockets belongs to somebody else, or others may write there");
+        return err_set(err, -EPERM, "the folder of the exec sockets belongs to another user, or others may write there");
     k->exec.folder = TAKE_FD(fd);
     return 0;
 }

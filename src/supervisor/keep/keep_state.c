@@ -88,7 +88,7 @@ void keep_audit_exit(struct keeper *k, const struct keep_job *j) {
 
 void keep_audit_limit(struct keeper *k, enum run_limit which) {
     audit_run_limit(k->audit, which);
-    audit_flush(k->audit); /* in the log before anybody is told */
+    audit_flush(k->audit); /* in the log before a client gets the answer */
     k->result.hit[which] = true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of jobs in the background: output goes to log/job-N.out and .err, to the history, and to whoever is attached; what those type
+ * Streams of jobs in the background: output goes to log/job-N.out and .err, to the history, and to attached clients; what those type
  * goes in. A client that reads slowly makes the job wait, as a terminal does; one that does not read is dropped.
  */
 #include <errno.h>
@@ -163,7 +163,7 @@ uint64_t job_io_next_ms(const struct keep_job *j) {
     return j->io && j->io->second_bytes > KEEP_RATE_MAX ? j->io->second_ms + 1000 : 0;
 }
 
-/* Nobody knows of it yet, somebody who reads it has enough for now, or the log is being flooded. */
+/* Its start is not reported yet, a client has enough for now, or the log is being flooded. */
 static bool must_wait(const struct keeper *k, const struct keep_job *j) {
     if ((!j->pid && !j->exited) || clock_ms() < job_io_next_ms(j))
         return true;
@@ -217,7 +217,7 @@ static void write_input(struct keep_job *j) {
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        if (n < 0) { /* nobody reads it any more */
+        if (n < 0) { /* the job does not read any more */
             closep(&io->input);
             break;
         }

@@ -36,8 +36,8 @@ struct asker {
     uint32_t last_number;
     uint64_t asked_ms[ASKER_PER_MINUTE]; /* when the last ones came: a ring */
     size_t asked;
-    uint64_t told_ms; /* that there are too many */
-    bool shown;       /* the first is on the terminal */
+    uint64_t reported_ms; /* that there are too many */
+    bool shown;           /* the first is on the terminal */
     uint64_t shown_ms, key_ms;
     struct ask_keys keys;
     struct ask_hook hook;
@@ -67,7 +67,7 @@ static void stop_asking(struct asker *a) {
     a->shown = false;
 }
 
-static struct asker_question *take(struct asker *a, size_t at) {
+static struct asker_question *take_question(struct asker *a, size_t at) {
     struct asker_question *q = a->v[at];
 
     if (at == 0)
@@ -80,7 +80,7 @@ static struct asker_question *take(struct asker *a, size_t at) {
 
 void asker_forget(struct asker *a) {
     while (a->n)
-        free(take(a, a->n - 1));
+        free(take_question(a, a->n - 1));
 }
 
 void asker_free(struct asker *a) {
@@ -91,7 +91,7 @@ void asker_free(struct asker *a) {
 }
 
 static void decide(struct asker *a, size_t at, enum gate_answer answer) {
-    CLEANUP(freep) struct asker_question *q = take(a, at);
+    CLEANUP(freep) struct asker_question *q = take_question(a, at);
 
     if (a->fn)
         a->fn(a->arg, &q->msg, q->ids, q->n_ids, answer);
@@ -113,9 +113,9 @@ static bool too_many(struct asker *a) {
     uint64_t now = clock_ms(), *oldest = &a->asked_ms[a->asked % ASKER_PER_MINUTE];
 
     if (a->asked >= ASKER_PER_MINUTE && now - *oldest < MINUTE_MS) {
-        if (!a->told_ms || now - a->told_ms >= MINUTE_MS)
+        if (!a->reported_ms || now - a->reported_ms >= MINUTE_MS)
             log_line("the sandbox asks for more than %d hosts in a minute: the rest is denied without asking", ASKER_PER_MINUTE);
-        a->told_ms = now;
+        a->reported_ms = now;
         return true;
     }
     *oldest = now;
@@ -164,7 +164,7 @@ void asker_cancel(struct asker *a, uint32_t id) {
             if (q->ids[k] == id) {
                 q->ids[k] = q->ids[--q->n_ids];
                 if (q->n_ids == 0)
-                    free(take(a, i));
+                    free(take_question(a, i));
                 return;
             }
     }

@@ -31,7 +31,7 @@ static int on_ready(struct gatekeeper *g, const struct gate_msg *m) {
     return g->ready ? 0 : -EPROTO; /* without any it is of no use; with the old ones it goes on */
 }
 
-/* Refusals, and each connection once: of one that is looked into, the first request. */
+/* Refusals, and each connection once: of an inspected one, the first request. */
 static bool is_for_audit(struct gatekeeper *g, const struct gate_msg *m) {
     if (m->kind == GATE_EVENT_END || m->kind == GATE_EVENT_TROUBLE)
         return false;

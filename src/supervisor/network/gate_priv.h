@@ -55,7 +55,7 @@ struct gatekeeper {
 
     struct brokerkeeper *brokers;
     bool broker_wanted;  /* as soon as brokerkeeper_pause() is over */
-    bool broker_refused; /* told */
+    bool broker_refused; /* reported */
     struct opener opener;
     struct login login;
     bool login_asked; /* the user is, about the next one */
@@ -91,5 +91,5 @@ void gate_listeners_done(struct gatekeeper *g);
 void gate_listeners_fill(const struct gatekeeper *g, struct gate_spawn *s);
 size_t gate_listeners_poll(const struct gatekeeper *g, struct pollfd *out); /* at most GATE_LISTENERS_ALL */
 bool gate_listeners_ready(const struct gatekeeper *g, const struct pollfd *fds, size_t n);
-/* No gate can be had: whoever waits for one is told so by a reset, instead of waiting for ever. */
+/* No gate can be started: connections that wait for one are reset, instead of waiting for ever. */
 void gate_listeners_refuse(const struct gatekeeper *g);

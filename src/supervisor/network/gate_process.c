@@ -116,7 +116,7 @@ static void add_message(const struct gatekeeper *g, struct buf *b) {
     buf_add_printable(b, line);
 }
 
-static void tell_end(struct gatekeeper *g, int status, const char *why) {
+static void report_end(struct gatekeeper *g, int status, const char *why) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(2048);
 
     if (g->life.reported)
@@ -155,7 +155,7 @@ static void gate_lost(struct gatekeeper *g, const char *why) {
         g->life.reported = false;
     }
     if (!g->finishing)
-        tell_end(g, status, why);
+        report_end(g, status, why);
     closep(&g->messages);
     g->life.retry_ms = now + g->life.delay_ms;
     g->life.delay_ms = MIN_OF(2 * g->life.delay_ms, (unsigned)DELAY_MOST_MS);

@@ -61,9 +61,9 @@ bool gate_rules_reload(struct gate_rules *r) {
     r->reload_ms = 0;
     r->last_ms = clock_ms();
     if (policy_files_load(r->where, &now, &err) < 0) {
-        if (r->told_ms && r->last_ms - r->told_ms < TELL_PAUSE_MS)
+        if (r->reported_ms && r->last_ms - r->reported_ms < TELL_PAUSE_MS)
             return false;
-        r->told_ms = r->last_ms;
+        r->reported_ms = r->last_ms;
         err_ctx(&err, err.code, "the network rules stay as they were");
         log_err(&err);
         return false;
@@ -108,7 +108,7 @@ static bool drain(int fd) {
 bool gate_rules_handle(struct gate_rules *r) {
     if (r->watch_ms && clock_ms() >= r->watch_ms) {
         open_watch(r);
-        r->reload_ms = clock_ms(); /* what changed before anybody watched */
+        r->reload_ms = clock_ms(); /* for what changed before the watch began */
     }
     if (drain(r->inotify) && !r->reload_ms)
         r->reload_ms = MAX_OF(clock_ms() + RELOAD_DELAY_MS, r->last_ms + RELOAD_PAUSE_MS);

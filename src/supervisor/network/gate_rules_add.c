@@ -56,7 +56,7 @@ static int read_rule(const char *object, struct rule *ret, struct err *err) {
     if (r < 0)
         return r;
     if (one.len != 1)
-        return err_usage(err, "one rule is wanted");
+        return err_usage(err, "expected one rule");
     *ret = one.v[0];
     one.len = 0;
     if (!names_its_id(object)) {
@@ -98,7 +98,7 @@ int gate_rules_add_session(struct gate_rules *r, const char *text, char ret_id[s
     return rc < 0 ? rc : add_first(&r->session, &rule, ret_id, err);
 }
 
-/* The loop must not wait for somebody who holds the lock for long. */
+/* The loop must not wait long for the lock. */
 static int lock_folder(const char *folder, int *ret_fd, struct err *err) {
     CLEANUP(closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

@@ -33,7 +33,7 @@ struct netlog {
     char *folder;
     const char *sandbox;
     int dir, fd; /* -1 until the first line */
-    bool failed; /* was told */
+    bool failed; /* and reported */
     struct buf out;
     uint64_t used[NET_CLASSES]; /* bytes of this sandbox in the file, less what time gave back */
     uint64_t used_ms;           /* when that was counted */
@@ -247,7 +247,7 @@ static int open_log(struct netlog *l) {
     return l->dir < 0 ? -errno : open_file(l);
 }
 
-/* Whoever still writes to the file that was renamed finds it too large, too, and only has to open the new one. */
+/* A process that still writes to the renamed file finds it too large, too, and only has to open the new one. */
 static int rotate(struct netlog *l) {
     struct stat ours, there;
 

@@ -17,7 +17,7 @@ enum net_class {
     NET_DENIED,  /* connections and requests that were refused */
     NET_ANSWER,  /* of a human */
     NET_SECRET,  /* a credential was used */
-    NET_BLOCKED, /* a placeholder where it must not be, a credential that could not be had */
+    NET_BLOCKED, /* a placeholder where it must not be, a credential that is not available */
     NET_CLASSES
 };
 /* type: AUDIT_NETWORK, AUDIT_ASK or AUDIT_SECRET. */

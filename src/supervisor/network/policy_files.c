@@ -114,7 +114,7 @@ static int watch_folder_of(const char *path, struct strv *watch, struct err *err
     return !strv_has(watch, folder) && strv_add(watch, folder) < 0 ? err_oom(err) : 0;
 }
 
-/* Whoever can write the organisation's rules can loosen them. A path that was given is a test's: it may be the tester's. */
+/* A user who can write the organisation's rules can loosen them. A path that was given is a test's: it may belong to the tester. */
 static int check_organisation(int fd, const char *path, bool given, struct err *err) {
     struct stat st;
 

@@ -12,7 +12,7 @@
 #include "os/process.h"
 #include "supervisor/pool/pool_priv.h"
 
-/* A session of its own, none of our descriptors, and no folder kept busy. */
+/* A session of its own, none of our descriptors, and no folder in use. */
 static int leave(int report) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigset_t none;
@@ -27,7 +27,7 @@ static int leave(int report) {
     return fd_close_from(4);
 }
 
-/* Full before anybody hears of it, so that whoever says "pool on" and then measures, measures the pool. */
+/* Full before `bawn pool on` returns, so that a measurement after it measures the pool. */
 static int begin(struct pool *p, const struct pool_options *opt, struct err *err) {
     int r = pool_init(p, opt, err);
 
@@ -82,7 +82,7 @@ int pool_start(const struct pool_options *opt, struct err *err) {
     }
     if (said.code)
         process_end(pid);
-    if (said.code == -EADDRINUSE) /* somebody else began one at the same moment */
+    if (said.code == -EADDRINUSE) /* another process began one at the same moment */
         return 1;
     if (said.code)
         *err = said;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool's own process: answers first, and makes a blank only when nobody asks. */
+/* The pool's own process: answers first, and makes a blank only when there is no request. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ enum {
 
 static const char socket_name[] = "pool.sock";
 
-/* A socket that nobody listens at was left by a pool that was killed. Two that begin at once: the second one finds the first. */
+/* A stale socket was left by a pool that was killed. Of two pools that begin at once, the second finds the first. */
 static int listen_at(struct pool *p) {
     int r;
 
@@ -72,7 +72,7 @@ int pool_init(struct pool *p, const struct pool_options *opt, struct err *err) {
     p->exe_ino = st.st_ino;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files); /* else fewer are kept: see pool_fill() */
+        setrlimit(RLIMIT_NOFILE, &files); /* else fewer blanks are ready: see pool_fill() */
     }
     p->ready = calloc(opt->size, sizeof *p->ready);
     if (!p->ready)
@@ -250,7 +250,7 @@ static int fill_in(const struct pool *p) {
     return at <= now ? 0 : (int)MIN_OF(at - now, (uint64_t)LOOK_MS);
 }
 
-/* Returns false if nobody wanted anything. */
+/* Returns false if there was no request. */
 static bool serve(struct pool *p, int timeout_ms) {
     struct pollfd at[POOL_CLIENTS_MAX + 1];
     size_t n = p->n_clients;

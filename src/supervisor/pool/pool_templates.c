@@ -95,7 +95,7 @@ bool pool_templates_waiting(const struct pool_templates *t) {
     return t->wanted != NULL;
 }
 
-/* Watches first: what changes while it is being made counts. One that cannot be made, or watched, is not to be had. */
+/* Watches first: what changes while it is being made counts. One that cannot be made, or watched, is not offered. */
 void pool_templates_work(struct pool_templates *t) {
     CLEANUP(freep) char *bytes = TAKE_PTR(t->wanted);
     struct template *place = &t->v[t->next];

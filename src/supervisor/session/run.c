@@ -28,7 +28,7 @@ unsigned run_needs(const struct settings *s) {
     return needs;
 }
 
-/* What the engine can never keep is a refusal here; what only this host lacks is found out at the start. */
+/* What the engine can never enforce is a refusal here; what only this host lacks is found at the start. */
 int run_check_engine(const struct engine_ops *e, const struct settings *s, struct err *err) {
     CLEANUP(buf_done) struct buf list = BUF_INIT(1024);
     struct engine_state state[4];
@@ -42,7 +42,7 @@ int run_check_engine(const struct engine_ops *e, const struct settings *s, struc
         if (missing & (1u << i))
             buf_addf(&list, "%s%s", list.len ? ", " : "", guarantee_names[i]);
     if (missing)
-        return err_set(err, -ENOTSUP, "engine '%s' does not keep what these settings need: %s", e->name, buf_str(&list));
+        return err_set(err, -ENOTSUP, "engine '%s' does not enforce what these settings need: %s", e->name, buf_str(&list));
     return 0;
 }
 
@@ -52,7 +52,7 @@ struct run_state {
     struct run_result *result;
     int signals;
     struct audit *audit; /* NULL: none */
-    bool told;           /* the start is in it */
+    bool recorded;       /* the start is in it */
 };
 
 static unsigned tty_flags(const struct stdio *io) {
@@ -142,19 +142,19 @@ static int open_audit(struct run_state *run, struct err *err) {
     return audit_run_open(s->facts.environ_, s->facts.home, &ids, &run->audit, err);
 }
 
-static int tell_start(void *arg, const struct session *s, struct err *err) {
+static int record_start(void *arg, const struct session *s, struct err *err) {
     struct run_state *run = arg;
     int r = audit_run_begin(run->audit, &s->plan, s->opt->settings, s->engine->name, err);
 
-    run->told |= r == 0;
+    run->recorded |= r == 0;
     return r;
 }
 
-static void tell_end(struct run_state *run, const struct err *err) {
+static void record_end(struct run_state *run, const struct err *err) {
     const struct run_result *r = run->result;
     uint64_t ms = r->duration_us / 1000;
 
-    if (!run->told)
+    if (!run->recorded)
         return;
     for (int i = 0; i < RUN_LIMIT_COUNT; i++)
         if (r->hit[i])
@@ -176,11 +176,11 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     ret->engine = run.session.engine->name;
     r = r < 0 ? r : loop_signals(&run.session.old_mask, &run.signals, err);
     r = r < 0 ? r : open_audit(&run, err);
-    run.session.planned = tell_start;
+    run.session.planned = record_start;
     run.session.arg = &run;
     r = r < 0 ? r : run_with_stdio(&run, err);
     session_end(&run.session, ret);
-    tell_end(&run, err);
+    record_end(&run, err);
     session_done(&run.session);
     audit_free(run.audit);
     closep(&run.signals);

@@ -17,7 +17,7 @@ extern const char *const run_limit_names[RUN_LIMIT_COUNT];
 
 enum { EXIT_TIMEOUT = 124 }; /* as timeout(1) has it */
 
-/* Bytes from run_options.parent. Its end, so that nobody outlives a parent that was killed, is as RUN_PARENT_END. */
+/* Bytes from run_options.parent. The end of the socket counts as RUN_PARENT_END, so that no run outlives a parent that was killed. */
 enum { RUN_PARENT_END = 'T' /* SIGTERM, and SIGKILL for what is there seconds later */, RUN_PARENT_KILL = 'K' };
 
 struct run_options {
@@ -26,7 +26,7 @@ struct run_options {
     const struct ignore *rules;    /* what is hidden in the workspace */
     const struct ignore *accepted; /* older rules of which some still count (workspace/hide/pin.h); NULL: none */
     const char *name;              /* of the run, for --name; NULL: none */
-    bool fresh;                    /* the name is nobody's yet, and not kept if nothing changed */
+    bool fresh;                    /* the name is new, and the run is removed if nothing changed */
     char **argv;
     size_t argc;
     bool force_tty, no_tty;

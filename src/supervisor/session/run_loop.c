@@ -39,7 +39,7 @@ static void send_signal(const struct loop *l, int sig, bool group) {
     sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
 }
 
-/* A signal of the terminal (SI_KERNEL) goes to the whole job, as it would have; one that somebody sent, to the command. */
+/* A signal of the terminal (SI_KERNEL) goes to the whole job, as it would have; one that a process sent, to the command. */
 static int on_signal(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) {
     struct signalfd_siginfo info;
     struct loop *l = arg;
@@ -50,7 +50,7 @@ static int on_signal(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED
         if (sig == SIGWINCH)
             stdio_resize(l->io);
         if (sig == SIGCONT)
-            stdio_resume(l->io); /* somebody else stopped us; the shell has reset the terminal since */
+            stdio_resume(l->io); /* another process stopped us; the shell has reset the terminal since */
         if (sig == SIGTSTP)
             l->stopping = true;
         for (size_t i = 0; i < N_FORWARDED; i++)
@@ -66,8 +66,8 @@ static void send_all(const struct loop *l, int sig) {
     sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
 }
 
-/* As the shell expects it, but only if somebody is there who sees it or asked for it: the command can stop itself at any time. While we are
- * stopped nothing is watched (late hidden files, disk, time), so everything else inside is stopped first. */
+/* As the shell expects it, but only if a user sees it or asked for it: the command can stop itself at any time. While we are stopped
+ * nothing is watched (late hidden files, disk, time), so everything else inside is stopped first. */
 static void on_stopped(struct loop *l, int sig) {
     if (!TAKE(l->stopping, false) && !tty_has_us())
         return;
@@ -109,7 +109,7 @@ static int on_pty(struct loop *l, int master) {
     return r < 0 ? err_sys(l->err, r, "start the command") : 0;
 }
 
-/* bawn-init is gone without a word: the kernel, or somebody, killed it. */
+/* bawn-init has ended without a message: the kernel, or another process, killed it. */
 static void on_silence(struct loop *l) {
     l->ended = true;
     l->result->started = true;
@@ -121,7 +121,7 @@ static void on_inside(struct loop *l, const struct init_msg *msg, int fd) {
     if (l->session->network.gate)
         gatekeeper_inside(l->session->network.gate, (uint32_t)msg->extra, msg->value, fd);
     else if (fd >= 0)
-        close(fd); /* nobody asked */
+        close(fd); /* there was no request */
 }
 
 static int on_control(void *arg, const struct pollfd *polled UNUSED, size_t n_polled UNUSED) {

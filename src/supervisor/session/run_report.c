@@ -18,7 +18,7 @@ void run_announce_rung(const struct plan *p) {
         return;
     for (size_t i = 0; i < p->n_steps; i++)
         hidden += p->steps[i].kind == STEP_HIDE;
-    log_line("weaker sandbox (%s rung), user namespaces cannot be had here; %s%s%s (see 'bawn doctor --fix')",
+    log_line("weaker sandbox (%s rung), user namespaces are not available here; %s%s%s (see 'bawn doctor --fix')",
              rung_names[p->rung], lacks, p->landlock_abi < ABI_SIGNALS ? ", your other processes can be signalled" : "",
              hidden ? ", what .sandboxignore hides in the workspace is visible" : "");
 }
@@ -30,7 +30,7 @@ void run_announce_limits(const struct plan *p, const struct cgroup *cg) {
 
     if (!cpu && !memory && !pids)
         return;
-    log_line("limits without a cgroup (%s):%s%s%s", cg->why[0] ? cg->why : "none can be had",
+    log_line("limits without a cgroup (%s):%s%s%s", cg->why[0] ? cg->why : "none is available",
              memory ? " memory by watchdog;" : "", cpu ? " CPUs by affinity, whole ones only;" : "",
              pids ? " processes by rlimit" : "");
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sandbox from before its start to its last trace: what `bawn run` (run.c) and the keeper of a kept sandbox (keep.h) have in common.
+ * One sandbox from before its start to its last trace: what `bawn run` (run.c) and the keeper of a persistent sandbox (keep.h) have in common.
  *
- *     session_prepare()   engine, workspace, guard, network: whatever is wrong is told before anything runs
+ *     session_prepare()   engine, workspace, guard, network: mistakes are reported before anything runs
  *     session_start()     down the ladder of rungs until the sandbox runs
- *     session_begin()     what watches over it while it runs; session_poll() ... session_check() are for the caller's loop
+ *     session_begin()     what watches over it while it runs; session_want(), session_ready() and session_settle() are for the caller's loop
  *     session_stop()      nothing inside runs any more
- *     session_end()       reports, keeps or removes what was changed
+ *     session_end()       reports, stores or removes what was changed
  *     session_done()
  *
  * A session may not be moved in memory: its parts point at each other.

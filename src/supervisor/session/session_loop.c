@@ -169,7 +169,7 @@ void session_end(struct session *s, struct run_result *r) {
     latecomers_done(&s->latecomers);
     guard_done(&s->guard);
     closep(&s->guard_inside);
-    if (s->launched) /* also if we failed to watch over it: what was changed is kept, and nothing if it never began */
+    if (s->launched) /* also if we failed to watch over it: what was changed is stored; nothing if it never began */
         end_stage(s, r);
     else
         stage_undo(&s->stage);

@@ -112,7 +112,7 @@ static int begin_overlay(struct stage *st, const struct host_facts *facts, struc
         return err_sys(err, r, "empty '%s/work'", st->rd.path);
     r = make_part(st, "upper", ws.st_mode, facts, err);
     r = r < 0 ? r : make_part(st, "work", 0700, facts, err);
-    /* Started by root for another user: he must get to the two through a mount of this folder, and sees no more of it. */
+    /* Started by root for another user, who must get to the two through a mount of this folder and sees no more of it. */
     if (r >= 0 && facts->uid == 0 && fchmod(st->rd.fd, 0711) < 0)
         return err_sys(err, -errno, "folder of the run");
     return r;
@@ -179,7 +179,7 @@ static void tidy_worktree(struct rundir *rd, const struct stage *st) {
         rundir_remove(rd, &ignored);
 }
 
-/* Runs that were killed while they were made ready: nobody ever worked in them. */
+/* Runs that were killed while they were prepared: no command ever ran in them. */
 static void sweep(const struct stage *st, const char *workspace) {
     struct rundir_list list = {0};
     struct err ignored = {0};
@@ -223,7 +223,7 @@ int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_fact
     if (r < 0)
         return r;
     if (opt->name && (st->mode == WORKSPACE_DIRECT || st->mode == WORKSPACE_RO))
-        return err_usage(err, "--name is for --workspace overlay, sync and worktree: in %s mode nothing is kept aside",
+        return err_usage(err, "--name is for --workspace overlay, sync and worktree: in %s mode no changes are set aside",
                          workspace_mode_names[st->mode]);
     r = make_home(st, facts, err);
     if (r < 0)

@@ -113,7 +113,7 @@ static int end_overlay(struct stage *st, struct err *err) {
     if (st->changes == 0 && !st->rd.info.named)
         return forget(st, err);
     if (st->changes)
-        log_line("%zu %s changed, kept as '%s': bawn review, then bawn apply or bawn discard", st->changes, files(st->changes),
+        log_line("%zu %s changed, stored as run '%s': bawn review, then bawn apply or bawn discard", st->changes, files(st->changes),
                  st->rd.name);
     return 0;
 }
@@ -156,7 +156,7 @@ static bool is_sensitive(const struct change *c, void *arg) {
 
 static int begin_record(struct carrying *w, struct err *err) {
     const struct settings *s = w->st->opt->settings;
-    const struct journal_opts opts = {.budget = s->rollback ? s->rollback : UINT64_MAX, .file_max = STAGE_KEPT_FILE_MAX};
+    const struct journal_opts opts = {.budget = s->rollback ? s->rollback : UINT64_MAX, .file_max = STAGE_OLD_FILE_MAX};
     struct run_info info = w->st->rd.info;
     int r;
 
@@ -192,7 +192,7 @@ static int end_record(struct carrying *w, struct err *err) {
     }
     journal_close(TAKE_PTR(w->journal));
     rundir_done(&w->rd);
-    return r < 0 ? r : rundir_prune(w->st->runs, w->st->rd.info.workspace, STAGE_DIRECT_KEPT, err);
+    return r < 0 ? r : rundir_prune(w->st->runs, w->st->rd.info.workspace, STAGE_DIRECT_RUNS, err);
 }
 
 static void tell_sync(const struct stage *st, const struct sync_result *s) {
@@ -318,7 +318,7 @@ static int end_direct(struct stage *st, struct err *err) {
         r = stage_protect(st, &protect, err);
         r = r < 0 ? r : tell_git(st, protect, err);
     }
-    return r < 0 ? r : rundir_prune(st->runs, st->rd.info.workspace, STAGE_DIRECT_KEPT, err);
+    return r < 0 ? r : rundir_prune(st->runs, st->rd.info.workspace, STAGE_DIRECT_RUNS, err);
 }
 
 int stage_end(struct stage *st, int status, struct err *err) {

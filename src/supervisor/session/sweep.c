@@ -48,7 +48,7 @@ static void each_name(struct sweep_state *s, int dir, sweep_fn *fn) {
     }
 }
 
-/* A folder of ours that nobody else can write: what is in it says the truth about its makers. */
+/* A folder of ours that no other user can write: the names in it can be trusted. */
 static int open_own(int at, const char *path) {
     CLEANUP(closep) int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
@@ -85,7 +85,7 @@ static void sweep_folder(struct sweep_state *s, int dir, const char *name) {
 }
 
 /*
- * PID.sock of control.c. While the pid is there nobody is asked: with hundreds of keepers each start would wake them all. A supervisor
+ * PID.sock of control.c. While the pid is there it is not asked: with hundreds of keepers each start would wake them all. A supervisor
  * in another pid namespace has a pid that is not there, but answers. ".PID.sock" is one that was not ready yet.
  */
 static void sweep_control(struct sweep_state *s, int dir, const char *name) {
@@ -98,7 +98,7 @@ static void sweep_control(struct sweep_state *s, int dir, const char *name) {
         s->n.sockets += unlink_socket(s, dir, name);
 }
 
-/* -- kept sandboxes ----------------------------------------------------------------------------------------------------- */
+/* -- persistent sandboxes ----------------------------------------------------------------------------------------------------- */
 
 int sweep_groups(const struct box *b) {
     int n = 0;

@@ -19,7 +19,7 @@
 
 enum { HASH_DIGITS = 16 };
 
-#define FRESH "cache.new-" /* and the pid of whoever makes it */
+#define FRESH "cache.new-" /* and the pid of the process that makes it */
 
 /* Belongs to whom the workspace belongs to. */
 static int make_owned(const char *path, const struct host_facts *f, struct err *err) {

@@ -27,7 +27,7 @@ int stdio_reserve(bool ret_closed[3]) {
     return 0;
 }
 
-/* A second description of the same object, whose O_NONBLOCK is nobody else's business. */
+/* A second description of the same object, whose O_NONBLOCK affects no other process. */
 static int own_description(int fd, int mode) {
     char path[32];
 

@@ -12,9 +12,9 @@
 
 enum {
     RUNS_PER_TURN = 16,        /* of one flow, before the others and the caller's signals get their turn */
-    HUP_RETRY_MS = 50,         /* no process has the pty open: somebody may reopen /dev/tty */
+    HUP_RETRY_MS = 50,         /* no process has the pty open: one may reopen /dev/tty */
     BACKGROUND_CHECK_MS = 250, /* `fg` of a running job sends no signal */
-    QUIET_MS = 100,            /* after the end, a pipe that is silent this long is held by nobody of ours */
+    QUIET_MS = 100,            /* after the end, a pipe that is silent this long is held by no process of ours */
     CTRL_D = 4,
 };
 
@@ -209,7 +209,7 @@ static void follow(struct stdio *s) {
     if (want && foreground && s->plan.term == STDIO_TERM_OUTPUT)
         open_dev_tty(s);
     if (!foreground)
-        s->modes.raw_on = false; /* whoever took the terminal has set it; it is set again when it is ours */
+        s->modes.raw_on = false; /* the program that took the terminal has set it; it is set again when it is ours */
     else
         set_raw(s, want);
     if (s->keys.active && s->keys.src_tty)

@@ -117,5 +117,5 @@ void tty_log_sink(const char *line, size_t len) {
     };
 
     if (writev(STDERR_FILENO, parts, ARRAY_LEN(parts)) < 0)
-        return; /* nobody is left to be told */
+        return; /* there is no terminal left */
 }

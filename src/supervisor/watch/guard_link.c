@@ -52,9 +52,9 @@ int guard_poll_fd(const struct guard_link *g) {
 /* Without its supervisor the guard refuses every change: that is what must happen when nothing can be recorded, or when
  * bawn-init does not keep to the protocol and so is not itself any more. */
 static void hang_up(struct guard_link *g, const char *why) {
-    if (!g->told)
+    if (!g->reported)
         log_line("%s: nothing in the workspace can be changed any more", why);
-    g->told = true;
+    g->reported = true;
     closep(&g->sock);
 }
 
@@ -120,9 +120,9 @@ static void on_touch(struct guard_link *g, const struct incoming *in) {
     struct err err = {0};
     int r = journal_is_path(in->path, in->head.path_len) ? record(g, in, &err) : -EINVAL;
 
-    if (r < 0 && err.msg[0] && !g->told) {
-        log_line("a change was refused because what was there before cannot be kept: %s", err.msg);
-        g->told = true;
+    if (r < 0 && err.msg[0] && !g->reported) {
+        log_line("a change was refused because the old content cannot be recorded: %s", err.msg);
+        g->reported = true;
     }
     if (!in->head.wait) {
         if (r < 0)
@@ -199,7 +199,7 @@ static void on_share(struct guard_link *g, const struct incoming *in) {
     send_go(g, 0);
 }
 
-/* Does a program of the host have the file open for writing? If another file stands there by now it does not matter any more. */
+/* Does a program of the host have the file open for writing? If another file has the name by now, it does not matter any more. */
 static void on_open(struct guard_link *g, const struct incoming *in) {
     CLEANUP(closep) int fd = -1;
     int r = -EINVAL;
@@ -284,8 +284,8 @@ void guard_report(const struct guard_link *g) {
     size_t lost = g->journal ? journal_not_kept(g->journal) : 0;
 
     if (lost)
-        log_line("%zu changed or deleted %s too large to be kept: 'bawn rollback' cannot restore %s (workspace.rollback)", lost,
-                 lost == 1 ? "file was" : "files were", lost == 1 ? "it" : "them");
+        log_line("%zu changed or deleted %s too large to be recorded: 'bawn rollback' cannot restore %s (workspace.rollback)",
+                 lost, lost == 1 ? "file was" : "files were", lost == 1 ? "it" : "them");
     for (size_t i = 0; i < g->refused.len; i++)
         log_line("%s", g->refused.v[i]);
     if (g->more_refused)

@@ -31,7 +31,7 @@ void landing_init(struct landing *l, const struct guard_link *g, const struct ig
 void landing_done(struct landing *l) {
     landing_keys_done(&l->keys);
     strv_done(&l->waiting);
-    strv_done(&l->told);
+    strv_done(&l->reported);
     strv_done(&l->links);
     strv_done(&l->behind);
     for (size_t i = 0; i < LANDING_ARRIVALS; i++)
@@ -306,7 +306,7 @@ static int decide(struct landing *l, const char *path, struct err *err) {
         return 1;
     if (touch == LANDING_TOUCHED_SAVE || fd < 0 || place_writers(fd) != 0)
         return stop(l, path, err);
-    if (l->told.len < LANDING_TOLD_MAX && !strv_has(&l->told, path) && strv_add(&l->told, path) < 0)
+    if (l->reported.len < LANDING_REPORTED_MAX && !strv_has(&l->reported, path) && strv_add(&l->reported, path) < 0)
         return err_oom(err);
     return 0;
 }
@@ -318,7 +318,7 @@ int landing_timeout(const struct landing *l) {
 /* What is known to be touched is decided at once, whatever the guard is at: the inside can make a call last long. */
 int landing_settle(struct landing *l, struct err *err) {
     int r = l->guard ? share_links(l) : 0;
-    size_t kept = 0;
+    size_t left = 0;
 
     if (r < 0)
         return err_set(err, r, "stopped: there are more links in protected places than can be followed");
@@ -329,15 +329,15 @@ int landing_settle(struct landing *l, struct err *err) {
 
         r = verdict < 0 ? verdict : r;
         if (verdict == 1 && working) {
-            l->waiting.v[kept] = l->waiting.v[i];
-            l->turns[kept++] = turn;
+            l->waiting.v[left] = l->waiting.v[i];
+            l->turns[left++] = turn;
         } else {
             free(l->waiting.v[i]);
         }
     }
-    l->waiting.len = kept;
+    l->waiting.len = left;
     if (l->waiting.v)
-        l->waiting.v[kept] = NULL;
+        l->waiting.v[left] = NULL;
     return r;
 }
 
@@ -369,7 +369,7 @@ void landing_last(struct landing *l) {
 }
 
 void landing_report(const struct landing *l) {
-    for (size_t i = 0; i < l->told.len; i++)
+    for (size_t i = 0; i < l->reported.len; i++)
         log_line("'%s', which is protected, was put in place on the host from a file that was written inside: check it",
-                 l->told.v[i]);
+                 l->reported.v[i]);
 }

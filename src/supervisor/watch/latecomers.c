@@ -121,12 +121,12 @@ static int cover_found(struct latecomers *l, struct err *err) {
     return r;
 }
 
-static void tell_instances(struct latecomers *l) {
-    if (!l->told_instances)
+static void report_instances(struct latecomers *l) {
+    if (!l->reported_instances)
         log_line(
             "no inotify instance is left for this user: files that appear on the host under hidden names are looked for once a "
             "second only; raise fs.inotify.max_user_instances, or use --workspace sync");
-    l->told_instances = true;
+    l->reported_instances = true;
 }
 
 static int begin(struct latecomers *l, struct err *err) {
@@ -137,11 +137,11 @@ static int begin(struct latecomers *l, struct err *err) {
     if (l->inotify < 0 && errno != EMFILE)
         return err_sys(err, -errno, "watch for files that appear under hidden names");
     if (l->inotify < 0)
-        tell_instances(l);
+        report_instances(l);
     return strv_add(&l->queue, "") < 0 ? err_oom(err) : 0;
 }
 
-/* The last folder of this round was looked into. */
+/* The last folder of this round was read. */
 static int end_round(struct latecomers *l) {
     if (l->again) {
         l->again = false;
@@ -211,9 +211,9 @@ int latecomers_handle(struct latecomers *l, struct err *err) {
     return handle(l, err);
 }
 
-/* Not begun: the walk with which it begins finds all that moved. What is closed by then it could not look into. */
+/* Not begun: the first walk finds all that moved. What is closed by then it could not read. */
 int latecomers_look(struct latecomers *l, const char *path, bool closing) {
-    bool begun = l->inotify >= 0 || l->told_instances;
+    bool begun = l->inotify >= 0 || l->reported_instances;
     size_t before;
     int r = 0;
 
@@ -258,7 +258,7 @@ int latecomers_wake(struct latecomers *l, struct err *err) {
     int r;
 
     l->resting = false;
-    if (l->workspace < 0 || (l->begin_ms > now && !l->told_instances))
+    if (l->workspace < 0 || (l->begin_ms > now && !l->reported_instances))
         return 0;
     if (l->begin_ms)
         l->begin_ms = now;

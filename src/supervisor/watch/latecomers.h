@@ -42,12 +42,12 @@ struct late_place {
 
 struct latecomers {
     uint64_t begin_ms;                     /* when to begin; 0: it has, or never will */
-    int inotify;                           /* -1: not yet, or none is to be had */
+    int inotify;                           /* -1: not yet, or none is available */
     int workspace;                         /* the host's folder; borrowed */
     const struct ignore *rules, *accepted; /* borrowed; hidden is what either hides; accepted may be NULL */
     const struct ignore *no_new;           /* hidden names that the command cannot make; NULL: it makes none. Borrowed */
     struct made made;                      /* those that it made, where it can */
-    struct landing *landing;               /* sees every name in the workspace; NULL: nobody wants to; borrowed */
+    struct landing *landing;               /* sees every name in the workspace; NULL: none; borrowed */
     bool covers;                           /* names can be covered: there are mounts */
     struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
     struct strv mounted;                   /* folders in it that are volumes or mounts: what the host has there is out of sight */
@@ -58,7 +58,7 @@ struct latecomers {
     struct strv opened; /* of these, what can be shown now */
     struct wdtable paths;
     struct err failed; /* something could not be covered: the run has to end */
-    bool told_instances, told_closed;
+    bool reported_instances, reported_closed;
     bool resting; /* nothing inside could see a file */
     bool again;   /* events were lost: everything once more, after what is in the queue */
 };

@@ -125,9 +125,9 @@ static int close_folder(struct latecomers *l, const char *path, int why) {
 
     if (!l->covers)
         return 0;
-    if (!l->told_closed)
+    if (!l->reported_closed)
         log_line("the folder '%s' cannot be watched for hidden files (%s), so it is not shown inside", path, strerror(-why));
-    l->told_closed = true;
+    l->reported_closed = true;
     if (l->at.upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
         r = strv_add(&l->closed, path);
         r = r < 0 ? r : wait_for_opening(l, path);

@@ -196,7 +196,7 @@ static void measure(struct limit_watch *w) {
     w->room = w->disk - old;
 }
 
-static bool keeps_home(const struct limit_watch *w) {
+static bool has_home(const struct limit_watch *w) {
     for (size_t i = 0; i < w->n_places; i++)
         if (w->places[i].whole)
             return true;
@@ -219,8 +219,8 @@ static void count_use(const struct limit_watch *w, struct use *use) {
  * Something is looked at only when the file systems really lost what was left: first the trees, then, for files that they
  * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Space can also be reserved
  * without writing (fallocate): where a tree could not be seen whole, what the file systems lost counts as the sandbox's, from tick to
- * tick, so that what others free hides nothing. Where a home is kept writing alone is no growth, and only what was lost since the start
- * counts: in such a life the same file may be written a thousand times, by others as well.
+ * tick, so that what others free hides nothing. In a persistent home writing alone is no growth, and only what was lost since the start
+ * counts: the same file may be written a thousand times, by others as well.
  */
 static bool grown(struct limit_watch *w) {
     uint64_t lost, sum;
@@ -234,10 +234,10 @@ static bool grown(struct limit_watch *w) {
     if (++w->looks % LOOK_ANYWAY != 0 && w->taken <= w->room)
         return false;
     sum = count_changed(w, w->disk, &blind);
-    if (sum > w->disk || (blind && (keeps_home(w) ? lost : w->unseen) > w->disk))
+    if (sum > w->disk || (blind && (has_home(w) ? lost : w->unseen) > w->disk))
         return true;
     count_use(w, &use);
-    if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !keeps_home(w))))
+    if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !has_home(w))))
         return true;
     sum = MAX_OF(sum, use.unlinked);
     w->room = w->disk - sum;
