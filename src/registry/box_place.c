@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of all sandboxes, unique ids, and the files in a sandbox's folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* All sandboxes, and one by its name or id. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ void box_list_done(struct box_list *l) {
     *l = (struct box_list){0};
 }
 
-static int by_name(const void *a, const void *b) {
+static int compare_names(const void *a, const void *b) {
     return strcmp(((const struct box *)a)->name, ((const struct box *)b)->name);
 }
 
@@ -56,7 +57,7 @@ int registry_list(const char *boxes, struct box_list *ret, struct err *err) {
     if (list_folder(&d, boxes, &l) < 0)
         return err_oom(err);
     if (l.n)
-        qsort(l.v, l.n, sizeof *l.v, by_name);
+        qsort(l.v, l.n, sizeof *l.v, compare_names);
     *ret = TAKE(l, (struct box_list){0});
     return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Names and ids of sandboxes. */
 #include <errno.h>
 
 #include "base/buf.h"

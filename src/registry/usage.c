@@ -57,7 +57,7 @@ static bool read_seen(int proc, pid_t pid, struct usage_seen *ret) {
     return true;
 }
 
-static void read_all(struct usage_walk *w, struct dir *d) {
+static void read_processes(struct usage_walk *w, struct dir *d) {
     const struct dirent *e;
 
     while (w->n < WALK_MAX && (e = dir_next(d)) && VEC_ROOM(w->v, w->n) == 0)
@@ -140,7 +140,7 @@ static void usage_walk(struct usage_of *v, size_t n) {
     if (n == 0 || dir_open_at(AT_FDCWD, "/proc", &d) < 0)
         return;
     w.proc = d.fd;
-    read_all(&w, &d);
+    read_processes(&w, &d);
     for (size_t i = 0; i < n; i++)
         begin_walk(&w, &v[i], (int)i);
     for (size_t i = 0; i < w.n; i++) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts our other programs. */
 #include "supervisor/helper.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints and forks. */
 #include "supervisor/clone/clone_box.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ static void name_by_time(char ret[static BOX_NAME_MAX + 1], int again) {
     snprintf(ret, BOX_NAME_MAX + 1, "%s%s", clock_text(clock_mark(), CLOCK_STAMP, stamp), number);
 }
 
-static int settle(int place, const char *hidden, const char *tag, struct err *err) {
+static int publish_checkpoint(int place, const char *hidden, const char *tag, struct err *err) {
     if (syscall(SYS_renameat2, place, hidden, place, tag, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno == EEXIST)
@@ -203,11 +204,11 @@ static int settle_anywhere(int place, const char *hidden, const char *tag, struc
 
     if (tag) {
         snprintf(c->tag, sizeof c->tag, "%s", tag);
-        return settle(place, hidden, tag, err);
+        return publish_checkpoint(place, hidden, tag, err);
     }
     for (int i = 0; r == -EEXIST && i < TAG_TRIES; i++) {
         name_by_time(c->tag, i);
-        r = settle(place, hidden, c->tag, err);
+        r = publish_checkpoint(place, hidden, c->tag, err);
     }
     return r;
 }
@@ -320,7 +321,7 @@ static int fill_run(struct fork_ *f, const char *name, struct err *err) {
 }
 
 /* The run first: its name is taken then, and if it cannot be, nothing was moved yet. */
-static int fill(struct box *b, void *arg, struct err *err) {
+static int fill_fork(struct box *b, void *arg, struct err *err) {
     struct fork_ *f = arg;
     int r = fill_run(f, b->name, err);
 
@@ -335,7 +336,7 @@ static int fill(struct box *b, void *arg, struct err *err) {
     return box_save_state(b, err);
 }
 
-static int describe(const struct fork_source *s, struct box_info *ret, struct err *err) {
+static int describe_fork(const struct fork_source *s, struct box_info *ret, struct err *err) {
     const struct box_info *old = &s->box->info;
     int r = 0;
 
@@ -355,11 +356,11 @@ int fork_make(struct fork_source *s, const char *name, char **ret_id, struct err
     struct meter meter = {.progress = s->opts->progress};
     struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .tell = report_progress, .tell_arg = &meter}};
     struct err ignored = {0};
-    int r = describe(s, &info, err);
+    int r = describe_fork(s, &info, err);
 
     if (r == 0 && is_taken(s, name)) /* before anything is copied */
         r = err_set(err, -EEXIST, "there is a sandbox '%s' already; see 'bawn ps -a'", name);
-    r = r < 0 ? r : registry_create_filled(s->opts->boxes, name, &info, fill, &f, &made, err);
+    r = r < 0 ? r : registry_create_filled(s->opts->boxes, name, &info, fill_fork, &f, &made, err);
     if (r < 0 && f.have_run)
         rundir_remove(&f.rd, &ignored);
     rundir_done(&f.rd);

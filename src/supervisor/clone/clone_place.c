@@ -64,7 +64,7 @@ int checkpoints_sweep(int boxes, const char *name) {
 
 /* -- by name ------------------------------------------------------------------------------------------------------------ */
 
-static int no_such(int place, const struct box *box, const char *tag, struct err *err) {
+static int no_such_checkpoint(int place, const struct box *box, const char *tag, struct err *err) {
     struct checkpoint_list all = {0};
     const char *near = NULL, *names[CHECKPOINTS_MAX];
     struct err ignored = {0};
@@ -89,7 +89,7 @@ int clone_open_tag(const struct box *box, int place, const char *tag, bool exclu
         return r;
     r = place < 0 ? -ENOENT : open_locked(place, tag, exclusive ? LOCK_EX : LOCK_SH);
     if (r == -ENOENT)
-        return no_such(place, box, tag, err);
+        return no_such_checkpoint(place, box, tag, err);
     if (r == -EBUSY)
         return err_set(err, r, "checkpoint '%s' of the sandbox '%s' is in use just now", tag, box->name);
     return r < 0 ? err_sys(err, r, "open checkpoint '%s'", tag) : r;
@@ -149,7 +149,7 @@ static int by_age(const void *a, const void *b) {
     return x->created_ns < y->created_ns ? -1 : x->created_ns > y->created_ns;
 }
 
-static void add_one(int place, const char *tag, struct checkpoint_list *l) {
+static void add_checkpoint(int place, const char *tag, struct checkpoint_list *l) {
     CLEANUP(closep) int dir = openat(place, tag, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct checkpoint *c = &l->v[l->n];
 
@@ -179,7 +179,7 @@ int checkpoint_list(const struct box *box, struct checkpoint_list *ret, struct e
         dir_open_at(place, ".", &d);
     while (l.n < CHECKPOINTS_MAX && (e = dir_next(&d)))
         if (e->d_name[0] != '.' && strlen(e->d_name) <= BOX_NAME_MAX)
-            add_one(place, e->d_name, &l);
+            add_checkpoint(place, e->d_name, &l);
     qsort(l.v, l.n, sizeof *l.v, by_age);
     *ret = l;
     return 0;

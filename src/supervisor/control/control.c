@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The server of the control socket. */
 #include "supervisor/control/control.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ struct control_server {
     size_t next; /* whose place is taken when all are: the oldest */
 };
 
-static void drop(struct control_client *c) {
+static void drop_client(struct control_client *c) {
     closep(&c->fd);
     buf_done(&c->in);
     buf_done(&c->out);
@@ -46,7 +47,7 @@ void control_server_free(struct control_server *c) {
     if (c->sock >= 0)
         unlinkat(c->folder, c->name, 0);
     for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++)
-        drop(&c->v[i]);
+        drop_client(&c->v[i]);
     closep(&c->sock);
     closep(&c->folder);
     free(c);
@@ -128,7 +129,7 @@ int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct 
     *c = (struct control_server){.fn = fn, .arg = arg, .folder = -1, .sock = -1};
     for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++) {
         c->v[i].fd = -1;
-        drop(&c->v[i]);
+        drop_client(&c->v[i]);
     }
     r = control_open_folder(environ_, &c->folder, err);
     if (r == 0) {
@@ -172,12 +173,12 @@ static void take_clients(struct control_server *c) {
         if (!sock_peer_is_ours(fd))
             continue;
         place = free_place(c);
-        drop(place);
+        drop_client(place);
         place->fd = TAKE_FD(fd);
     }
 }
 
-static void serve(const struct control_server *c, struct control_client *cl, size_t len) {
+static void serve_request(const struct control_server *c, struct control_client *cl, size_t len) {
     json_t *request = json_loadb(cl->in.data, len, JSON_REJECT_DUPLICATES, NULL);
 
     if (json_is_object(request))
@@ -197,12 +198,12 @@ static void read_client(const struct control_server *c, struct control_client *c
         if (n > 0)
             buf_add(&cl->in, part, (size_t)n);
         if (n <= 0 || !buf_ok(&cl->in)) {
-            drop(cl);
+            drop_client(cl);
             return;
         }
         end = memchr(cl->in.data, '\n', cl->in.len);
         if (end)
-            serve(c, cl, (size_t)(end - cl->in.data));
+            serve_request(c, cl, (size_t)(end - cl->in.data));
     }
 }
 
@@ -210,7 +211,7 @@ static void write_client(struct control_client *cl) {
     ssize_t n = 1;
 
     if (!buf_ok(&cl->out)) {
-        drop(cl);
+        drop_client(cl);
         return;
     }
     while (cl->sent < cl->out.len && n > 0) {
@@ -218,7 +219,7 @@ static void write_client(struct control_client *cl) {
         cl->sent += n > 0 ? (size_t)n : 0;
     }
     if (cl->sent == cl->out.len || (n < 0 && errno != EAGAIN && errno != EINTR))
-        drop(cl);
+        drop_client(cl);
 }
 
 void control_server_handle(struct control_server *c) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the control sockets of running supervisors, one or all. */
 #include "supervisor/control/control_client.h"
 
 #include <errno.h>

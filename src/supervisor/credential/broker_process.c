@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a broker: started when the gate needs one, and again when it ended. */
 #include "supervisor/credential/broker_process.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ int brokerkeeper_pause(const struct brokerkeeper *b) {
 /* The end ---------------------------------------------------------------------------------------------------------- */
 
 /* 1: a message; 0: none now. */
-static int receive(struct brokerkeeper *b, struct broker_msg *ret) {
+static int receive_message(struct brokerkeeper *b, struct broker_msg *ret) {
     long n = sock_recv(b->sock, ret, sizeof *ret, NULL, NULL);
 
     if (n == -EAGAIN)
@@ -85,7 +86,7 @@ static void take_last_words(struct brokerkeeper *b) {
     for (; r >= 0 && now < until; now = clock_ms()) {
         if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
             return;
-        r = receive(b, &m);
+        r = receive_message(b, &m);
         if (r == 1 && m.type == BROKER_MSG_USED)
             r = brokerkeeper_take(b, &m);
     }
@@ -153,7 +154,7 @@ static int spawn(struct brokerkeeper *b, int gate, int supervisor, struct err *e
     return helper_start(&h, &b->pid, err);
 }
 
-static int start(struct brokerkeeper *b, int *ret_gate, struct err *err) {
+static int start_broker(struct brokerkeeper *b, int *ret_gate, struct err *err) {
     CLEANUP(closep) int gate = -1, their_gate = -1, ours = -1, theirs = -1;
     int pair[2], r = sock_pair(pair);
 
@@ -193,7 +194,7 @@ int brokerkeeper_start(struct brokerkeeper *b, int config, int *ret_sock, struct
     b->started_ms = clock_ms();
     b->next_ms = b->started_ms + b->pause_ms;
     b->pause_ms = MIN_OF(2 * b->pause_ms, (unsigned)PAUSE_MOST_MS);
-    r = start(b, &gate, err);
+    r = start_broker(b, &gate, err);
     if (r < 0)
         return r;
     if (b->opts.ca && b->opts.ca->path)
@@ -245,7 +246,7 @@ void brokerkeeper_handle(struct brokerkeeper *b) {
 
     brokerkeeper_reap(b);
     for (int i = 0; b->pid > 0 && i < MESSAGES_PER_TURN; i++) {
-        r = receive(b, &m);
+        r = receive_message(b, &m);
         if (r == 0)
             return;
         r = r < 0 ? r : brokerkeeper_take(b, &m);

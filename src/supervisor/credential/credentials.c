@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Credentials of a run: definitions, grants, the file store, variables inside. */
 #include "supervisor/credential/credentials.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sockets that are shown inside a sandbox. */
 #include "supervisor/credential/inside_sockets.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A login of the user's browser on behalf of a program inside. */
 #include "supervisor/credential/login.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static int spawn(struct login *l, char *const *environ_, int sock, int messages,
     return vault_start(&job, &l->pid, err);
 }
 
-static int begin(struct login *l, char *const *environ_, struct err *err) {
+static int begin_login(struct login *l, char *const *environ_, struct err *err) {
     CLEANUP(closep) int theirs = -1, their_messages = -1;
     int pair[2], r = sock_pair(pair);
 
@@ -58,7 +59,7 @@ int login_start(struct login *l, const struct opener_login *what, char *const *e
 
     login_end(l);
     l->what = *what;
-    r = begin(l, environ_, err);
+    r = begin_login(l, environ_, err);
     if (r < 0) {
         login_refuse(l, what);
         return r;

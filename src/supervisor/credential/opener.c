@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pages that programs inside want to open in the user's browser. */
 #include "supervisor/credential/opener.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ static int hex(char c) {
 }
 
 /* Until one of `ends` or the end of the text; false: it does not fit, or is not encoded right. */
-static bool decode(const char *p, const char *ends, char *out, size_t size) {
+static bool decode_parameter(const char *p, const char *ends, char *out, size_t size) {
     size_t n = 0;
 
     for (; *p && !strchr(ends, *p); p++) {
@@ -82,12 +83,12 @@ static int take_param(const char *at, struct opener_params *ret) {
     char key[32];
     const char *is = at + strcspn(at, "=&#");
 
-    if (!decode(at, "=&#", key, sizeof key))
+    if (!decode_parameter(at, "=&#", key, sizeof key))
         return 0; /* too long to be one of these */
     for (enum param i = 0; i < PARAMS; i++) {
         if (!str_eq(key, param_names[i]))
             continue;
-        if (ret->has[i] || *is != '=' || !decode(is + 1, "&#", ret->v[i], VALUE_MAX))
+        if (ret->has[i] || *is != '=' || !decode_parameter(is + 1, "&#", ret->v[i], VALUE_MAX))
             return -EINVAL;
         ret->has[i] = true;
     }
@@ -227,7 +228,7 @@ static const struct grant *login_host(const struct opener *o, const char *url) {
 }
 
 /* A page where a login of a sandbox's own could be confirmed (RFC 8628) looks like any other. */
-static void show(const struct opener *o, const char *url) {
+static void show_page(const struct opener *o, const char *url) {
     const struct grant *g = login_host(o, url);
 
     if (g)
@@ -247,7 +248,7 @@ enum opener_result opener_piece(struct opener *o, const char *piece, bool last, 
     if (buf_ok(&o->url) && opener_url_ok(buf_str(&o->url)) && !too_many(o)) {
         r = opener_read(o, buf_str(&o->url), ret, &why);
         if (r == -ENOENT)
-            show(o, buf_str(&o->url));
+            show_page(o, buf_str(&o->url));
         else if (r == -EACCES)
             log_line("the sandbox asks for a login of %s that its definition does not allow (%s): it is not opened",
                      ret->grant->c.name, why);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bawn-vault as a process. */
 #include "supervisor/credential/vault_spawn.h"
 
 #include <signal.h>

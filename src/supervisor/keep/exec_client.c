@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds and connects to the exec socket of a sandbox. */
 #include "supervisor/keep/exec_client.h"
 
 #include <errno.h>

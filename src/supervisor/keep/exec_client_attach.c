@@ -74,7 +74,7 @@ static void send_size(struct attached *a) {
     execmsg_send(a->sock, &m, NULL, NULL, 0);
 }
 
-static void resume(struct attached *a) {
+static void resume_terminal(struct attached *a) {
     struct termios now;
 
     if (a->tty >= 0 && tcgetattr(a->tty, &now) == 0 && (now.c_lflag & ICANON))
@@ -84,10 +84,10 @@ static void resume(struct attached *a) {
     send_size(a);
 }
 
-static void suspend(struct attached *a, int sig) {
+static void suspend_terminal(struct attached *a, int sig) {
     set_raw(a, false);
     tty_stop_job(sig);
-    resume(a);
+    resume_terminal(a);
 }
 
 static void on_signal(struct attached *a) {
@@ -99,10 +99,10 @@ static void on_signal(struct attached *a) {
             send_size(a);
             break;
         case SIGTSTP:
-            suspend(a, SIGTSTP);
+            suspend_terminal(a, SIGTSTP);
             break;
         case SIGCONT:
-            resume(a);
+            resume_terminal(a);
             break;
         case SIGTERM:
         case SIGHUP:
@@ -123,7 +123,7 @@ static void on_signal(struct attached *a) {
 /* -- what is typed ------------------------------------------------------------------------------------------------------- */
 
 /* Keys of a sequence that was begun and not ended are the job's after all. */
-static void type(struct attached *a, char c) {
+static void type_key(struct attached *a, char c) {
     size_t n = strlen(a->keys);
 
     if (n && c == a->keys[a->matched]) {
@@ -154,7 +154,7 @@ static void on_input(struct attached *a) {
     }
     for (ssize_t i = 0; i < n && !a->detached && !a->in_ended; i++)
         if (a->tty == STDIN_FILENO)
-            type(a, part[i]);
+            type_key(a, part[i]);
         else
             buf_addc(&a->typed, part[i]);
 }
@@ -186,7 +186,7 @@ static int send_typed(struct attached *a) {
 
 /* -- what is shown ------------------------------------------------------------------------------------------------------- */
 
-static void show(struct attached *a, int stream) {
+static void show_output(struct attached *a, int stream) {
     size_t n = MIN_OF(a->body.len, (size_t)EXEC_OUTPUT_MAX);
     int i = stream == 2;
 
@@ -248,12 +248,12 @@ static int on_message(struct attached *a) {
         return 0;
     case EXEC_MSG_OUTPUT:
         if (a->body.len)
-            show(a, m.value);
+            show_output(a, m.value);
         return 0;
     case EXEC_MSG_STOPPED:
         if (a->opt->read_only)
             return 0;
-        suspend(a, m.value);
+        suspend_terminal(a, m.value);
         exec_send_signal(a->sock, SIGCONT, true);
         return 0;
     case EXEC_MSG_EXITED:
@@ -267,7 +267,7 @@ static int on_message(struct attached *a) {
     }
 }
 
-static int turn(struct attached *a) {
+static int attach_turn(struct attached *a) {
     struct pollfd fds[] = {
         {.fd = a->len ? -1 : a->sock, .events = POLLIN},
         {.fd = a->signals, .events = POLLIN},
@@ -293,7 +293,7 @@ static int turn(struct attached *a) {
     return r < 0 && !a->err->msg[0] ? err_sys(a->err, r, "speak to the sandbox's supervisor") : r;
 }
 
-static int begin(struct attached *a) {
+static int begin_attach(struct attached *a) {
     struct exec_msg m = {
         .type = EXEC_MSG_ATTACH, .value = a->opt->job, .extra = (int32_t)MIN_OF(a->opt->history, (size_t)INT32_MAX)};
     struct exec_request r;
@@ -340,9 +340,9 @@ int exec_attach(int sock, const struct attach_options *opt, struct exec_result *
     *ret = (struct exec_result){0};
     look_at_streams(&a);
     r = loop_signals(&old, &a.signals, err);
-    r = r < 0 ? r : begin(&a);
+    r = r < 0 ? r : begin_attach(&a);
     while (r == 0 && !a.detached && (!a.ended || a.len))
-        r = turn(&a);
+        r = attach_turn(&a);
     clear_screen(&a);
     set_raw(&a, false);
     ret->duration_us = clock_us() - begun;

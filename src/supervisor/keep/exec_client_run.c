@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A command in a persistent sandbox, in the foreground of our terminal. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -258,7 +259,7 @@ static bool is_through(const struct stdio_flow *f, uint64_t until) {
  * ever. So only what is in the pipes now is forwarded; a pty ends by itself with its session leader, and what is reopened
  * then is cut.
  */
-static void drain(struct exec_client *c) {
+static void drain_streams(struct exec_client *c) {
     struct pollfd fds[STDIO_POLL_MAX + 1];
     const uint64_t out = target(&c->io.out), errors = target(&c->io.err), screen = c->io.screen.bytes + PTY_HOLDS_MAX;
 
@@ -287,7 +288,7 @@ static int run_client(struct exec_client *c) {
     r = watch_client(c);
     c->result->duration_us = clock_us() - begun;
     if (r == 0)
-        drain(c);
+        drain_streams(c);
     return r;
 }
 

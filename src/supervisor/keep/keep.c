@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Forks the keeper, and waits until its sandbox runs. */
 #include "supervisor/keep/keep.h"
 
 #include <errno.h>
@@ -30,19 +31,19 @@ static void log_with_time(const char *line, size_t len) {
     fd_write_all(STDERR_FILENO, text, MIN_OF(n, sizeof text - 1));
 }
 
-static int open_log(const struct box *b) {
+static int open_keeper_log(const struct box *b) {
     return openat(b->fd, "log/keeper.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
 }
 
 /* From now on messages go to the log; the terminal, and what else the starter had, is closed. */
 static int begin_log(const struct box *b) {
-    CLEANUP(closep) int fd = open_log(b);
+    CLEANUP(closep) int fd = open_keeper_log(b);
     struct stat st;
 
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > LOG_MAX / 2 &&
         renameat(b->fd, "log/keeper.log", b->fd, "log/keeper.log.1") == 0) {
         close(fd);
-        fd = open_log(b);
+        fd = open_keeper_log(b);
     }
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         return -errno;

@@ -28,7 +28,7 @@ struct keep_job *job_latest_background(const struct keeper *k) {
 
 /* The beginning ---------------------------------------------------------------------------------------------------- */
 
-static char *describe(const struct exec_request *r) {
+static char *describe_command(const struct exec_request *r) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(SIZE_MAX);
 
     for (size_t i = 0; i < r->argc && b.len < KEEP_COMMAND_MAX; i++) {
@@ -59,7 +59,7 @@ static struct keep_job *add_job(struct keeper *k, struct keep_client *c, const s
     }
     *j = (struct keep_job){.id = k->next.job++,
                            .flags = r->flags,
-                           .command = describe(r),
+                           .command = describe_command(r),
                            .owner = c,
                            .started_ns = clock_mark(),
                            .started_ms = now,
@@ -71,7 +71,7 @@ static struct keep_job *add_job(struct keeper *k, struct keep_client *c, const s
 }
 
 /* It never ran, and is not reported. */
-static void forget(struct keeper *k, struct keep_job *j) {
+static void forget_job(struct keeper *k, struct keep_job *j) {
     if (!j->exited)
         k->n_running--;
     j->exited = j->over = j->gone = true;
@@ -146,7 +146,7 @@ static int start_decoded(struct keeper *k, struct keep_client *c, struct exec_re
     else if (e >= 0)
         e = forward(k, j, bytes, len, fds, TAKE(*n_fds, 0), err);
     if (e < 0)
-        forget(k, j);
+        forget_job(k, j);
     else
         keep_touch(k);
     return e;
@@ -235,11 +235,11 @@ void job_failed(struct keeper *k, struct keep_job *j, int error, const char *wha
         client_fail(k, j->owner, -MAX_OF(error, 1), buf_str(&text));
     if (j->owner)
         client_flush(k, j->owner);
-    forget(k, j);
+    forget_job(k, j);
     keep_touch(k);
 }
 
-static void finish(struct keeper *k, struct keep_job *j) {
+static void finish_job(struct keeper *k, struct keep_job *j) {
     j->linger_at_ms = 0;
     j->over = true;
     j->gone = !(j->flags & EXEC_BACKGROUND);
@@ -278,10 +278,10 @@ void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end) 
     if (j->io && !job_io_silent(j)) {
         j->linger_at_ms = clock_ms() + KEEP_LINGER_MS;
         if (!j->pid) /* it never began: its clients get the answer at once */
-            finish(k, j);
+            finish_job(k, j);
         return;
     }
-    finish(k, j);
+    finish_job(k, j);
 }
 
 void job_hang_up(struct keeper *k, struct keep_job *j) {
@@ -304,7 +304,7 @@ uint64_t job_next_ms(const struct keep_job *j) {
 
 void job_tick(struct keeper *k, struct keep_job *j, uint64_t now) {
     if (j->linger_at_ms && (now >= j->linger_at_ms || job_io_silent(j)))
-        finish(k, j);
+        finish_job(k, j);
     if (j->timeout_at_ms && now >= j->timeout_at_ms) {
         j->timeout_at_ms = 0;
         j->end |= EXEC_END_TIMEOUT;
@@ -332,7 +332,7 @@ void jobs_end(struct keeper *k) {
         if (!j->exited)
             job_exited(k, j, SIGKILL, EXEC_END_STOP | k->lost);
         if (j->linger_at_ms)
-            finish(k, j);
+            finish_job(k, j);
     }
 }
 

@@ -42,7 +42,7 @@ static const char *stage_name(const struct keeper *k) {
     return mode == WORKSPACE_DIRECT || mode == WORKSPACE_RO ? NULL : k->box->name;
 }
 
-static int prepare(struct keeper *k, struct host_facts *facts, struct err *err) {
+static int prepare_sandbox(struct keeper *k, struct host_facts *facts, struct err *err) {
     int r = open_audit(k, err);
 
     facts->pid = getpid(); /* ids of root's sandboxes come from it: the starter's number may soon be another's */
@@ -61,7 +61,7 @@ static int ask_root(struct keeper *k, struct err *err) {
     return r < 0 ? err_sys(err, r, "talk to bawn-init") : 0;
 }
 
-static int start(struct keeper *k, struct err *err) {
+static int start_sandbox(struct keeper *k, struct err *err) {
     const struct host_facts *f = k->opt->run.facts;
     const struct session_how how = {.stdio = {-1, -1, -1}, .resident = true};
     const struct run_network_opts network = {.name = k->box->name, .audit = k->audit, .no_control = true};
@@ -86,7 +86,7 @@ void keep_is_running(struct keeper *k) {
 }
 
 /* Nothing inside runs any more when clients and jobs hear of the end. */
-static void end(struct keeper *k) {
+static void end_sandbox(struct keeper *k) {
     struct session *s = &k->session;
 
     inside_thaw(k);
@@ -111,7 +111,7 @@ static void end(struct keeper *k) {
         keep_audit_stop(k);
 }
 
-static void done(struct keeper *k) {
+static void keeper_done(struct keeper *k) {
     keep_forget_outgoing(k);
     clients_sweep(k);
     free(k->clients);
@@ -151,14 +151,14 @@ int keep_run(struct keeper *k, struct err *err) {
     box_rename_settle(facts.environ_, facts.home, k->box);
     sweep_groups(k->box); /* of its last life, if that was killed: the new state has other names */
     keep_save(k, BOX_STARTING);
-    r = prepare(k, &facts, err);
-    r = r < 0 ? r : start(k, err);
+    r = prepare_sandbox(k, &facts, err);
+    r = r < 0 ? r : start_sandbox(k, err);
     r = r < 0 ? r : keep_loop(k, err);
     k->ended = true;
     r = r < 0 ? r : k->asked ? 0 : err->code;
     k->result.status = r < 0 ? EXIT_SANDBOX : 0;
-    end(k);
+    end_sandbox(k);
     write_end(k, r, err);
-    done(k);
+    keeper_done(k);
     return r;
 }

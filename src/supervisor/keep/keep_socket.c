@@ -16,7 +16,7 @@ enum { BACKLOG = 256 };
 
 static const char folder_name[] = "box";
 
-static int open_folder(struct keeper *k, struct err *err) {
+static int open_sockets(struct keeper *k, struct err *err) {
     CLEANUP(closep) int top = -1;
     CLEANUP(closep) int fd = -1;
     struct stat st;
@@ -43,7 +43,7 @@ static int check_free(const struct keeper *k, const char *socket_name, struct er
 }
 
 int keep_listen(struct keeper *k, struct err *err) {
-    int r = open_folder(k, err);
+    int r = open_sockets(k, err);
 
     snprintf(k->exec.name, sizeof k->exec.name, "%.*s.sock", BOX_NAME_MAX, k->box->name);
     r = r < 0 ? r : check_free(k, k->exec.name, err);

@@ -22,7 +22,7 @@ static void log_name(const struct keep_job *j, int which, const char *more, char
     snprintf(ret, LOG_NAME_MAX, "log/job-%d.%s%s", j->id, suffixes[which], more);
 }
 
-static int open_log(const struct keeper *k, const struct keep_job *j, int which) {
+static int open_job_log(const struct keeper *k, const struct keep_job *j, int which) {
     char name[LOG_NAME_MAX];
 
     log_name(j, which, "", name);
@@ -82,7 +82,7 @@ int job_io_new(struct keeper *k, struct keep_job *j, int ret_inside[3], struct e
         .out = {{.fd = -1, .log = -1}, {.fd = -1, .log = -1}}, .input = -1, .typed = BUF_INIT(2 * (size_t)KEEP_INPUT_MAX)};
     j->io = io;
     for (int i = 0; r == 0 && i < (tty ? 1 : 2); i++) {
-        io->out[i].log = open_log(k, j, i);
+        io->out[i].log = open_job_log(k, j, i);
         r = io->out[i].log < 0 ? err_sys(err, -errno, "log of the command") : 0;
     }
     if (r == 0 && !tty)
@@ -136,7 +136,7 @@ static void rotate(struct keeper *k, const struct keep_job *j, int which) {
     if (renameat(k->box->fd, name, k->box->fd, old) < 0)
         return;
     closep(&s->log);
-    s->log = open_log(k, j, which);
+    s->log = open_job_log(k, j, which);
     s->logged = 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The user's program that answers questions. */
 #include "supervisor/network/ask_hook.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to the user: queue, terminal, hook, answers. */
 #include "supervisor/network/asker.h"
 
 #include <errno.h>
@@ -90,7 +91,7 @@ void asker_free(struct asker *a) {
     free(a);
 }
 
-static void decide(struct asker *a, size_t at, enum gate_answer answer) {
+static void decide_question(struct asker *a, size_t at, enum gate_answer answer) {
     CLEANUP(freep) struct asker_question *q = take_question(a, at);
 
     if (a->fn)
@@ -99,12 +100,12 @@ static void decide(struct asker *a, size_t at, enum gate_answer answer) {
 
 /* New questions --------------------------------------------------------------------------------------------------- */
 
-static void refuse(struct asker *a, const struct gate_msg *m) {
+static void refuse_question(struct asker *a, const struct gate_msg *m) {
     if (a->fn)
         a->fn(a->arg, m, &m->id, 1, GATE_DENY);
 }
 
-static bool equal(const struct gate_msg *a, const struct gate_msg *b) {
+static bool is_equal(const struct gate_msg *a, const struct gate_msg *b) {
     return a->type == b->type && a->port == b->port && str_eq(a->host, b->host) && str_eq(a->secret, b->secret) &&
            str_eq(a->method, b->method) && str_eq(a->path, b->path);
 }
@@ -125,7 +126,7 @@ static bool too_many(struct asker *a) {
 
 static void merge(struct asker *a, struct asker_question *q, const struct gate_msg *m) {
     if (q->n_ids == ASKER_IDS_MAX)
-        refuse(a, m);
+        refuse_question(a, m);
     else
         q->ids[q->n_ids++] = m->id;
 }
@@ -134,13 +135,13 @@ void asker_ask(struct asker *a, const struct gate_msg *m) {
     struct asker_question *q;
 
     for (size_t i = 0; i < a->n; i++)
-        if (equal(&a->v[i]->msg, m)) {
+        if (is_equal(&a->v[i]->msg, m)) {
             merge(a, a->v[i], m);
             return;
         }
     q = a->n < ASKER_QUESTIONS_MAX && !too_many(a) ? calloc(1, sizeof *q) : NULL;
     if (!q) {
-        refuse(a, m);
+        refuse_question(a, m);
         return;
     }
     q->msg = *m;
@@ -188,7 +189,7 @@ void asker_pending_json(const struct asker *a, struct buf *out) {
 int asker_answer(struct asker *a, uint32_t number, enum gate_answer answer) {
     for (size_t i = 0; i < a->n; i++)
         if (a->v[i]->number == number) {
-            decide(a, i, answer);
+            decide_question(a, i, answer);
             return 0;
         }
     return -ENOENT;
@@ -196,7 +197,7 @@ int asker_answer(struct asker *a, uint32_t number, enum gate_answer answer) {
 
 /* Asking ---------------------------------------------------------------------------------------------------------- */
 
-static void show(struct asker *a) {
+static void show_question(struct asker *a) {
     CLEANUP(buf_done) struct buf screen = BUF_INIT(ASK_TEXT_MAX), line = BUF_INIT(ASK_TEXT_MAX);
     const struct asker_question *q = a->v[0];
 
@@ -228,9 +229,9 @@ static void read_keys(struct asker *a) {
         key = ASK_KEY_DENY;
     }
     if (gone)
-        decide(a, 0, GATE_DENY);
+        decide_question(a, 0, GATE_DENY);
     else if (key != ASK_KEY_NONE && now - a->shown_ms >= ASKER_DEAF_MS)
-        decide(a, 0, answers[key]);
+        decide_question(a, 0, answers[key]);
 }
 
 static void start_hook(struct asker *a) {
@@ -246,7 +247,7 @@ static void start_hook(struct asker *a) {
         return;
     err_ctx(&err, err.code, "the ask hook, so the answer is no");
     log_err(&err);
-    decide(a, 0, GATE_DENY);
+    decide_question(a, 0, GATE_DENY);
 }
 
 static void ask_first(struct asker *a) {
@@ -256,13 +257,13 @@ static void ask_first(struct asker *a) {
         if (a->hook.pid < 0)
             start_hook(a);
         else if (ask_hook_read(&a->hook, &answer) > 0)
-            decide(a, 0, answer);
+            decide_question(a, 0, answer);
     } else if (a->o.term) {
         a->shown = a->shown && a->o.term->prompt.on; /* taken off when the job was stopped */
         if (a->shown)
             read_keys(a);
         else
-            show(a);
+            show_question(a);
     }
 }
 
@@ -271,7 +272,7 @@ void asker_handle(struct asker *a) {
 
     for (size_t i = a->n; i-- > 0;)
         if (i < a->n && a->v[i]->until_ms <= now)
-            decide(a, i, GATE_DENY);
+            decide_question(a, i, GATE_DENY);
     if (a->n)
         ask_first(a);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The socket to a running bawn-gate, and starting one. */
 #include "supervisor/network/gate_link.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a gate: started by the first connection, and again when it ended. */
 #include "supervisor/network/gate_process.h"
 
 #include <errno.h>
@@ -286,7 +287,7 @@ int gatekeeper_timeout(const struct gatekeeper *g) {
 }
 
 /* Some of it may be left for the next turn, so that a flood of events does not keep the loop from the others. */
-static void receive(struct gatekeeper *g) {
+static void receive_events(struct gatekeeper *g) {
     struct gate_msg m;
     int r = gate_link_flush(&g->link);
 
@@ -309,7 +310,7 @@ void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n)
     if (g->pid < 0 && gate_listeners_ready(g, fds, n))
         begin_gate(g);
     else if (g->pid >= 0)
-        receive(g);
+        receive_events(g);
     brokerkeeper_handle(g->brokers);
     if (g->pid >= 0 && g->broker_wanted && gate_broker_answer(g) < 0)
         gate_lost(g, "it did not listen");
@@ -384,7 +385,7 @@ static void last_events(struct gatekeeper *g) {
 
         if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
             break;
-        receive(g);
+        receive_events(g);
         netlog_flush(g->log);
     }
 }

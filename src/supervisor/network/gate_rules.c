@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of a run, and when they are read again. */
 #include "supervisor/network/gate_rules.h"
 
 #include <errno.h>

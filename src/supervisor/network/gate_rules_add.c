@@ -113,7 +113,7 @@ static int lock_folder(const char *folder, int *ret_fd, struct err *err) {
     return 0;
 }
 
-static int read_file(const char *path, struct rules *ret, struct err *err) {
+static int read_rules(const char *path, struct rules *ret, struct err *err) {
     CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     CLEANUP(buf_done) struct buf b = BUF_INIT(RULES_SIZE_MAX);
     int r;
@@ -136,7 +136,7 @@ static int add_to_file(const char *folder, const char *path, struct rule *rule, 
     int r = paths_make_dirs(folder, err);
 
     r = r < 0 ? r : lock_folder(folder, &lock, err);
-    r = r < 0 ? r : read_file(path, &rules, err);
+    r = r < 0 ? r : read_rules(path, &rules, err);
     if (r < 0)
         return r;
     given = TAKE(owned, (struct rule){0});

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The network log: lines as JSON, merged when there are too many, in a file that rotates. */
 #include "supervisor/network/netlog.h"
 
 #include <errno.h>
@@ -85,7 +86,7 @@ void netlog_free(struct netlog *l) {
 
 static void write_out(struct netlog *l);
 
-static void add_line(struct netlog *l, const struct netmerge_event *e) {
+static void add_event(struct netlog *l, const struct netmerge_event *e) {
     const struct gate_msg *m = &e->m;
     struct buf *b = &l->out;
     struct jsonout j = {.to = b, .compact = true};
@@ -158,13 +159,13 @@ void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const 
 
     give_back(l);
     if (is_first(&l->firsts, class, m) || l->used[class] < shares[class])
-        add_line(l, &e);
+        add_event(l, &e);
     else
         netmerge_add(&l->merged, &e, clock_ms());
 }
 
 static void add_merged(void *arg, const struct netmerge_event *e) {
-    add_line(arg, e);
+    add_event(arg, e);
 }
 
 /* -- the audit log ------------------------------------------------------------------------------------------------------- */
@@ -234,7 +235,7 @@ static int open_file(struct netlog *l) {
     return l->fd < 0 ? -errno : 0;
 }
 
-static int open_log(struct netlog *l) {
+static int open_network_log(struct netlog *l) {
     struct err why = {0};
     int r;
 
@@ -269,7 +270,7 @@ static void write_out(struct netlog *l) {
 
     if (l->out.len == 0)
         return;
-    r = l->fd < 0 ? open_log(l) : rotate(l);
+    r = l->fd < 0 ? open_network_log(l) : rotate(l);
     r = r < 0 ? r : fd_write_all(l->fd, l->out.data, l->out.len);
     if (r < 0 && !l->failed) {
         l->failed = true;

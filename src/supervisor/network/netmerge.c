@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Merges events of one kind about one host. */
 #include "supervisor/network/netmerge.h"
 
 #include "base/str.h"
@@ -41,7 +42,7 @@ static void clear_if_other(char *text, const char *now) {
 }
 
 /* What does not hold for all of them is left out. Those that are together only because there is no more room may differ in all. */
-static void join(struct netmerge_event *e, const struct gate_msg *m) {
+static void join_events(struct netmerge_event *e, const struct gate_msg *m) {
     e->m.sent += m->sent;
     e->m.received += m->received;
     e->m.micros += m->micros;
@@ -63,7 +64,7 @@ void netmerge_add(struct netmerge *g, const struct netmerge_event *more, uint64_
     if (count == 0)
         *e = *more;
     else
-        join(e, &more->m);
+        join_events(e, &more->m);
     e->count = count + more->count;
     e->last_ns = more->last_ns;
     if (g->due_ms)

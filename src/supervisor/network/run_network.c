@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The network of one run, from its rules to its summary. */
 #include "supervisor/network/run_network.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starting, asking and stopping the pool. */
 #include "supervisor/pool/pool.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "supervisor/pool/pool_priv.h"
 
 /* A session of its own, none of our descriptors, and no folder in use. */
-static int leave(int report) {
+static int leave_starter(int report) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigset_t none;
 
@@ -28,7 +29,7 @@ static int leave(int report) {
 }
 
 /* Full before `bawn pool on` returns, so that a measurement after it measures the pool. */
-static int begin(struct pool *p, const struct pool_options *opt, struct err *err) {
+static int begin_pool(struct pool *p, const struct pool_options *opt, struct err *err) {
     int r = pool_init(p, opt, err);
 
     while (r == 0 && p->n_ready < opt->size)
@@ -41,7 +42,7 @@ static int begin(struct pool *p, const struct pool_options *opt, struct err *err
 static void NORETURN pool_main(const struct pool_options *opt, int report) {
     struct err err = {0};
     struct pool p;
-    int r = leave(report);
+    int r = leave_starter(report);
 
     prctl(PR_SET_NAME, "bawn-pool");
     if (r < 0) {
@@ -49,7 +50,7 @@ static void NORETURN pool_main(const struct pool_options *opt, int report) {
         fd_write_all(report, &err, sizeof err);
         _exit(EXIT_SANDBOX);
     }
-    r = begin(&p, opt, &err);
+    r = begin_pool(&p, opt, &err);
     if (fd_write_all(3, &err, sizeof err) == 0 && r == 0) {
         close(3);
         pool_serve(&p);

@@ -136,7 +136,7 @@ static void change_ids(struct pool *p, const struct pool_request *ask) {
         blank_done(&p->ready[--p->n_ready]);
 }
 
-static bool fits(const struct pool *p, const struct pool_request *ask) {
+static bool fits_ids(const struct pool *p, const struct pool_request *ask) {
     return p->ids.inside_uid == ask->inside_uid && p->ids.inside_gid == ask->inside_gid;
 }
 
@@ -146,7 +146,7 @@ static bool may_have_tree(const struct pool *p, const struct pool_request *ask, 
 }
 
 /* Taken out before it is sent, so that no failure can leave it for a second taker. */
-static void give(struct pool *p, int sock, bool may_tree, const char *template, size_t len) {
+static void give_blank(struct pool *p, int sock, bool may_tree, const char *template, size_t len) {
     struct blank b = p->ready[--p->n_ready];
 
     if (may_tree)
@@ -162,7 +162,7 @@ static uint64_t left_ms(const struct pool *p) {
     return idle < p->opt->idle_ms ? p->opt->idle_ms - idle : 0;
 }
 
-static void answer(struct pool *p, int sock, const struct pool_request *ask, const char *template, size_t len) {
+static void answer_request(struct pool *p, int sock, const struct pool_request *ask, const char *template, size_t len) {
     struct pool_reply reply = {.protocol = POOL_PROTOCOL,
                                .pid = (uint32_t)getpid(),
                                .size = (uint32_t)p->opt->size,
@@ -174,8 +174,8 @@ static void answer(struct pool *p, int sock, const struct pool_request *ask, con
                                .idle_ms = p->opt->idle_ms,
                                .left_ms = left_ms(p)};
 
-    if (ask->op == POOL_TAKE && fits(p, ask) && p->n_ready > 0) {
-        give(p, sock, may_have_tree(p, ask, len), template, len);
+    if (ask->op == POOL_TAKE && fits_ids(p, ask) && p->n_ready > 0) {
+        give_blank(p, sock, may_have_tree(p, ask, len), template, len);
         return;
     }
     if (ask->op == POOL_TAKE) {
@@ -183,7 +183,7 @@ static void answer(struct pool *p, int sock, const struct pool_request *ask, con
             pool_templates_want(&p->templates, template, len);
         p->missed++;
         p->last_take_ms = clock_ms();
-        if (!fits(p, ask) && p->ids.by_root)
+        if (!fits_ids(p, ask) && p->ids.by_root)
             change_ids(p, ask);
         reply.result = -EAGAIN;
     } else if (ask->op == POOL_OFF) {
@@ -225,7 +225,7 @@ static void serve_one(struct pool *p, int sock) {
     if (n < (long)sizeof m.ask || m.ask.protocol != POOL_PROTOCOL)
         return;
     pool_templates_look(&p->templates);
-    answer(p, sock, &m.ask, m.template, (size_t)n - sizeof m.ask);
+    answer_request(p, sock, &m.ask, m.template, (size_t)n - sizeof m.ask);
 }
 
 /* The path of our program leads to another file, or to none: a new version shall not find blanks of an old one. */
@@ -251,7 +251,7 @@ static int fill_in(const struct pool *p) {
 }
 
 /* Returns false if there was no request. */
-static bool serve(struct pool *p, int timeout_ms) {
+static bool serve_clients(struct pool *p, int timeout_ms) {
     struct pollfd at[POOL_CLIENTS_MAX + 1];
     size_t n = p->n_clients;
 
@@ -275,7 +275,7 @@ void pool_serve(struct pool *p) {
 
     while (!p->off && left_ms(p) > 0) {
         bool template = pool_templates_waiting(&p->templates);
-        bool busy = serve(p, template ? 0 : fill_in(p));
+        bool busy = serve_clients(p, template ? 0 : fill_in(p));
 
         if (!busy && template)
             pool_templates_work(&p->templates);

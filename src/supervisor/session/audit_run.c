@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Events of a sandbox's life for the audit log. */
 #include "supervisor/session/audit_run.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The run that belongs to a persistent sandbox, and renaming both. */
 #include "supervisor/session/box_run.h"
 
 #include <errno.h>

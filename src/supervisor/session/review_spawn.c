@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bawn-review as a process. */
 #include "supervisor/session/review_spawn.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ void review_job_done(struct review_job *j) {
     strv_done(&j->words);
 }
 
-static int launch(char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
+static int launch_review(char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
     CLEANUP(closep) int exe = -1, reads = -1, out = -1, messages = -1, errors = -1;
     char path[PATH_MAX];
     pid_t pid = -1;
@@ -69,7 +70,7 @@ static int launch(char *const argv[], const int given[3], struct review_child *r
     return 0;
 }
 
-static int drain(int fd, review_sink_fn *sink, void *arg) {
+static int drain_output(int fd, review_sink_fn *sink, void *arg) {
     char part[64 * 1024];
     ssize_t n;
 
@@ -92,7 +93,7 @@ static void message_of(struct review_child *c, struct buf *b) {
 }
 
 /* Its exit status if that is 0 or 1. */
-static int finish(struct review_child *c, struct err *err) {
+static int finish_review(struct review_child *c, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4 * MESSAGE_MAX);
     int status = process_wait(TAKE(c->pid, -1));
 
@@ -128,12 +129,11 @@ static int words_of(const struct review_job *job, struct strv *ret) {
     const struct run_info *i = &job->rd->info;
     int r = strv_add(ret, "bawn-review");
 
-    r = r < 0 ? r : strv_add(ret, job->task);
-    r = r < 0 ? r : strv_addf(ret, "--run=%s", job->rd->name);
-    r = r < 0 ? r : strv_addf(ret, "--workspace=%s", i->workspace);
-    r = r < 0 ? r : strv_addf(ret, "--mode=%s", workspace_mode_names[i->mode]);
-    r = r < 0 ? r : strv_addf(ret, "--begun=%llu", (unsigned long long)i->begun_ns);
-    r = r < 0 ? r : strv_addf(ret, "--ended=%llu", (unsigned long long)i->ended_ns);
+    if (r < 0 || strv_add(ret, job->task) < 0 || strv_addf(ret, "--run=%s", job->rd->name) < 0 ||
+        strv_addf(ret, "--workspace=%s", i->workspace) < 0 || strv_addf(ret, "--mode=%s", workspace_mode_names[i->mode]) < 0 ||
+        strv_addf(ret, "--begun=%llu", (unsigned long long)i->begun_ns) < 0 ||
+        strv_addf(ret, "--ended=%llu", (unsigned long long)i->ended_ns) < 0)
+        return -ENOMEM;
     if (r == 0 && i->base_commit && *i->base_commit)
         r = strv_addf(ret, "--base=%s", i->base_commit);
     for (size_t k = 0; r == 0 && k < job->words.len; k++)
@@ -154,11 +154,11 @@ int review_spawn(const struct review_job *job, review_sink_fn *sink, void *arg, 
     r = memory_file(&rules, &rules_fd);
     if (r < 0)
         return err_sys(err, r, "hand over the ignore rules");
-    r = launch(argv.v, (const int[]){job->rd->fd, job->workspace, rules_fd}, &c, err);
+    r = launch_review(argv.v, (const int[]){job->rd->fd, job->workspace, rules_fd}, &c, err);
     if (r < 0)
         return r;
-    r = drain(c.out, sink, arg);
-    return r < 0 ? err_sys(err, r, "read from bawn-review") : finish(&c, err);
+    r = drain_output(c.out, sink, arg);
+    return r < 0 ? err_sys(err, r, "read from bawn-review") : finish_review(&c, err);
 }
 
 struct merged {
@@ -183,15 +183,15 @@ int review_merge(int base, int ours, int theirs, int *ret_fd, void *arg UNUSED, 
 
     if (r < 0)
         return err_sys(err, r, "make room for a merged file");
-    r = launch(argv, (const int[]){base, ours, theirs}, &c, err);
+    r = launch_review(argv, (const int[]){base, ours, theirs}, &c, err);
     if (r < 0)
         return r;
     m.fd = result;
-    r = drain(c.out, take_merged, &m);
+    r = drain_output(c.out, take_merged, &m);
     r = r < 0 ? r : m.r;
     if (r < 0)
         return err_sys(err, r, "take the merged file");
-    r = finish(&c, err);
+    r = finish_review(&c, err);
     if (r != 0)
         return r;
     if (lseek(result, 0, SEEK_SET) < 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One run from beginning to end. */
 #include "supervisor/session/run.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ static int watch_over(struct run_state *run, struct err *err) {
 }
 
 /* Everything inside is dead before what is left in pipes and the pty is forwarded, so that the end comes for sure. */
-static void end(struct run_state *run) {
+static void end_sandbox(struct run_state *run) {
     session_stop(&run->session);
     loop_drain(&(struct loop){.io = &run->io, .signals = run->signals});
     session_limits(&run->session, run->result);
@@ -104,7 +105,7 @@ static int run_inside(struct run_state *run, struct err *err) {
     if (r < 0)
         return r;
     r = watch_over(run, err);
-    end(run);
+    end_sandbox(run);
     s->engine->finish(&s->sandbox);
     run->result->duration_us = clock_us() - begun;
     return r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The loop of `bawn run`: signals, messages of bawn-init, streams, time. */
 #include "supervisor/session/run_loop.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What a run prints and returns about its rung and its limits. */
 #include <inttypes.h>
 
 #include "base/buf.h"
@@ -40,7 +41,7 @@ void run_result_done(struct run_result *r) {
     r->network = NULL;
 }
 
-static void describe(const struct run_result *r, enum run_limit which, char out[static 80]) {
+static void describe_limit(const struct run_result *r, enum run_limit which, char out[static 80]) {
     char n[24];
 
     switch (which) {
@@ -81,7 +82,7 @@ void run_report_limits(const struct run_result *r, const struct settings *s) {
 
         if (!r->hit[i])
             continue;
-        describe(r, (enum run_limit)i, text);
+        describe_limit(r, (enum run_limit)i, text);
         origin = origin ? origin : "built-in";
         log_line("%s reached (%.*s)", text, short_len(origin), origin); /* without the path of the file */
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox before its start: engine, workspace, guard, network, and the ladder of rungs. */
 #include "supervisor/session/session.h"
 
 #include <errno.h>

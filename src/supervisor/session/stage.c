@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The workspace before the command: what its mode needs. */
 #include "supervisor/session/stage.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 enum { GIT_CONFIG_MAX = 512 * 1024 };
 
-static int describe(const struct stage *st, const struct host_facts *facts, struct run_info *ret, struct err *err) {
+static int describe_run(const struct stage *st, const struct host_facts *facts, struct run_info *ret, struct err *err) {
     struct run_info i = {.mode = st->mode, .named = st->opt->name && !st->opt->fresh};
 
     if (st->mode == WORKSPACE_DIRECT)
@@ -74,7 +75,7 @@ static int make_folder(struct stage *st, const struct host_facts *facts, struct 
     if (is_below(st->runs, facts->workspace))
         return err_set(err, -EPERM, "the folder for runs, '%s', lies in the workspace; set XDG_STATE_HOME to another place",
                        st->runs);
-    r = describe(st, facts, &info, err);
+    r = describe_run(st, facts, &info, err);
     if (r < 0)
         return r;
     r = rundir_create(st->runs, st->opt->name, &info, &st->rd, err);
@@ -180,7 +181,7 @@ static void tidy_worktree(struct rundir *rd, const struct stage *st) {
 }
 
 /* Runs that were killed while they were prepared: no command ever ran in them. */
-static void sweep(const struct stage *st, const char *workspace) {
+static void sweep_killed(const struct stage *st, const char *workspace) {
     struct rundir_list list = {0};
     struct err ignored = {0};
 
@@ -230,7 +231,7 @@ int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_fact
         return r;
     if (!begin[st->mode])
         return 0;
-    sweep(st, facts->workspace);
+    sweep_killed(st, facts->workspace);
     r = make_folder(st, facts, err);
     r = r < 0 ? r : begin[st->mode](st, facts, err);
     if (r >= 0) {     /* from here on what is in there counts */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Removes what killed processes of ours left. */
 #include "supervisor/session/sweep.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ static void each_name(struct sweep_state *s, int dir, sweep_fn *fn) {
 }
 
 /* A folder of ours that no other user can write: the names in it can be trusted. */
-static int open_own(int at, const char *path) {
+static int open_own_folder(int at, const char *path) {
     CLEANUP(closep) int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
@@ -171,8 +172,8 @@ static void sweep_runtime(struct sweep_state *s, char *const *environ_) {
 
     if (control_folder(environ_, &path, NULL) < 0 || !path)
         return;
-    dir = open_own(AT_FDCWD, path);
-    box = dir < 0 ? -1 : open_own(dir, "box");
+    dir = open_own_folder(AT_FDCWD, path);
+    box = dir < 0 ? -1 : open_own_folder(dir, "box");
     each_name(s, dir, sweep_control);
     each_name(s, box, sweep_box);
     if (!s->look && dir >= 0)
@@ -186,7 +187,7 @@ void sweep_stale(char *const *environ_, const char *home, bool look, struct swep
     struct sweep_state s = {.look = look};
 
     if (registry_folder(environ_, home, &boxes, NULL) == 0 && boxes)
-        registry = open_own(AT_FDCWD, boxes);
+        registry = open_own_folder(AT_FDCWD, boxes);
     s.boxes = registry >= 0 ? boxes : NULL;
     s.registry = registry;
     sweep_runtime(&s, environ_);
@@ -208,7 +209,7 @@ void sweep_if_due(char *const *environ_, const char *home) {
     CLEANUP(closep) int runtime = -1;
 
     if (control_folder(environ_, &path, NULL) == 0 && path)
-        runtime = open_own(AT_FDCWD, path);
+        runtime = open_own_folder(AT_FDCWD, path);
     if (runtime < 0 || is_due(runtime))
         sweep_stale(environ_, home, false, NULL);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Volumes and caches of a workspace. */
 #include "supervisor/session/volumes.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A question of the gate as text, and as JSON. */
 #include "supervisor/terminal/ask_text.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The standard streams of a run: opened, attached to a pty, closed. */
 #include "supervisor/terminal/stdio.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decides for each stream whether it goes through a pty, through a pipe, or directly. */
 #include "supervisor/terminal/stdio_plan.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A question of ours over what the command shows, and the screen as it was afterwards. */
 #include "supervisor/terminal/stdio_prompt.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ bool stdio_prompt_possible(const struct stdio *s) {
 }
 
 /* Behind what waits already, which is whole sequences. */
-static bool put(struct stdio_flow *f, const struct buf *b) {
+static bool put_bytes(struct stdio_flow *f, const struct buf *b) {
     if (!f->active || !buf_ok(b) || f->len + b->len > STDIO_FLOW_BUF)
         return false;
     memmove(f->buf, f->buf + f->off, f->len);
@@ -54,7 +55,7 @@ int stdio_prompt_show(struct stdio *s, const char *screen, const char *line) {
         buf_addf(&b, "\0337\033[?6l\033[999;1H" PLAIN "\033[7m\033[2K%s\033[0m\0338", fit(line, columns(s)));
     else
         buf_addf(&b, "\033[?1049h" PLAIN "\033[?6l\033[2J\033[H%s", screen);
-    if (!put(&s->screen, &b))
+    if (!put_bytes(&s->screen, &b))
         return -EAGAIN;
     p->on = true;
     p->line = p->inside_alt;
@@ -84,7 +85,7 @@ void stdio_prompt_hide(struct stdio *s) {
     p->on = false;
     s->screen.src_paused = false;
     buf_adds(&b, p->line ? "\0337\033[?6l\033[999;1H\033[0m\033[2K\0338" : "\033[?1049l");
-    put(&s->screen, &b);
+    put_bytes(&s->screen, &b);
     if (p->line)
         wiggle(s);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The moving parts of stdio.h: flows, the terminal's mode, hang-ups. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -197,7 +198,7 @@ static void set_raw(struct stdio *s, bool on) {
 }
 
 /* Brings the real terminal to the mode that the command wants and our place in the foreground allows. */
-static void follow(struct stdio *s) {
+static void follow_terminal(struct stdio *s) {
     bool want, foreground;
 
     if (s->in.active && s->cls[0] == STDIO_TERMINAL)
@@ -219,7 +220,7 @@ static void follow(struct stdio *s) {
 void stdio_start(struct stdio *s) {
     s->started = true;
     stdio_resize(s);
-    follow(s);
+    follow_terminal(s);
 }
 
 void stdio_resize(struct stdio *s) {
@@ -241,7 +242,7 @@ void stdio_resume(struct stdio *s) {
     s->suspended = false;
     s->modes.raw_on = false;
     stdio_resize(s);
-    follow(s);
+    follow_terminal(s);
 }
 
 /* Turning ----------------------------------------------------------------------------------------------------- */
@@ -253,7 +254,7 @@ size_t stdio_poll_fds(struct stdio *s, struct pollfd *out, size_t max) {
     static_assert(ARRAY_LEN(flows) < STDIO_POLL_MAX, "one entry per flow, and one for a question's keys");
     if (max < STDIO_POLL_MAX)
         BUG("room for STDIO_POLL_MAX entries is needed");
-    follow(s);
+    follow_terminal(s);
     if (s->hup_until && clock_ms() >= s->hup_until) {
         s->hup_until = 0;
         s->screen.src_paused = s->prompt.on;

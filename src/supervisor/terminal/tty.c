@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The user's real terminal. */
 #include "supervisor/terminal/tty.h"
 
 #include <errno.h>

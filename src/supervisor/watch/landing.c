@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decides about files that the host puts into protected places. */
 #include "supervisor/watch/landing.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ static const char *const obeyed[] = {"config", "config.worktree", "hooks", "comm
 static const char *const parts[] = {"HEAD", "commondir", "objects", "refs"};
 
 /* What cannot be looked for counts as there. */
-static bool has(const struct landing *l, const char *path, size_t dir, const char *name) {
+static bool has_link(const struct landing *l, const char *path, size_t dir, const char *name) {
     char each[GUARD_PATH_MAX + NAME_MAX];
     struct stat st;
     int r;
@@ -67,8 +68,8 @@ static bool has(const struct landing *l, const char *path, size_t dir, const cha
 
 /* The first dir bytes of the path are a folder, with a '/' at the end, or nothing: the workspace. */
 static bool is_repository(const struct landing *l, const char *path, size_t dir) {
-    return has(l, path, dir, "HEAD") &&
-           (has(l, path, dir, "commondir") || (has(l, path, dir, "objects") && has(l, path, dir, "refs")));
+    return has_link(l, path, dir, "HEAD") &&
+           (has_link(l, path, dir, "commondir") || (has_link(l, path, dir, "objects") && has_link(l, path, dir, "refs")));
 }
 
 static bool in_repository(const struct landing *l, const char *path) {
@@ -283,7 +284,7 @@ int landing_see(struct landing *l, const char *path, bool is_dir) {
     return S_ISLNK(st.st_mode) ? see_link(l, path) : see_file(l, path);
 }
 
-static int stop(struct landing *l, const char *path, struct err *err) {
+static int stop_sandbox(struct landing *l, const char *path, struct err *err) {
     free(l->stopped);
     l->stopped = strdup(path);
     return err_set(
@@ -294,7 +295,7 @@ static int stop(struct landing *l, const char *path, struct err *err) {
 }
 
 /* 1: it was not touched inside, as far as the guard has said. */
-static int decide(struct landing *l, const char *path, struct err *err) {
+static int decide_name(struct landing *l, const char *path, struct err *err) {
     CLEANUP(closep) int fd = place_open(l->workspace, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     CLEANUP(closep) int any = fd >= 0 ? -1 : place_open(l->workspace, path, O_PATH | O_NOFOLLOW);
     enum landing_touch touch;
@@ -305,7 +306,7 @@ static int decide(struct landing *l, const char *path, struct err *err) {
     if (touch == LANDING_UNTOUCHED)
         return 1;
     if (touch == LANDING_TOUCHED_SAVE || fd < 0 || place_writers(fd) != 0)
-        return stop(l, path, err);
+        return stop_sandbox(l, path, err);
     if (l->reported.len < LANDING_REPORTED_MAX && !strv_has(&l->reported, path) && strv_add(&l->reported, path) < 0)
         return err_oom(err);
     return 0;
@@ -325,7 +326,7 @@ int landing_settle(struct landing *l, struct err *err) {
     for (size_t i = 0; i < l->waiting.len; i++) {
         uint32_t turn = l->turns[i];
         bool working = is_at_work(l, turn);
-        int verdict = r < 0 ? 0 : decide(l, l->waiting.v[i], err);
+        int verdict = r < 0 ? 0 : decide_name(l, l->waiting.v[i], err);
 
         r = verdict < 0 ? verdict : r;
         if (verdict == 1 && working) {
@@ -344,7 +345,7 @@ int landing_settle(struct landing *l, struct err *err) {
 /* -- the end -------------------------------------------------------------------------------------------------------------- */
 
 /* Who still has it open is a program of the host, or has a descriptor that left the sandbox. */
-static void seal(struct landing *l) {
+static void seal_file(struct landing *l) {
     CLEANUP(closep)
     int fd = l->stopped ? place_open(l->workspace, l->stopped, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW) : -1;
     struct place_meta meta = {0};
@@ -365,7 +366,7 @@ void landing_last(struct landing *l) {
 
     if (landing_settle(l, &err) < 0)
         log_err(&err);
-    seal(l);
+    seal_file(l);
 }
 
 void landing_report(const struct landing *l) {

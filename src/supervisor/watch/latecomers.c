@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Covers files that appear under hidden names: when to walk, and what to cover. */
 #include "supervisor/watch/latecomers.h"
 
 #include <errno.h>
@@ -129,7 +130,7 @@ static void report_instances(struct latecomers *l) {
     l->reported_instances = true;
 }
 
-static int begin(struct latecomers *l, struct err *err) {
+static int begin_watching(struct latecomers *l, struct err *err) {
     if (!l->begin_ms || l->resting || l->begin_ms > clock_ms())
         return 0;
     l->begin_ms = 0;
@@ -182,7 +183,7 @@ static int look_now(struct latecomers *l, size_t before, struct err *err) {
 }
 
 static int handle(struct latecomers *l, struct err *err) {
-    int r = begin(l, err);
+    int r = begin_watching(l, err);
 
     if (r < 0 || (l->inotify < 0 && l->begin_ms) || l->workspace < 0)
         return r;
@@ -221,7 +222,7 @@ int latecomers_look(struct latecomers *l, const char *path, bool closing) {
         return 0;
     if (!begun) {
         l->begin_ms = clock_ms();
-        r = begin(l, &l->failed);
+        r = begin_watching(l, &l->failed);
     }
     before = l->queue.len;
     if (r < 0)
@@ -262,7 +263,7 @@ int latecomers_wake(struct latecomers *l, struct err *err) {
         return 0;
     if (l->begin_ms)
         l->begin_ms = now;
-    r = begin(l, err);
+    r = begin_watching(l, err);
     if (r == 0 && late_read_events(l, true) < 0)
         r = err_oom(err);
     r = r < 0 ? r : look_now(l, 0, err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Walks the folders of a workspace, and reads what inotify reports about them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -100,7 +101,7 @@ static int on_name(struct latecomers *l, const char *dir, const struct inotify_e
     return late_judge(l, path, (ev->mask & IN_ISDIR) != 0);
 }
 
-static int open_folder(const struct latecomers *l, const char *path) {
+static int open_watched(const struct latecomers *l, const char *path) {
     int fd = *path ? safepath_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
                    : openat(l->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -115,7 +116,7 @@ static int wait_for_opening(struct latecomers *l, const char *path) {
 
     if (!above)
         return -ENOMEM;
-    fd = open_folder(l, above);
+    fd = open_watched(l, above);
     return fd < 0 ? 0 : add_watch(l, fd, above, IN_ATTRIB);
 }
 
@@ -166,7 +167,7 @@ static int failed_open(struct latecomers *l, const char *path, int r) {
  * covered already. */
 int late_walk_folder(struct latecomers *l, const char *path) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
-    int r = dir_take(open_folder(l, path), &d);
+    int r = dir_take(open_watched(l, path), &d);
     const struct dirent *e;
 
     if (r < 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Time and disk space, which no control group limits. */
 #include "supervisor/watch/limit_watch.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Hidden names that the command itself made, known by inode and birth. */
 #include "supervisor/watch/made.h"
 
 #include <errno.h>
