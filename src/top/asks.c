@@ -5,9 +5,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/clock.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/network/asker.h"
-#include "supervisor/watch/limit_watch.h"
 #include "top/top.h"
 
 enum { PATIENCE_MS = 250 };
@@ -69,7 +69,7 @@ static void choose_again(struct top_asks *a, const struct top_ask *before) {
             return;
         }
     a->chosen = a->n ? MIN_OF(a->chosen, a->n - 1) : 0;
-    a->chosen_ms = watch_now_ms();
+    a->chosen_ms = clock_ms();
 }
 
 void asks_refresh(struct top_asks *a) {
@@ -89,7 +89,7 @@ void asks_next(struct top_asks *a) {
     if (a->n < 2)
         return;
     a->chosen = (a->chosen + 1) % a->n;
-    a->chosen_ms = watch_now_ms();
+    a->chosen_ms = clock_ms();
 }
 
 /* As `bawn policy approve` writes it: <pid>-<id>. */
@@ -111,7 +111,7 @@ int asks_answer(const struct top_asks *a, const char *how, struct err *err) {
     char request[128];
     int r;
 
-    if (a->n == 0 || watch_now_ms() < a->chosen_ms + ASKER_DEAF_MS)
+    if (a->n == 0 || clock_ms() < a->chosen_ms + ASKER_DEAF_MS)
         return 0;
     r = note_answer(ask, how, err);
     if (r < 0)

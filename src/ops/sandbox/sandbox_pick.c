@@ -15,12 +15,12 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "ops/policy/policy_live.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/keep/exec_client.h"
 #include "supervisor/session/box_run.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { MOMENT_MS = 10, SOON_MS = 5000 };
 
@@ -151,11 +151,11 @@ static bool is_soon_over(int r) {
 
 int sandbox_ask_stop(struct box *b, unsigned seconds, struct err *err) {
     const struct timespec moment = {.tv_nsec = MOMENT_MS * 1000000L};
-    uint64_t end = watch_now_ms() + SOON_MS;
+    uint64_t end = clock_ms() + SOON_MS;
     struct err why = {0};
     int r = ask_stop(b, seconds, &why);
 
-    while (is_soon_over(r) && watch_now_ms() < end) {
+    while (is_soon_over(r) && clock_ms() < end) {
         nanosleep(&moment, NULL);
         r = look_again(b, err);
         if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network of one run, from before the start (rules are read, a CA is taken, ports are opened: what is wrong is told before anything
+ * The network of one run, from before the start (rules are read, a CA is taken, ports are opened: mistakes are reported before anything
  * runs) to the summary. Without a network, and for engines that have none, all of it does nothing.
  */
 #pragma once
@@ -24,7 +24,7 @@ struct run_network {
     struct run_credentials credentials;
     char *state;
     char name[80];           /* for the log */
-    struct asker *asker;     /* NULL: nobody can be asked */
+    struct asker *asker;     /* NULL: there is no one to ask */
     struct gatekeeper *gate; /* NULL: none */
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox before its start: engine, workspace, guard, network, and the ladder of rungs. */
 #include "supervisor/session/session.h"
 
 #include <errno.h>
@@ -64,12 +65,12 @@ static int check_bare_workspace(const struct session *s, struct err *err) {
     if (mode == WORKSPACE_OVERLAY || mode == WORKSPACE_WORKTREE)
         return err_set(
             err, -EOPNOTSUPP,
-            "--workspace %s needs user namespaces, which cannot be had here; use --workspace sync (see 'bawn doctor --fix')",
+            "--workspace %s needs user namespaces, which are not available here; use --workspace sync (see 'bawn doctor --fix')",
             workspace_mode_names[mode]);
     if (set->volumes.len || (mode != WORKSPACE_SYNC && set->n_substitutes))
         return err_set(
             err, -EOPNOTSUPP,
-            "workspace.volumes and workspace.substitute need user namespaces, which cannot be had here (see 'bawn doctor --fix')");
+            "workspace.volumes and workspace.substitute need user namespaces, which are not available here (see 'bawn doctor --fix')");
     if (mode != WORKSPACE_SYNC && s->input.workspace.hidden && s->input.workspace.hidden->len)
         return err_set(err, -EOPNOTSUPP,
                        "without user namespaces '%s' and %zu more cannot be hidden in the workspace itself; use --workspace sync "
@@ -89,7 +90,7 @@ int session_start(struct session *s, const struct session_how *how, struct err *
     int r = start_rung(s, how, RUNG_FULL, &weaker, err);
 
     if (r < 0 && weaker && s->opt->settings->mode == MODE_REQUIRE)
-        return err_ctx(err, r, "--sandbox=require: user namespaces cannot be had here (see 'bawn doctor --fix')");
+        return err_ctx(err, r, "--sandbox=require: user namespaces are not available here (see 'bawn doctor --fix')");
     if (r < 0 && weaker) {
         s->sandbox = (struct sandbox)SANDBOX_INIT;
         r = check_bare_workspace(s, err);
@@ -111,13 +112,13 @@ int session_start(struct session *s, const struct session_how *how, struct err *
 static int begin_journal(void *arg, struct journal **ret, struct err *err) {
     struct session *s = arg;
     uint64_t budget = s->opt->settings->rollback;
-    const struct journal_opts opts = {.budget = budget ? budget : UINT64_MAX, .file_max = STAGE_KEPT_FILE_MAX};
+    const struct journal_opts opts = {.budget = budget ? budget : UINT64_MAX, .file_max = STAGE_OLD_FILE_MAX};
     int r = stage_folder(&s->stage, err);
 
     return r < 0 ? r : journal_open(s->stage.rd.fd, true, &opts, ret, err);
 }
 
-/* Users without a home, as services have it, can work; they are told what they do not get. */
+/* Users without a home, as services are, can work; a line says what is missing. */
 static bool can_record(const struct session *s) {
     struct err why = {0};
 
@@ -185,7 +186,7 @@ int session_prepare(struct session *s, const struct run_options *opt, const stru
     r = choose_engine(s, err);
     if (r < 0)
         return r;
-    prctl(PR_SET_DUMPABLE, 0); /* our memory and environment are nobody's business */
+    prctl(PR_SET_DUMPABLE, 0); /* no other process may read our memory and environment */
     r = stage_begin(&s->stage, &s->stage_opts, opt->facts, &s->input, err);
     r = r < 0 ? r : stage_no_new(&s->stage, &s->no_new, err);
     r = r < 0 ? r : make_guard(s, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The workspace of one run, before and after it: what the mode needs is made ready (a folder for what is written, a copy, a
- * branch), and when the command has ended, what it changed is kept for `bawn review`, carried back, or, if there is
+ * branch), and when the command has ended, what it changed is stored for `bawn review`, carried back, or, if there is
  * nothing, removed without a trace.
  */
 #pragma once
@@ -14,14 +14,14 @@
 
 struct ignore;
 
-/* How many runs in direct mode are kept for a workspace, and the largest file whose old version is. */
-enum { STAGE_DIRECT_KEPT = 10, STAGE_KEPT_FILE_MAX = 256 * 1024 * 1024 };
+/* How many runs in direct mode are stored for a workspace, and the largest file whose old version is. */
+enum { STAGE_DIRECT_RUNS = 10, STAGE_OLD_FILE_MAX = 256 * 1024 * 1024 };
 
 struct stage_opts {
     const struct settings *settings;
     const struct ignore *rules; /* what is hidden */
     const char *name;           /* the user's name for the run; NULL: one is made */
-    bool fresh;                 /* the name is not the user's: no earlier run goes on, and nothing is kept if nothing changed */
+    bool fresh;                 /* the name is not the user's: no earlier run goes on, and nothing is stored if nothing changed */
     char **argv;
     size_t argc;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Volumes and caches of a workspace. */
 #include "supervisor/session/volumes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
@@ -19,7 +20,7 @@
 
 enum { HASH_DIGITS = 16 };
 
-#define FRESH "cache.new-" /* and the pid of whoever makes it */
+#define FRESH "cache.new-" /* and the pid of the process that makes it */
 
 /* Belongs to whom the workspace belongs to. */
 static int make_owned(const char *path, const struct host_facts *f, struct err *err) {
@@ -83,15 +84,14 @@ static int fill_caches(const char *fresh, const struct host_facts *f, struct err
 
 /* What others left that were killed meanwhile. */
 static void sweep_fresh(const char *base) {
-    DIR *d = opendir(base);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     int pid;
 
-    while (d && (e = readdir(d)))
+    dir_open_linked(base, &d);
+    while ((e = dir_next(&d)))
         if (sscanf(e->d_name, FRESH "%d", &pid) == 1 && pid > 0 && process_is_dead(pid, 0))
-            remove_tree(dirfd(d), e->d_name);
-    if (d)
-        closedir(d);
+            remove_tree(d.fd, e->d_name);
 }
 
 static int make_caches(struct volumes *v, const struct host_facts *f, struct plan_input *in, struct err *err) {
