@@ -24,6 +24,13 @@
 #define TAKE_PTR(p) TAKE(p, NULL)
 #define TAKE_FD(fd) TAKE(fd, -1)
 
+/* For tables that name a member of a struct: its offset, and no compilation if the member is not what the table takes it for. */
+#define MEMBER_IS(type, member, want) __builtin_types_compatible_p(__typeof__(((type *)0)->member), want)
+#define OFFSET_IF(type, member, condition) (offsetof(type, member) + 0 * sizeof(char[(condition) ? 1 : -1]))
+#define OFFSET_AS(type, member, want) OFFSET_IF(type, member, MEMBER_IS(type, member, want))
+#define OFFSET_AS_CHARS(type, member) OFFSET_AS(type, member, char[sizeof(((type *)0)->member)])
+#define OFFSET_AS_ENUM(type, member) OFFSET_IF(type, member, sizeof(((type *)0)->member) == sizeof(int))
+
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))

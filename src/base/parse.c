@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <time.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -175,4 +176,12 @@ void format_duration(uint64_t ms, char out[static 24]) {
         snprintf(out, 24, "%" PRIu64 " s", ms / 1000);
     else
         snprintf(out, 24, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
+}
+
+void format_time(uint64_t ns, char out[static 24]) {
+    time_t seconds = (time_t)(ns / 1000000000);
+    struct tm tm;
+
+    if (ns == 0 || !gmtime_r(&seconds, &tm) || strftime(out, 24, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        out[0] = 0;
 }

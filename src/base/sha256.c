@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/sha256.h"
 
+#include "base/hex.h"
+
 /* FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01,
@@ -113,15 +115,10 @@ void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]) {
 }
 
 void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]) {
-    static const char digits[] = "0123456789abcdef";
     unsigned char digest[SHA256_LEN];
 
     sha256_end(h, digest);
-    for (size_t i = 0; i < SHA256_LEN; i++) {
-        out[2 * i] = digits[digest[i] >> 4];
-        out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    out[2 * SHA256_LEN] = 0;
+    hex_encode(digest, sizeof digest, out);
 }
 
 void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
+#include <errno.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +91,23 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
         }
     }
     return best && best_d <= MAX_OF(strlen(word) / 3, (size_t)1) ? best : NULL;
+}
+
+int str_index(const char *word, const char *const *names, size_t n) {
+    for (size_t i = 0; word && i < n; i++)
+        if (names[i] && str_eq(word, names[i]))
+            return (int)i;
+    return -1;
+}
+
+int str_set(char **to, const char *value) {
+    char *copy = value ? strdup(value) : NULL;
+
+    if (value && !copy)
+        return -ENOMEM;
+    free(*to);
+    *to = copy;
+    return 0;
 }
 
 char *str_dupf(const char *fmt, ...) {

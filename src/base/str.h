@@ -18,6 +18,12 @@ bool str_is_utf8(const char *s);
 /* The candidate nearest to word by edit distance, or NULL if none is near enough to be a likely slip. */
 const char *str_nearest(const char *word, const char *const *candidates, size_t n);
 
+/* The place of word in an array of names, some of which may be NULL; -1: it is not there. word may be NULL. */
+int str_index(const char *word, const char *const *names, size_t n);
+
+/* Frees *to and makes it a copy of value, which may be NULL. -ENOMEM: *to is as before. */
+int str_set(char **to, const char *value);
+
 /* A malloc'ed string; NULL if memory runs out. */
 char *str_dupf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 

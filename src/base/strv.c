@@ -47,6 +47,14 @@ int strv_addf(struct strv *s, const char *fmt, ...) {
     return n < 0 ? -ENOMEM : strv_add_take(s, item);
 }
 
+int strv_add_all(struct strv *s, const struct strv *from) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < from->len; i++)
+        r = strv_add(s, from->v[i]);
+    return r;
+}
+
 bool strv_has(const struct strv *s, const char *item) {
     for (size_t i = 0; i < s->len; i++)
         if (str_eq(s->v[i], item))

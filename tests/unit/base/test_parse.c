@@ -314,6 +314,19 @@ static void test_format_duration(void **state) {
     }
 }
 
+static void test_format_time(void **state) {
+    char text[24];
+
+    format_time(0, text);
+    assert_string_equal(text, "");
+    format_time(1, text);
+    assert_string_equal(text, "1970-01-01T00:00:00Z");
+    format_time(1769860799999999999, text);
+    assert_string_equal(text, "2026-01-31T11:59:59Z");
+    format_time(UINT64_MAX, text);
+    assert_string_equal(text, "2554-07-21T23:34:33Z");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_size),
@@ -325,6 +338,7 @@ int main(void) {
         cmocka_unit_test(test_format_size),
         cmocka_unit_test(test_size_round_trip),
         cmocka_unit_test(test_format_duration),
+        cmocka_unit_test(test_format_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

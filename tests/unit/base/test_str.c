@@ -147,10 +147,43 @@ static void test_strv_owns(void **state) {
     strv_done(&v);
 }
 
+static void test_index(void **state) {
+    static const char *const names[] = {"a", NULL, "b"};
+
+    assert_int_equal(str_index("a", names, 3), 0);
+    assert_int_equal(str_index("b", names, 3), 2);
+    assert_int_equal(str_index("b", names, 2), -1);
+    assert_int_equal(str_index("", names, 3), -1);
+    assert_int_equal(str_index(NULL, names, 3), -1);
+}
+
+static void test_set(void **state) {
+    CLEANUP(freep) char *s = NULL;
+
+    assert_int_equal(str_set(&s, "a"), 0);
+    assert_int_equal(str_set(&s, "b"), 0);
+    assert_string_equal(s, "b");
+    assert_int_equal(str_set(&s, NULL), 0);
+    assert_null(s);
+}
+
+static void test_add_all(void **state) {
+    CLEANUP(strv_done) struct strv from = {0}, to = {0};
+
+    assert_int_equal(strv_add_all(&to, &from), 0);
+    assert_int_equal(to.len, 0);
+    assert_int_equal(strv_add(&to, "x") + strv_add(&from, "a") + strv_add(&from, "b"), 0);
+    assert_int_equal(strv_add_all(&to, &from), 0);
+    assert_int_equal(to.len, 3);
+    assert_string_equal(to.v[2], "b");
+    assert_null(to.v[3]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_starts_and_ends), cmocka_unit_test(test_utf8),       cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_freep),           cmocka_unit_test(test_strv_grows), cmocka_unit_test(test_strv_owns),
+        cmocka_unit_test(test_index),           cmocka_unit_test(test_set),        cmocka_unit_test(test_add_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
