@@ -1,24 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/clock.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <time.h>
 
 enum { NAP_NS = 200000 };
 
-static uint64_t now_ns(clockid_t clock) {
+static const uint64_t SECOND_NS = 1000000000;
+
+static uint64_t read_ns(clockid_t clock) {
     struct timespec t;
 
     clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+}
+
+uint64_t clock_ms(void) {
+    return read_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+uint64_t clock_us(void) {
+    return read_ns(CLOCK_MONOTONIC) / 1000;
+}
+
+int clock_left_ms(uint64_t deadline_ms) {
+    uint64_t now;
+
+    if (!deadline_ms)
+        return -1;
+    now = clock_ms();
+    return deadline_ms <= now ? 0 : (int)MIN_OF(deadline_ms - now, (uint64_t)INT_MAX);
+}
+
+int clock_sooner(int a_ms, int b_ms) {
+    return a_ms < 0 ? b_ms : b_ms < 0 ? a_ms : MIN_OF(a_ms, b_ms);
 }
 
 uint64_t clock_mark(void) {
-    return now_ns(CLOCK_REALTIME);
+    return read_ns(CLOCK_REALTIME);
+}
+
+uint64_t clock_coarse(void) {
+    return read_ns(CLOCK_REALTIME_COARSE);
 }
 
 void clock_pass(uint64_t moment_ns) {
     const struct timespec nap = {.tv_nsec = NAP_NS};
 
-    while (now_ns(CLOCK_REALTIME_COARSE) <= moment_ns)
+    while (clock_coarse() <= moment_ns)
         nanosleep(&nap, NULL);
+}
+
+const char *clock_text(uint64_t wall_ns, enum clock_format f, char ret[static CLOCK_TEXT_SIZE]) {
+    static const char *const formats[CLOCK_FORMATS] = {
+        [CLOCK_ISO] = "%04d-%02d-%02dT%02d:%02d:%02dZ",
+        [CLOCK_ISO_MS] = "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ",
+        [CLOCK_ISO_US] = "%04d-%02d-%02dT%02d:%02d:%02d.%06uZ",
+        [CLOCK_STAMP] = "%04d%02d%02dT%02d%02d%02dZ",
+    };
+    time_t seconds = (time_t)(wall_ns / SECOND_NS);
+    unsigned fraction = (unsigned)(wall_ns % SECOND_NS) / (f == CLOCK_ISO_MS ? 1000000 : 1000);
+    struct tm tm;
+
+    ret[0] = 0;
+    if (gmtime_r(&seconds, &tm) && tm.tm_year < 10000 - 1900)
+        snprintf(ret, CLOCK_TEXT_SIZE, formats[f], tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+                 fraction);
+    return ret;
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,6 +44,21 @@ ssize_t fd_read_some(int fd, void *buf, size_t len) {
         n = read(fd, buf, len);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : n;
+}
+
+ssize_t fd_read_full(int fd, void *buf, size_t len) {
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = fd_read_some(fd, (char *)buf + done, len - done);
+
+        if (n < 0)
+            return n;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
 }
 
 int fd_write_all(int fd, const void *buf, size_t len) {
@@ -93,6 +109,25 @@ int fd_write_file_at(int dirfd, const char *path, const char *text) {
     if (n < 0)
         return -errno;
     return (size_t)n == len ? 0 : -EIO;
+}
+
+int fd_pipe(int *ret_read, int *ret_write) {
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    *ret_read = ends[0];
+    *ret_write = ends[1];
+    return 0;
+}
+
+int fd_memory(const char *name, const void *data, size_t len) {
+    CLEANUP(closep) int fd = memfd_create(name, MFD_CLOEXEC);
+    int r = fd < 0 ? -errno : fd_write_all(fd, data, len);
+
+    if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        r = -errno;
+    return r < 0 ? r : TAKE_FD(fd);
 }
 
 /* For kernels before 5.9, which have no close_range(2). */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/hidden.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/remove.h"
 
@@ -56,17 +56,14 @@ int hidden_retire(int parent, int fd, const char *name, char ret_gone[static HID
 /* -- what crashes left -------------------------------------------------------------------------------------------------- */
 
 static int each_with_prefix(int parent, const char *prefix, int (*each)(int parent, const char *name)) {
-    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    int n = 0;
 
-    while (d && (e = readdir(d)))
+    dir_open_at(parent, ".", &d);
+    while ((e = dir_next(&d)))
         if (str_starts(e->d_name, prefix))
             n += each(parent, e->d_name);
-    if (d)
-        closedir(d);
-    else
-        closep(&fd);
     return n;
 }
 

@@ -148,12 +148,20 @@ bool process_is_dead(pid_t pid, uint64_t start) {
     return state == 'Z' || state == 'X' || (start && now != start);
 }
 
-int process_end(pid_t pid) {
+int process_wait(pid_t pid) {
     int status;
 
-    kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -errno;
     return status;
+}
+
+int process_end(pid_t pid) {
+    kill(pid, SIGKILL);
+    return process_wait(pid);
+}
+
+int process_exit_status(int wait_status) {
+    return WIFSIGNALED(wait_status) ? PROCESS_SIGNALLED + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }

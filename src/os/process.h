@@ -32,3 +32,10 @@ bool process_is_dead(pid_t pid, uint64_t start);
 
 /* Ends a child of ours (SIGKILL) and waits for that; returns its wait status, -errno if it is no child. */
 int process_end(pid_t pid);
+
+/* Waits for a child of ours; returns its wait status, -errno if it is no child. */
+int process_wait(pid_t pid);
+
+/* What a shell would have as $?: the exit status, or PROCESS_SIGNALLED + the signal that ended it. */
+enum { PROCESS_SIGNALLED = 128 };
+int process_exit_status(int wait_status);

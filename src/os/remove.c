@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/remove.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 
 enum { REMOVE_DEPTH = 64 };
@@ -82,19 +81,17 @@ static void remove_entry(struct remove_removal *m, int dir, const char *name, in
 
 /* Takes fd. */
 static void empty_folder(int fd, struct remove_removal *m, int depth) {
-    DIR *d = fdopendir(fd);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    int r = dir_take(fd, &d);
 
-    if (!d) {
-        failed(m, errno);
-        closep(&fd);
+    if (r < 0) {
+        failed(m, -r);
         return;
     }
-    fchmod(fd, 0700);
-    while ((e = readdir(d)))
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            remove_entry(m, fd, e->d_name, depth);
-    closedir(d);
+    fchmod(d.fd, 0700);
+    while ((e = dir_next(&d)))
+        remove_entry(m, d.fd, e->d_name, depth);
 }
 
 int remove_tree(int parent, const char *name) {

@@ -209,6 +209,38 @@ static void test_closep(void **state) {
     closep(&fd);
 }
 
+static void test_memory(void **state) {
+    char text[8] = "";
+    int fd = fd_memory("test", "content", 7);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(fd_read_full(fd, text, sizeof text), 7);
+    assert_string_equal(text, "content");
+    close(fd);
+}
+
+static void test_read_full(void **state) {
+    CLEANUP(closep) int in = -1, out = -1;
+    char text[4];
+
+    (void)state;
+    assert_int_equal(fd_pipe(&in, &out), 0);
+    assert_int_equal(fcntl(in, F_GETFD) & fcntl(out, F_GETFD), FD_CLOEXEC);
+    if (fork() == 0) {
+        for (int i = 0; i < 6; i++)
+            fd_write_all(out, "x", 1);
+        _exit(0);
+    }
+    closep(&out);
+    assert_int_equal(fd_read_full(in, text, sizeof text), 4);
+    assert_int_equal(fd_read_full(in, text, sizeof text), 2);
+    assert_int_equal(fd_read_full(in, text, sizeof text), 0);
+    assert_int_equal(fd_read_full(-1, text, sizeof text), -EBADF);
+    wait(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_read_file_limits, setup, teardown),
@@ -220,6 +252,8 @@ int main(void) {
         cmocka_unit_test(test_close_from_on_an_old_kernel),
         cmocka_unit_test(test_move_above),
         cmocka_unit_test(test_closep),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_read_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
