@@ -3,7 +3,7 @@
 
 #include "base/err.h"
 #include "cli/run/run_options.h"
-#include "cli/run/run_shape.h"
+#include "ops/run/run_shape.h"
 #include "cli/verb.h"
 #include "ops/batch/batch.h"
 

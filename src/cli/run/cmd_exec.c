@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/sandbox/exec_run.h"
+#include "ops/sandbox/exec_run.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
 #include "ops/agent/agent_run.h"

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/run/run_shape.h"
+#include "ops/run/run_shape.h"
 #include "config/load/paths.h"
 #include "ops/batch/batch.h"
 #include "os/fd.h"

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "cli/sandbox/exec_run.h"
+#include "ops/sandbox/exec_run.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
 

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cli/sandbox/attach_run.h"
-#include "cli/sandbox/exec_run.h"
+#include "ops/sandbox/exec_run.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
 #include "ops/sandbox/sandbox_pick.h"

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/changes/run_print.h"
-#include "cli/run/run_shape.h"
+#include "ops/run/run_shape.h"
 #include "cli/verb.h"
 #include "ops/sandbox/sandbox_start.h"
 #include "os/fd.h"

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/sandbox/exec_run.h"
+#include "ops/sandbox/exec_run.h"
 #include "ops/sandbox/sandbox_jobs.h"
 #include "ops/sandbox/sandbox_pick.h"
 #include "ops/sandbox/sandbox_start.h"

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/run/run_shape.h"
+#include "ops/run/run_shape.h"
 #include "config/load/paths.h"
 #include "ops/agent/agent_run.h"
 #include "ops/sandbox/sandbox_pick.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/sandbox/exec_run.h"
+#include "ops/sandbox/exec_run.h"
 
 #include <errno.h>
 #include <inttypes.h>
