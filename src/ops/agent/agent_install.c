@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "ops/agent/agent_run.h"
+#include "ops/notice.h"
 #include "os/remove.h"
 
 /* This program once more, in the new folder, where npm runs as any other command does: the package's scripts are not to be trusted. */
@@ -77,7 +77,7 @@ static int replace(const char *fresh, const char *folder, struct err *err) {
     return 0;
 }
 
-int agent_install(const struct agent *a, const struct host_facts *facts, struct err *err) {
+int agent_install(const struct agent *a, const struct host_facts *facts, const struct notice *n, struct err *err) {
     CLEANUP(freep) char *npm = agent_find_in_path("npm", facts), *all = NULL, *folder = NULL, *fresh = NULL;
     int r;
 
@@ -97,10 +97,21 @@ int agent_install(const struct agent *a, const struct host_facts *facts, struct 
     r = paths_make_dirs(fresh, err);
     if (r < 0)
         return r;
-    log_line("installing %s with npm, in a sandbox", a->package);
+    notice_say(n, "installing %s with npm, in a sandbox", a->package);
     r = run_npm(fresh, a->package, err);
     r = r < 0 ? r : replace(fresh, folder, err);
     if (r < 0)
         remove_tree(AT_FDCWD, fresh);
     return r;
+}
+
+int agent_install_named(const char *name, const struct notice *n, struct agent *ret, struct err *err) {
+    CLEANUP(strv_done) struct strv owned = {0};
+    struct host_facts facts;
+    int r = host_facts(&facts, &owned, err);
+
+    r = r < 0 ? r : agent_read(name, facts.environ_, facts.home, ret, err);
+    if (r == 0)
+        return err_usage(err, "there is no agent '%s' (see 'bawn agents')", name);
+    return r < 0 ? r : agent_install(ret, &facts, n, err);
 }
