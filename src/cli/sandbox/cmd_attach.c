@@ -3,7 +3,6 @@
 #include "base/err.h"
 #include "cli/sandbox/exec_options.h"
 #include "cli/verb.h"
-#include "ops/sandbox/sandbox_pick.h"
 #include "supervisor/terminal/stdio.h"
 
 struct attach_line {
@@ -26,7 +25,7 @@ static int attach(struct attach_line *l, int argc, char **argv, struct err *err)
     struct attach_result result = {0};
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, l, 2, err);
 
-    r = r < 0 ? r : sandbox_and_job(r, argv + 1, &l->attach.name, &l->attach.job, err);
+    r = r < 0 ? r : exec_operands(r, argv + 1, &l->attach.name, &l->attach.job, err);
     l->attach.notice = &verb_notice;
     l->attach.detach_keys = l->keys.given ? l->keys.keys : NULL;
     r = r < 0 ? r : exec_attach_job(&l->attach, &result, err);

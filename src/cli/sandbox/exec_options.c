@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "os/fd.h"
 
 int exec_option_env(const struct opt *o UNUSED, const char *value, void *to, struct err *err) {
@@ -23,6 +24,18 @@ int exec_option_keys(const struct opt *o UNUSED, const char *value, void *to, st
 
     k->given = true;
     return exec_detach_keys(value, k->keys, err);
+}
+
+int exec_operands(int n, char **words, const char **ret_name, uint64_t *ret_job, struct err *err) {
+    bool number = n == 1 && words[0][0] && strspn(words[0], "0123456789") == strlen(words[0]);
+    const char *job = number ? words[0] : n > 1 ? words[1] : NULL;
+    int r;
+
+    r = job ? parse_u64(job, 1, INT32_MAX, ret_job, err) : 0;
+    if (r < 0)
+        return err_ctx(err, r, "the number of a job");
+    *ret_name = number || n == 0 ? NULL : words[0];
+    return 0;
 }
 
 static void print_json(const struct attach_result *r) {

@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/opt.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "ops/policy/policy_live.h"
@@ -177,34 +175,4 @@ int sandbox_wait_end(const struct box *b, int timeout_ms) {
         r = poll(&p, 1, timeout_ms);
     while (r < 0 && errno == EINTR);
     return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
-}
-
-int sandbox_and_job(int argc, char **argv, const char **ret_name, uint64_t *ret_job, struct err *err) {
-    bool number = argc == 1 && argv[0][0] && strspn(argv[0], "0123456789") == strlen(argv[0]);
-    const char *job = number ? argv[0] : argc > 1 ? argv[1] : NULL;
-    int r;
-
-    if (argc > 2)
-        return err_usage(err, "what is '%.60s'? One sandbox and one job at a time", argv[2]);
-    r = job ? parse_u64(job, 1, INT32_MAX, ret_job, err) : 0;
-    if (r < 0)
-        return err_ctx(err, r, "the number of a job");
-    *ret_name = number || argc == 0 ? NULL : argv[0];
-    return 0;
-}
-
-/* The place of an operand in argv is always in front of where the next word is read. */
-int sandbox_opt_next(struct opt_iter *it, int *n, struct err *err) {
-    for (;;) {
-        int before = it->pos, r = opt_next(it, err);
-        bool dashes = r == 0 && it->pos > before;
-
-        if (r != 0 || it->pos >= it->argc)
-            return r;
-        do
-            it->argv[1 + (*n)++] = it->argv[it->pos++];
-        while (dashes && it->pos < it->argc);
-        if (dashes)
-            return 0;
-    }
 }
