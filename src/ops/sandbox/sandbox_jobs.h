@@ -9,6 +9,8 @@
 struct box;
 struct err;
 
+/* One request to a keeper's socket, and its answer, an object: json_decref(). An answer with "error" fails. */
+int sandbox_call(const char *socket, const char *request, json_t **ret, struct err *err);
 /* The answer to {"cmd": cmd}, an object: json_decref(). */
 int sandbox_ask(const struct box *b, const char *cmd, json_t **ret, struct err *err);
 /* Newest last; json_decref() it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/sandbox/sandbox_pick.h"
+#include "ops/sandbox/sandbox_jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
-#include "ops/policy/policy_live.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "supervisor/control/control_client.h"
@@ -123,7 +123,7 @@ static int ask_stop(const struct box *b, unsigned seconds, struct err *err) {
     int r = sandbox_control(b, &socket, err);
 
     snprintf(request, sizeof request, "{\"cmd\": \"stop\", \"seconds\": %u}", seconds);
-    r = r < 0 ? r : policy_live_call(socket, request, &answer, err);
+    r = r < 0 ? r : sandbox_call(socket, request, &answer, err);
     if (r < 0)
         return r;
     json_decref(answer);

@@ -8,7 +8,7 @@
 #include "base/jsonout.h"
 #include "base/str.h"
 #include "config/load/paths.h"
-#include "ops/policy/policy_live.h"
+#include "ops/sandbox/sandbox_jobs.h"
 #include "ops/sandbox/sandbox_manage.h"
 #include "ops/sandbox/sandbox_pick.h"
 #include "supervisor/session/box_run.h"
@@ -25,7 +25,7 @@ static int rename_running(const struct box *b, const char *name, struct err *err
     jsonout_text(&j, "cmd", "rename");
     jsonout_text(&j, "name", name);
     jsonout_close(&j, '}');
-    r = r < 0 ? r : policy_live_call(socket, buf_str(&request), &answer, err);
+    r = r < 0 ? r : sandbox_call(socket, buf_str(&request), &answer, err);
     if (r == 0)
         json_decref(answer);
     return r;
