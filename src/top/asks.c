@@ -12,7 +12,7 @@
 
 enum { PATIENCE_MS = 250 };
 
-static void add_text(struct buf *b, const char *before, const json_t *v, const char *key) {
+static void add_member(struct buf *b, const char *before, const json_t *v, const char *key) {
     const char *text = json_string_value(json_object_get(v, key));
 
     if (text && text[0]) {
@@ -29,18 +29,18 @@ static void add_ask(struct top_asks *a, const char *socket, const json_t *answer
         return;
     *ask = (struct top_ask){.id = json_integer_value(json_object_get(v, "id"))};
     snprintf(ask->socket, sizeof ask->socket, "%s", socket);
-    add_text(&b, "", answer, "sandbox");
-    add_text(&b, "  ", v, "host");
+    add_member(&b, "", answer, "sandbox");
+    add_member(&b, "  ", v, "host");
     buf_addf(&b, ":%lld", (long long)json_integer_value(json_object_get(v, "port")));
-    add_text(&b, " ", v, "method");
-    add_text(&b, " ", v, "login");
-    add_text(&b, " ", v, "path");
+    add_member(&b, " ", v, "method");
+    add_member(&b, " ", v, "login");
+    add_member(&b, " ", v, "path");
     buf_addf(&b, "  (%lld s)", (long long)json_integer_value(json_object_get(v, "seconds")));
     snprintf(ask->text, sizeof ask->text, "%s", buf_str(&b));
     a->n++;
 }
 
-static void take(void *arg, const char *socket, const char *text, size_t len) {
+static void take_answer(void *arg, const char *socket, const char *text, size_t len) {
     json_t *answer = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL), *list = json_object_get(answer, "pending");
     struct top_asks *a = arg;
 
@@ -80,7 +80,7 @@ void asks_refresh(struct top_asks *a) {
     if (had)
         before = a->v[a->chosen];
     a->n = 0;
-    control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take, a, &ignored);
+    control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take_answer, a, &ignored);
     qsort(a->v, a->n, sizeof *a->v, compare);
     choose_again(a, had ? &before : NULL);
 }

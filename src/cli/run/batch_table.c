@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The screen of a batch. On a terminal: a block of lines that is drawn over itself (cursor up, erase), never longer than the window; what
- * stays is written above it. Elsewhere: only what stays. What tasks print is hostile: a line of it is shown without anything but text.
+ * The screen of a batch. On a terminal: a block of lines that is drawn over itself (cursor up, erase), never longer than the window;
+ * notices are written above it. Elsewhere: only notices. What tasks print is hostile: it is shown as plain text.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static uint32_t decode(const char *p, size_t n) {
     return code;
 }
 
-/* Nobody knows how wide this terminal draws a character that is not ASCII: two columns are enough for each. */
+/* How wide a terminal draws a character that is not ASCII is not known: two columns are enough for each. */
 static void add_plain(const char *p, const char *end, size_t columns, struct buf *out) {
     while (p < end) {
         size_t n = *p ? str_utf8_len(p) : 0, width = n > 1 ? 2 : 1;

@@ -126,7 +126,7 @@ const struct verb verb_pool_on = {
         "read-only part of the root. 'bawn run', 'bawn start' and the like take them if they are there, and start without them if "
         "not; each is used once. What a sandbox sees and may do is the same either way.\n\n"
         "Single starts, and bursts of up to N, are faster; a stream of starts without an end is not, for what was taken has to be "
-        "made again. The pool is the user's own. It ends when nobody took from it for a while (--idle), when Bawn is replaced by "
+        "made again. The pool is the user's own. It ends when nothing was taken from it for a while (--idle), when Bawn is replaced by "
         "another version, and by 'bawn pool off'. Sandboxes without a network, or with a weaker wall than the full one, do not "
         "use it.\n\n"
         "    bawn pool on -n 32",

@@ -100,7 +100,7 @@ static void add_list(struct buf *out, const char *key, const struct strv *list) 
         add_row(out, i ? "" : key, list->v[i]);
 }
 
-static void add_text(const struct sandbox_details *s, struct buf *out) {
+static void add_rows(const struct sandbox_details *s, struct buf *out) {
     const struct box *b = &s->pick.box;
     char status[BOX_WORD_MAX], memory[64], cpu[64], pids[64], words[400];
 
@@ -148,14 +148,14 @@ static int run_inspect(const struct verb *self, int argc, char **argv) {
 
     r = words < 0 ? words : sandbox_inspect(&o, &s, &err);
     if (r >= 0) {
-        (q.json || !isatty(STDOUT_FILENO) ? add_json : add_text)(&s, &out);
+        (q.json || !isatty(STDOUT_FILENO) ? add_json : add_rows)(&s, &out);
         r = run_print_out(&out, &err);
     }
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
 static const char description[] =
-    "Shows everything that is known of a kept sandbox, running or not: what it was made with, how it is, limits and usage, folders and "
+    "Shows everything that is known of a persistent sandbox, running or not: what it was made with, how it is, limits and usage, folders and "
     "sockets with what they take on the disk, checkpoints, changes that wait to be applied, and, while it runs, its commands. Without "
     "NAME: the one of the project in the current folder. JSON with --json, and wherever the output is no terminal.\n\n"
     "    bawn inspect dev\n"
@@ -163,7 +163,7 @@ static const char description[] =
 
 const struct verb verb_inspect = {
     .name = "inspect",
-    .summary = "show everything about a kept sandbox",
+    .summary = "show everything about a persistent sandbox",
     .synopsis = "[options] [NAME]",
     .description = description,
     .opts = opts,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper writes log/job-N.out and .err, cuts the older half off when one grows too large, and tells whoever is attached
- * about output. So following is: attach, read the files on each message, and once more at the end. What is printed is always
+ * The keeper writes log/job-N.out and .err, cuts the older half off when one grows too large, and tells attached
+ * clients about output. So following is: attach, read the files on each message, and once more at the end. What is printed is always
  * the files' content.
  */
 #include <errno.h>

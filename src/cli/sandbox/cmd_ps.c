@@ -149,7 +149,7 @@ static int run_ps(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "Lists the kept sandboxes that run, with -a all of them: what each uses against its limits (CPU: time used so far), the mode of "
+    "Lists the persistent sandboxes that run, with -a all of them: what each uses against its limits (CPU: time used so far), the mode of "
     "its workspace, and where that is. A sandbox whose supervisor was killed, or that was running when the machine went down, is "
     "'crashed': 'bawn start NAME' starts it again with all it had.\n\n"
     "With NAME: its commands (jobs), and the processes inside.\n\n"
@@ -159,7 +159,7 @@ static const char description[] =
 
 const struct verb verb_ps = {
     .name = "ps",
-    .summary = "list kept sandboxes, or what runs in one",
+    .summary = "list persistent sandboxes, or what runs in one",
     .synopsis = "[options] [NAME]",
     .description = description,
     .opts = opts,

@@ -86,7 +86,7 @@ static int run_rm_verb(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "Removes kept sandboxes with their home, logs and checkpoints, for good. One that runs is refused, unless --force stops it "
+    "Removes persistent sandboxes with their home, logs and checkpoints, for good. One that runs is refused, unless --force stops it "
     "first. NAME is a name or an id.\n\n"
     "Changes in overlay, sync or worktree mode that were not applied yet are never deleted silently: the sandbox stays, and the "
     "message names them. --discard-changes throws them away, --keep-changes leaves them as a run of the same name, for 'bawn "
@@ -96,7 +96,7 @@ static const char description[] =
 
 const struct verb verb_rm = {
     .name = "rm",
-    .summary = "remove kept sandboxes",
+    .summary = "remove persistent sandboxes",
     .synopsis = "[options] NAME...",
     .description = description,
     .opts = opts,

@@ -13,7 +13,7 @@ static const char description[] =
     "Starts a sandbox that stays: 'bawn exec' runs commands in it, 'bawn shell' opens a shell there, 'bawn stop' ends it. Its home, its "
     "installed programs there and what overlay, sync and worktree mode keep of the workspace are still there when it is started again, "
     "also after a reboot.\n\n"
-    "Without SANDBOX it is the project's own, named after the workspace. The options are those of 'bawn run' and are kept: the next 'bawn "
+    "Without SANDBOX it is the project's own, named after the workspace. The options are those of 'bawn run' and are stored: the next 'bawn "
     "start' of a sandbox that was stopped needs none. Options that are given then replace all the old ones.\n\n"
     "With a COMMAND that is run in the background: see 'bawn logs', 'bawn attach' and 'bawn ps SANDBOX'.\n\n"
     "    bawn start web -p dev -- npm run dev";
@@ -86,7 +86,7 @@ static int run_start(const struct verb *self, int argc, char **argv) {
 
 const struct verb verb_start = {
     .name = "start",
-    .summary = "start a sandbox that stays",
+    .summary = "start a persistent sandbox",
     .synopsis = "[options] [SANDBOX] [-- COMMAND [ARG...]]",
     .description = description,
     .opts = opts,

@@ -125,8 +125,8 @@ static int run_status_verb(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "Says how a kept sandbox is: without NAME, the one of the project in the current folder. No configuration is read and nobody is "
-    "asked, so it is fast enough for every prompt.\n\n"
+    "Says how a persistent sandbox is: without NAME, the one of the project in the current folder. No configuration is read and no process "
+    "is asked, so it is fast enough for every prompt.\n\n"
     "--line prints one line, for prompts and for footers of agents: engine, profile and name. It is green while the sandbox runs, "
     "yellow while it starts or stops, red otherwise; colours only on a terminal, or with --color=always. Where there is no sandbox "
     "it prints nothing.\n\n"
@@ -136,7 +136,7 @@ static const char description[] =
 
 const struct verb verb_status = {
     .name = "status",
-    .summary = "how a kept sandbox is",
+    .summary = "how a persistent sandbox is",
     .synopsis = "[options] [NAME]",
     .description = description,
     .opts = opts,

@@ -37,7 +37,7 @@ int agent_credential(const struct agent *a, const struct host_facts *facts, char
 
 /* "bawn secret set NAME --host HOST", with the variables that are not usual for the host; nothing if it wants no credential. */
 void agent_add_secret_command(const struct agent *a, struct buf *b);
-/* The hosts that it needs and those that it is kept from. */
+/* Adds the hosts that it needs, and those that are denied. */
 int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err);
 
 struct agent_run {

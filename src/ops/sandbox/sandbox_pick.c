@@ -37,7 +37,7 @@ int sandbox_boxes(char **ret, struct err *err) {
     if (r < 0)
         return r;
     if (!boxes)
-        return err_set(err, -ENOENT, "there is no home folder, and so no sandbox is kept; set HOME or XDG_STATE_HOME");
+        return err_set(err, -ENOENT, "there is no home folder, and so no persistent sandbox; set HOME or XDG_STATE_HOME");
     *ret = boxes;
     return 0;
 }
@@ -66,7 +66,7 @@ int sandbox_name(const char *name, const char *directory, char ret[static BOX_ID
     return r;
 }
 
-/* The project's own has a name that nobody typed. */
+/* The name of the project's own was not typed: the message has the workspace. */
 static int no_own(const struct sandbox_pick_opts *o, const char *name, struct err *err) {
     CLEANUP(freep) char *workspace = NULL;
     int r = paths_workspace(o->directory, &workspace, err);
@@ -142,7 +142,7 @@ static int look_again(struct box *b, struct err *err) {
     return b->alive ? 0 : -ESRCH;
 }
 
-/* One that is just being started, or ends just now, has no socket; somebody who copies it has its lock. All of that is soon over. */
+/* While it starts or ends it has no socket, and while it is copied it is locked. All of that is soon over. */
 static bool is_soon_over(int r) {
     return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE || r == -EAGAIN;
 }
