@@ -44,7 +44,7 @@ static const struct record_kind removed_items = {removed_columns, ARRAY_LEN(remo
                                 left_items = {left_columns, ARRAY_LEN(left_columns), sizeof(struct prune_item)},
                                 spaces = {space_columns, ARRAY_LEN(space_columns), sizeof(struct space_item)};
 
-static void add_json(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
+static void add_prune_json(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
     struct jsonout j = {.to = out};
 
     jsonout_open(&j, NULL, '{');
@@ -69,7 +69,7 @@ static void add_json(const struct prune_line *q, const struct prune_result *o, s
     buf_addc(out, '\n');
 }
 
-static void add_lines(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
+static void add_prune_lines(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
     int stale = o->swept.sockets + o->swept.folders + o->swept.groups + o->swept.sandboxes + o->swept.checkpoints;
     const char *verb = q->opts.dry_run ? "would remove" : "removed";
     uint64_t freed = 0;
@@ -99,7 +99,7 @@ static void add_lines(const struct prune_line *q, const struct prune_result *o, 
 static int print_result(const struct prune_line *q, const struct prune_result *o, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
 
-    (q->json ? add_json : add_lines)(q, o, &out);
+    (q->json ? add_prune_json : add_prune_lines)(q, o, &out);
     if (!q->json && q->opts.budget && !q->opts.dry_run && o->space.total > q->opts.budget)
         log_line("more than the budget is left: what runs, what waits to be applied, and what no sandbox owns stays");
     return run_print_out(&out, err);

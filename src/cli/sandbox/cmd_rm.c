@@ -35,7 +35,7 @@ static int check_line(const struct sandbox_remove *q, struct err *err) {
     return 0;
 }
 
-static void add_json(const struct sandbox_outcomes *l, struct buf *out) {
+static void add_outcomes_json(const struct sandbox_outcomes *l, struct buf *out) {
     struct jsonout j = {.to = out};
 
     jsonout_open(&j, NULL, '[');
@@ -57,7 +57,7 @@ static int print_outcomes(const struct sandbox_outcomes *l, bool json, struct er
     int status = 0, r;
 
     if (json)
-        add_json(l, &out);
+        add_outcomes_json(l, &out);
     for (size_t i = 0; i < l->n; i++) {
         const struct sandbox_outcome *o = &l->v[i];
 

@@ -35,7 +35,7 @@ static void line_done(struct start_line *l) {
 }
 
 /* [options] [SANDBOX] [options] [-- COMMAND...] */
-static int read_line(int argc, char **argv, struct start_line *l, struct err *err) {
+static int read_start_line(int argc, char **argv, struct start_line *l, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r = opt_fill(&it, l, err);
 
@@ -78,7 +78,7 @@ static int run_start(const struct verb *self, int argc, char **argv) {
     bool closed[3];
     int r = stdio_reserve(closed);
 
-    r = r < 0 ? err_sys(&err, r, "standard streams") : read_line(argc, argv, &l, &err);
+    r = r < 0 ? err_sys(&err, r, "standard streams") : read_start_line(argc, argv, &l, &err);
     r = r < 0 ? r : sandbox_start(&l.start, &s, &err);
     r = r < 0 ? r : print_started(&s, l.json, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
