@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a run, its workspace and the rules that hide files in it. */
 #include "ops/changes/run_pick.h"
 
 #include <errno.h>
@@ -71,16 +72,27 @@ static int none_found(const char *workspace, enum run_pick_what what, struct err
     return err_set(err, -ENOENT, "%.300s: %s", workspace, missing[what]);
 }
 
+static int find_runs(char **ret, struct err *err) {
+    CLEANUP(freep) char *home = NULL;
+    int r = paths_home(environ, &home, err);
+
+    return r < 0 ? r : rundir_folder(environ, home, ret, err);
+}
+
+int run_pick_list(const char *directory, struct rundir_list *ret, struct err *err) {
+    CLEANUP(freep) char *runs = NULL, *workspace = NULL;
+    int r = find_runs(&runs, err);
+
+    r = r < 0 ? r : paths_workspace(directory, &workspace, err);
+    return r < 0 || !runs ? r : rundir_list(runs, workspace, ret, err);
+}
+
 static int open_latest(const struct run_pick_opts *o, struct run_pick *p, struct err *err) {
     CLEANUP(freep) char *workspace = NULL;
     CLEANUP(rundir_list_done) struct rundir_list list = {0};
     int r = paths_workspace(o->directory, &workspace, err);
 
-    if (r < 0)
-        return r;
-    if (access(p->runs, F_OK) < 0)
-        return none_found(workspace, o->what, err);
-    r = rundir_list(p->runs, workspace, &list, err);
+    r = r < 0 ? r : rundir_list(p->runs, workspace, &list, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < list.n; i++)
@@ -90,10 +102,8 @@ static int open_latest(const struct run_pick_opts *o, struct run_pick *p, struct
 }
 
 static int open_run(const struct run_pick_opts *o, struct run_pick *p, struct err *err) {
-    CLEANUP(freep) char *home = NULL;
-    int r = paths_home(environ, &home, err);
+    int r = find_runs(&p->runs, err);
 
-    r = r < 0 ? r : rundir_folder(environ, home, &p->runs, err);
     if (r < 0)
         return r;
     if (!p->runs)
@@ -143,8 +153,7 @@ int run_pick(const struct run_pick_opts *o, struct run_pick *ret, struct err *er
     r = r < 0 ? r : load_rules(&p, err);
     if (r < 0)
         return r;
-    *ret = p;
-    p = (struct run_pick)RUN_PICK_INIT;
+    *ret = TAKE(p, (struct run_pick)RUN_PICK_INIT);
     return 0;
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,10 +10,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "ops/edit_lock.h"
 #include "os/fd.h"
 #include "supervisor/credential/credentials.h"
-
-enum { LOCK_TRIES = 50, LOCK_PAUSE_US = 100 * 1000 };
 
 static const char file_name[] = "secrets.json";
 
@@ -48,14 +46,7 @@ static int lock_folder(struct secret_file *f, struct err *err) {
     f->dir = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->dir < 0)
         return err_sys(err, -errno, "open '%s'", f->folder);
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(f->dir, LOCK_EX | LOCK_NB) == 0)
-            return 0;
-        if (errno != EWOULDBLOCK)
-            return err_sys(err, -errno, "lock '%s'", f->folder);
-        usleep(LOCK_PAUSE_US);
-    }
-    return err_set(err, -EBUSY, "somebody else is changing '%s'", f->path);
+    return edit_lock(f->dir, f->folder, f->path, err);
 }
 
 int secret_file_edit(struct secret_file *f, struct err *err) {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The screen of a batch. On a terminal: a block of lines that is drawn over itself (cursor up, erase), never longer than the window; what
- * stays is written above it. Elsewhere: only what stays. What tasks print is hostile: a line of it is shown without anything but text.
+ * The screen of a batch. On a terminal: a block of lines that is drawn over itself (cursor up, erase), never longer than the window;
+ * notices are written above it. Elsewhere: only notices. What tasks print is hostile: it is shown as plain text.
  */
 #include <fcntl.h>
-#include <stdarg.h>
+#include <inttypes.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/str.h"
-#include "ops/batch/batch.h"
+#include "cli/run/batch_table.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "review/report/escape.h"
 
@@ -21,24 +22,13 @@ enum {
     TICK_MS = 500,   /* and at least, for the times and the output */
     TAIL_MAX = 2048, /* bytes of output that are looked at */
     SCREEN_MAX = 256 * 1024,
+    LINE_MAX_SHOWN = 64 * 1024,
     NAME_SHOWN = 20,
+    NAME_COLUMN = 12, /* of the result, at least */
     TIME_SHOWN = 8,
     COLUMNS_MIN = 20,
     COLUMNS_MAX = 500,
 };
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-void batch_table_init(struct batch_table *t) {
-    const char *term = getenv("TERM");
-
-    *t = (struct batch_table){.live = isatty(STDERR_FILENO) && term && *term && !str_eq(term, "dumb"), .begun_ms = now_ms()};
-}
 
 static void window(unsigned *ret_rows, unsigned *ret_columns) {
     struct winsize w = {0};
@@ -62,7 +52,7 @@ static const char *skip_escape(const char *p, const char *end) {
     return (kind == '[' || kind == ']') && p < end ? p + 1 : p;
 }
 
-static uint32_t decode(const char *p, size_t n) {
+static uint32_t decode_utf8(const char *p, size_t n) {
     static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     uint32_t code = (unsigned char)*p & first[n];
 
@@ -71,7 +61,7 @@ static uint32_t decode(const char *p, size_t n) {
     return code;
 }
 
-/* Nobody knows how wide this terminal draws a character that is not ASCII: two columns are enough for each. */
+/* How wide a terminal draws a character that is not ASCII is not known: two columns are enough for each. */
 static void add_plain(const char *p, const char *end, size_t columns, struct buf *out) {
     while (p < end) {
         size_t n = *p ? str_utf8_len(p) : 0, width = n > 1 ? 2 : 1;
@@ -82,7 +72,7 @@ static void add_plain(const char *p, const char *end, size_t columns, struct buf
             p = *p == '\t' ? p + 1 : skip_escape(p, end);
             continue;
         }
-        if (n == 0 || n > (size_t)(end - p) || escape_deceptive(decode(p, n))) {
+        if (n == 0 || n > (size_t)(end - p) || escape_deceptive(decode_utf8(p, n))) {
             p += n && n <= (size_t)(end - p) ? n : 1;
             continue;
         }
@@ -157,7 +147,7 @@ static void add_erase(struct batch_table *t, struct buf *out) {
     t->n = 0;
 }
 
-static void add_line(struct batch_table *t, const struct buf *line, struct buf *out) {
+static void add_table_line(struct batch_table *t, const struct buf *line, struct buf *out) {
     unsigned width = 0;
 
     for (const char *p = buf_str(line); *p; p += MAX_OF(str_utf8_len(p), (size_t)1))
@@ -168,7 +158,7 @@ static void add_line(struct batch_table *t, const struct buf *line, struct buf *
 }
 
 /* "0:07", "1:02:03" */
-static void clock_text(uint64_t ms, char ret[static 24]) {
+static void table_time(uint64_t ms, char ret[static 24]) {
     unsigned long s = (unsigned long)(ms / 1000);
 
     if (s < 3600)
@@ -183,7 +173,7 @@ static void add_task(struct batch_table *t, const struct batch *b, const struct 
     char time[24];
     size_t used;
 
-    clock_text(now_ms() - task->begun_ms, time);
+    table_time(clock_ms() - task->begun_ms, time);
     buf_addf(&line, "%-*.*s %*s%s  ", NAME_SHOWN, MIN_OF(NAME_SHOWN, (int)columns / 3), task->name, TIME_SHOWN, time,
              task->attempts > 1 ? " again" : "");
     used = line.len;
@@ -191,7 +181,7 @@ static void add_task(struct batch_table *t, const struct batch *b, const struct 
         add_output(b, task, columns - 1 - used, &line);
     else
         line.len = columns - 1, line.data[line.len] = 0;
-    add_line(t, &line, out);
+    add_table_line(t, &line, out);
 }
 
 static void add_summary(struct batch_table *t, const struct batch *b, size_t unseen, bool ending, unsigned columns,
@@ -199,7 +189,7 @@ static void add_summary(struct batch_table *t, const struct batch *b, size_t uns
     CLEANUP(buf_done) struct buf line = BUF_INIT(4 * COLUMNS_MAX);
     char time[24];
 
-    clock_text(now_ms() - t->begun_ms, time);
+    table_time(clock_ms() - t->begun_ms, time);
     if (unseen)
         buf_addf(&line, "(%zu more) ", unseen);
     buf_addf(&line, "%zu running, %zu waiting, %zu ok, %zu failed, %s%s", batch_count(b, BATCH_RUNNING),
@@ -207,10 +197,10 @@ static void add_summary(struct batch_table *t, const struct batch *b, size_t uns
              ending ? "; ending, ^C again: kill" : "");
     if (line.len >= columns)
         line.len = columns - 1, line.data[line.len] = 0;
-    add_line(t, &line, out);
+    add_table_line(t, &line, out);
 }
 
-static void draw(struct batch_table *t, const struct batch *b, bool ending) {
+static void draw_table(struct batch_table *t, const struct batch *b, bool ending) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(SCREEN_MAX);
     size_t shown = 0, unseen = 0, max;
     unsigned rows, columns;
@@ -231,37 +221,82 @@ static void draw(struct batch_table *t, const struct batch *b, bool ending) {
         fd_write_all(STDERR_FILENO, buf_str(&out), out.len);
 }
 
-int batch_table_draw(struct batch_table *t, const struct batch *b, bool ending) {
-    uint64_t now = now_ms();
+static int draw_sometimes(const struct batch *b, bool ending, void *arg) {
+    struct batch_table *t = arg;
+    uint64_t now = clock_ms();
 
-    if (!t->live)
+    if (!t->watch.live)
         return -1;
     if (t->drawn_ms && now - t->drawn_ms < REDRAW_MS)
         return (int)(REDRAW_MS - (now - t->drawn_ms));
-    draw(t, b, ending);
+    draw_table(t, b, ending);
     t->drawn_ms = now;
     return TICK_MS;
+}
+
+static void on_resized(void *arg) {
+    ((struct batch_table *)arg)->drawn_ms = 0;
 }
 
 void batch_table_clear(struct batch_table *t) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(64);
 
-    if (!t->live || !t->n)
+    if (!t->watch.live || !t->n)
         return;
     add_erase(t, &out);
     fd_write_all(STDERR_FILENO, buf_str(&out), out.len);
     t->drawn_ms = 0;
 }
 
-void batch_table_say(struct batch_table *t, const char *fmt, ...) {
-    CLEANUP(buf_done) struct buf shown = BUF_INIT(8192);
-    char text[1024];
-    va_list ap;
+/* A line that stays. */
+static void say_line(const char *text, void *arg) {
+    CLEANUP(buf_done) struct buf shown = BUF_INIT(LINE_MAX_SHOWN);
 
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     buf_add_printable(&shown, text);
-    batch_table_clear(t);
+    batch_table_clear(arg);
     log_line("%s", buf_str(&shown));
+}
+
+void batch_table_init(struct batch_table *t) {
+    const char *term = getenv("TERM");
+
+    *t = (struct batch_table){.watch = {.notice = {.say = say_line, .arg = t},
+                                        .live = isatty(STDERR_FILENO) && term && *term && !str_eq(term, "dumb"),
+                                        .draw = draw_sometimes,
+                                        .resized = on_resized,
+                                        .arg = t},
+                              .begun_ms = clock_ms()};
+}
+
+/* -- the result ---------------------------------------------------------------------------------------------------------- */
+
+static void add_result(const struct batch *b, const struct batch_task *t, size_t width, struct buf *out) {
+    char time[24] = "-", memory[24] = "-", log[64];
+
+    if (!t->attempts) {
+        buf_addf(out, "%-*s  %4s\n", (int)width, t->name, "-");
+        return;
+    }
+    format_duration(t->result.duration_ms, time);
+    if (t->result.memory_peak)
+        format_size(t->result.memory_peak, memory);
+    buf_addf(out, "%-*s  %4d  %8s  %10s  %5" PRIu64, (int)width, t->name, t->result.status, time, memory, t->result.changes);
+    batch_log_name(t, ".err", log);
+    if (t->result.run[0])
+        buf_addf(out, "  bawn review %s", t->result.run);
+    else if (t->state == BATCH_FAILED)
+        buf_addf(out, "  see %s/%s", b->logs, log);
+    buf_addc(out, '\n');
+}
+
+void batch_table_result(const struct batch *b, struct buf *out) {
+    size_t width = NAME_COLUMN;
+
+    for (size_t i = 0; i < b->n; i++)
+        width = MAX_OF(width, strlen(b->v[i].name));
+    buf_addf(out, "%-*s  %4s  %8s  %10s  %5s\n", (int)width, "TASK", "EXIT", "TIME", "MEMORY", "FILES");
+    for (size_t i = 0; i < b->n; i++)
+        add_result(b, &b->v[i], width, out);
+    buf_addf(out, "%zu ok, %zu failed, %zu skipped; output in %s\n", batch_count(b, BATCH_OK), batch_count(b, BATCH_FAILED),
+             batch_count(b, BATCH_SKIPPED), b->logs);
 }

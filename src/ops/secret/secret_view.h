@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "cli/policy/policy_question.h"
+#include "ops/policy/policy_question.h"
 #include "policy/credential/credential.h"
 
 struct buf;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/policy/policy_question.h"
+#include "ops/policy/policy_question.h"
 
 #include <errno.h>
 

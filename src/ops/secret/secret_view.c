@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/secret/secret_view.h"
+#include "ops/secret/secret_view.h"
 
 #include <errno.h>
 #include <sys/stat.h>

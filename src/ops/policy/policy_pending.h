@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections of running sandboxes that wait for the user's answer (spec/control-socket.md). */
+#pragma once
+
+#include <jansson.h>
+
+struct err;
+
+struct pending_question {
+    char pid[24]; /* of the supervisor; "PID-ID" names the question */
+    long long id;
+    const char *name, *socket; /* name: of the sandbox; NULL: it has none */
+    const json_t *v;           /* the question as the supervisor has it. Its strings come from a sandbox */
+};
+
+/* All of them. A sandbox that ends meanwhile, or whose supervisor does not answer, has none. A negative answer of fn ends it. */
+typedef int pending_fn(const struct pending_question *q, void *arg, struct err *err);
+int policy_pending_each(pending_fn *fn, void *arg, struct err *err);
+
+/* which: "4711-3", or "3" if only one sandbox has a question of that number. how: "once", "session", "always" or "deny". */
+int policy_pending_answer(const char *which, const char *how, struct err *err);
