@@ -173,7 +173,5 @@ void doctor_look(struct doctor_facts *ret) {
     look_at_workspace(ret);
     ret->subuid = has_subids("/etc/subuid", ret->user, ret->uid);
     ret->subgid = has_subids("/etc/subgid", ret->user, ret->uid);
-    for (int i = 0; i < 3; i++)
-        ret->tty[i] = isatty(i);
     native_look(&ret->native);
 }

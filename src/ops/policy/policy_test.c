@@ -14,7 +14,11 @@ enum { CASES_MAX = 4 * 1024 * 1024, CASE_WORDS = 6, CASE_LEN_MAX = 16 * 1024 };
 static int read_text(const char *path, struct buf *b, struct err *err) {
     int r = file_read(path, FILE_FOLLOW, b);
 
-    return r < 0 ? file_err(err, r, path, b->ceiling) : 0;
+    if (r < 0)
+        file_err(err, r, path, b->ceiling);
+    if (r == -EINVAL || r == -EFBIG) /* not a file with cases or rules */
+        err->status = EXIT_USAGE_ERR;
+    return r;
 }
 
 /* The file is the user's layer, and there is no other one. */
