@@ -123,7 +123,7 @@ static int test_lines(struct policy_tester *t, const char *path, const struct bu
     return 0;
 }
 
-int policy_test_run(const struct policy_test *t, policy_test_fn *fn, void *arg, struct policy_tally *ret, struct err *err) {
+int policy_test_run(const struct policy_cases *t, policy_test_fn *fn, void *arg, struct policy_tally *ret, struct err *err) {
     CLEANUP(policy_here_done) struct policy_here here = POLICY_HERE_INIT;
     CLEANUP(policy_done) struct policy alone = {0};
     CLEANUP(buf_done) struct buf text = BUF_INIT(CASES_MAX);
