@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hexadecimal digits, "%41" of URLs, base64. Not in constant time; what encodes a secret zeroes its own buffers. */
 #pragma once
 

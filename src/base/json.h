@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON by jansson: tables for our own files and messages, and the few things that readers of single members share.
  *

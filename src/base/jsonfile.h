@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON files that people write. Their author may be hostile (a project's own file), so size, nesting, encoding and duplicate keys are
  * checked before anything reads the content, and every message names the place: "path:line:column: rules[0].host: must be a string".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON into a struct buf, member by member. Commas come by themselves: they follow from the last byte of the buffer.
  *

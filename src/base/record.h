@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text and JSON from one description: a table of columns says what a row has, by what heading and by what key.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/vec.h"
 
 void *vec_room(void *v, size_t n, size_t size) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Growing arrays of any type: a pointer and a count, nothing else.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loader over hostile bytes: as a project's file (untrusted and trusted), as a profile and as a policy. */
 #include "base/err.h"
-#include "config/load/file.h"
+#include "config/load/config_file.h"
 #include "config/load/load.h"
 
 #define NO_POLICY "/nonexistent/policy.json"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "config/load/builtin.h"
-#include "config/load/file.h"
+#include "config/load/config_file.h"
 
 /* Where profiles are looked for, and what "~/" means. */
 struct profile_place {

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "config/load/file.h"
+#include "config/load/config_file.h"
 #include "config/load/load.h"
 #include "config/load/paths.h"
 #include "config/load/trust.h"

@@ -212,26 +212,29 @@ static void test_pidfd(void **state) {
     closep(&p.fd);
 }
 
-/* The middle process is killed; what it started ends with it, unless it may outlive it. */
+/* The process in the middle is killed. What it started ends with it, unless it may outlive it: then it answers. */
 static void test_dies_with_us(void **state) {
     (void)state;
     for (int outlives = 0; outlives < 2; outlives++) {
-        CLEANUP(closep) int in = -1, out = -1;
+        CLEANUP(closep) int in = -1, out = -1, question = -1, ask = -1;
         char c;
         pid_t pid;
 
         assert_int_equal(fd_pipe(&in, &out), 0);
+        assert_int_equal(fd_pipe(&question, &ask), 0);
         pid = fork();
         if (pid == 0) {
-            const int fds[] = {-1, out, -1};
+            const int fds[] = {question, out, -1};
             const struct spawn s = {
-                .path = "/bin/sh", .argv = SH("sleep 1; echo x"), .fds = fds, .n_fds = 3, .outlives = outlives};
+                .path = "/bin/sh", .argv = SH("read -r word && echo x"), .fds = fds, .n_fds = 3, .outlives = outlives};
             pid_t child;
 
             _exit(spawn_start(&s, &child, NULL) < 0 || kill(getpid(), SIGKILL) < 0);
         }
         closep(&out);
         process_wait(pid);
+        if (outlives)
+            assert_int_equal(fd_write_all(ask, "go\n", 3), 0);
         assert_int_equal(fd_read_some(in, &c, 1), outlives);
     }
 }

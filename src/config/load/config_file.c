@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/load/file.h"
+#include "config/load/config_file.h"
 
 #include <errno.h>
 
