@@ -1,55 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn status`. */
 #include <errno.h>
-#include <inttypes.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/changes/run_print.h"
 #include "cli/help/manual.h"
-#include "cli/policy/policy_view.h"
 #include "cli/sandbox/box_view.h"
 #include "cli/verb.h"
 #include "config/load/paths.h"
-#include "ops/sandbox/sandbox_pick.h"
 
-enum { OPT_DIRECTORY = 1, OPT_LINE, OPT_COLOR, OPT_JSON, EXIT_NOT_RUNNING = 3, EXIT_NONE = 4, PATH_MAX_SHOWN = 16 * 1024 };
+enum { EXIT_NOT_RUNNING = 3, EXIT_NONE = 4, PATH_MAX_SHOWN = 16 * 1024 };
 
-static const struct opt opts[] = {
-    {OPT_DIRECTORY, 'C', "directory", "DIR", "the workspace whose own sandbox is meant (default: the current folder)", "@dir"},
-    {OPT_LINE, 0, "line", NULL, "one line, for prompts and footers", NULL},
-    {OPT_COLOR, 0, "color", "WHEN", "colours: auto, always, never (default: auto)", "auto|always|never"},
-    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
-};
-
-struct status_request {
+struct status_line {
     const char *directory, *color;
     bool line, json;
 };
 
-static int take(void *arg, int id, const char *value, struct err *err) {
-    struct status_request *q = arg;
+static const struct opt opts[] = {
+    {0, 'C', "directory", "DIR", "the workspace whose own sandbox is meant (default: the current folder)", "@dir",
+     OPT_TO_TEXT(struct status_line, directory)},
+    {0, 0, "line", NULL, "one line, for prompts and footers", NULL, OPT_TO_FLAG(struct status_line, line)},
+    {0, 0, "color", "WHEN", "colours: auto, always, never (default: auto)", "auto|always|never",
+     OPT_TO_WORD(struct status_line, color)},
+    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct status_line, json)},
+};
 
-    switch (id) {
-    case OPT_DIRECTORY:
-        q->directory = value;
-        break;
-    case OPT_LINE:
-        q->line = true;
-        break;
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case OPT_COLOR:
-        if (!str_eq(value, "auto") && !str_eq(value, "always") && !str_eq(value, "never"))
-            return err_usage(err, "--color is auto, always or never, not '%.40s'", value);
-        q->color = value;
-        break;
-    }
-    return 0;
-}
-
-static bool wants_colours(const struct status_request *q) {
+static bool wants_colours(const struct status_line *q) {
     if (q->color && !str_eq(q->color, "auto"))
         return str_eq(q->color, "always");
     return manual_colours();
@@ -84,7 +62,7 @@ static void add_details(const struct box *b, const char *home, bool colours, str
     char status[BOX_WORD_MAX], memory[64], cpu[64], pids[64];
     struct box_usage u;
 
-    box_view_status(b, box_view_now(), status);
+    box_view_status(b, status);
     box_view_path(b->info.workspace, home, &path);
     buf_addf(out, "%-10s %s\n%-10s %s%s%s\n", "name", b->name, "status", box_view_colour(box_sight(b), colours), status,
              box_view_plain(colours));
@@ -104,9 +82,10 @@ static void add_details(const struct box *b, const char *home, bool colours, str
         buf_addf(out, "%-10s %s\n%-10s %s\n%-10s %s\n", "memory", memory, "cpu", cpu, "processes", pids);
 }
 
-static int show(const struct status_request *q, const struct box *b, struct err *err) {
+static int print_status(const struct status_line *q, const struct box *b, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
     CLEANUP(freep) char *home = NULL;
+    struct jsonout j = {.to = &out};
     struct box_usage u;
     int r = paths_home(environ, &home, err);
 
@@ -114,8 +93,8 @@ static int show(const struct status_request *q, const struct box *b, struct err 
         return r;
     if (q->json) {
         box_usage_all(b, 1, &u);
-        buf_addc(&out, '{');
-        box_view_json(b, &u, &out);
+        jsonout_open(&j, NULL, '{');
+        box_view_json(b, &u, &j);
         buf_adds(&out, "}\n");
     } else if (q->line) {
         add_line(b, wants_colours(q), &out);
@@ -128,16 +107,12 @@ static int show(const struct status_request *q, const struct box *b, struct err 
 
 static int run_status_verb(const struct verb *self, int argc, char **argv) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
-    struct policy_words words = {0};
-    struct status_request q = {0};
+    struct status_line q = {0};
     struct err err = {0};
-    int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
+    int words = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 1, &err), r;
+    const struct sandbox_pick_opts o = {.name = words > 0 ? argv[1] : NULL, .directory = q.directory, .need = SANDBOX_ANY};
 
-    if (r >= 0) {
-        const struct sandbox_pick_opts o = {.name = words.n ? words.v[0] : NULL, .directory = q.directory, .need = SANDBOX_ANY};
-
-        r = sandbox_pick(&o, &p, &err);
-    }
+    r = words < 0 ? words : sandbox_pick(&o, &p, &err);
     if (r == -ENOENT) { /* a prompt in a folder without a sandbox stays as it is */
         if (q.json)
             puts("null");
@@ -145,7 +120,7 @@ static int run_status_verb(const struct verb *self, int argc, char **argv) {
             verb_fail(self, &err);
         return EXIT_NONE;
     }
-    r = r < 0 ? r : show(&q, &p.box, &err);
+    r = r < 0 ? r : print_status(&q, &p.box, &err);
     return r < 0 ? verb_fail(self, &err) : r;
 }
 

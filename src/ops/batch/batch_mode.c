@@ -7,9 +7,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/run/run_options.h"
 #include "config/load/paths.h"
 #include "ops/batch/batch.h"
+#include "ops/run/run_request.h"
 #include "os/fd.h"
 #include "workspace/copy/place.h"
 #include "workspace/git/git.h"
@@ -78,11 +78,11 @@ static enum workspace_mode own_mode(const char *workspace, struct last *last) {
 static int choose(const struct batch *b, struct batch_task *t, struct last *last, struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(freep) char *workspace = NULL;
-    struct settings_flags flags = b->args->flags;
+    struct settings_flags flags = b->request->flags;
     const struct settings_sources src = {
-        .flags = &flags, .agent = t->agent ? t->agent : b->args->agent, .home = last->home, .environ_ = environ};
+        .flags = &flags, .agent = t->agent ? t->agent : b->request->agent, .home = last->home, .environ_ = environ};
     struct settings_sources with = src;
-    int r = paths_workspace(t->directory ? t->directory : b->args->dir, &workspace, err);
+    int r = paths_workspace(t->directory ? t->directory : b->request->dir, &workspace, err);
 
     if (r < 0)
         return r;

@@ -10,8 +10,6 @@
 #include "base/str.h"
 #include "ops/batch/batch.h"
 
-enum { NAME_COLUMN = 12 };
-
 const char *const batch_state_names[BATCH_STATES] = {"waiting", "running", "ok", "failed", "skipped"};
 
 size_t batch_count(const struct batch *b, enum batch_state state) {
@@ -136,35 +134,4 @@ void batch_json(const struct batch *b, struct buf *out) {
              batch_count(b, BATCH_FAILED), batch_count(b, BATCH_SKIPPED));
     buf_add_json(out, b->logs);
     buf_adds(out, "}\n");
-}
-
-static void add_row(const struct batch *b, const struct batch_task *t, size_t width, struct buf *out) {
-    char time[24] = "-", memory[24] = "-", log[64];
-
-    if (!t->attempts) {
-        buf_addf(out, "%-*s  %4s\n", (int)width, t->name, "-");
-        return;
-    }
-    format_duration(t->result.duration_ms, time);
-    if (t->result.memory_peak)
-        format_size(t->result.memory_peak, memory);
-    buf_addf(out, "%-*s  %4d  %8s  %10s  %5" PRIu64, (int)width, t->name, t->result.status, time, memory, t->result.changes);
-    batch_log_name(t, ".err", log);
-    if (t->result.run[0])
-        buf_addf(out, "  bawn review %s", t->result.run);
-    else if (t->state == BATCH_FAILED)
-        buf_addf(out, "  see %s/%s", b->logs, log);
-    buf_addc(out, '\n');
-}
-
-void batch_text(const struct batch *b, struct buf *out) {
-    size_t width = NAME_COLUMN;
-
-    for (size_t i = 0; i < b->n; i++)
-        width = MAX_OF(width, strlen(b->v[i].name));
-    buf_addf(out, "%-*s  %4s  %8s  %10s  %5s\n", (int)width, "TASK", "EXIT", "TIME", "MEMORY", "FILES");
-    for (size_t i = 0; i < b->n; i++)
-        add_row(b, &b->v[i], width, out);
-    buf_addf(out, "%zu ok, %zu failed, %zu skipped; output in %s\n", batch_count(b, BATCH_OK), batch_count(b, BATCH_FAILED),
-             batch_count(b, BATCH_SKIPPED), b->logs);
 }

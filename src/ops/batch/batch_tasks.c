@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/fields/doc.h"
 #include "ops/batch/batch.h"
 #include "os/fd.h"
@@ -38,7 +39,7 @@ void batch_done(struct batch *b) {
     closep(&b->logs_fd);
     closep(&b->lock);
     b->v = NULL;
-    b->n = b->cap = 0;
+    b->n = 0;
 }
 
 const struct batch_task *batch_find(const struct batch *b, const char *name) {
@@ -69,24 +70,14 @@ struct batch_task *batch_add(struct batch *b, const char *name, struct err *err)
         err_usage(err, "more than %d tasks", BATCH_TASKS_MAX);
         return NULL;
     }
-    if (b->n == b->cap) {
-        size_t cap = b->cap ? 2 * b->cap : 64;
-        void *v = reallocarray(b->v, cap, sizeof *b->v);
-
-        if (!v) {
-            err_oom(err);
-            return NULL;
-        }
-        b->v = v;
-        b->cap = cap;
-    }
-    t = &b->v[b->n];
-    *t = (struct batch_task){.name = strdup(name), .link = -1, .report = BUF_INIT(BATCH_RESULT_MAX)};
-    if (!t->name) {
+    t = VEC_NEW(b->v, b->n);
+    if (t)
+        *t = (struct batch_task){.name = strdup(name), .link = -1, .report = BUF_INIT(BATCH_RESULT_MAX)};
+    if (!t || !t->name) {
+        b->n -= t != NULL;
         err_oom(err);
         return NULL;
     }
-    b->n++;
     return t;
 }
 

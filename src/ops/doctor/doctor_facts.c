@@ -11,8 +11,8 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/run/run_options.h"
 #include "ops/doctor/doctor.h"
+#include "ops/run/run_prepare.h"
 #include "os/fd.h"
 
 /* musl and older headers may lack the numbers. */
@@ -148,18 +148,16 @@ static void look_at_devices(struct doctor_facts *f) {
 /* By the very code that would refuse the run. The user's name is a by-product. */
 static void look_at_workspace(struct doctor_facts *f) {
     char name[] = "true", *command[] = {name, NULL};
-    CLEANUP(strv_done) struct strv owned = {0};
-    CLEANUP(settings_done) struct settings settings = {0};
+    const struct run_request request = {.argv = command, .argc = 1, .dry_run = true};
     CLEANUP(plan_done) struct plan plan = {0};
-    CLEANUP(run_args_done) struct run_args args = {0};
-    struct host_facts host = {0};
-    int r = run_args_load(&args, &host, &owned, &settings, &f->workspace_err);
+    CLEANUP(run_prepared_done) struct run_prepared p = {0};
+    int r = run_prepare(&request, &p, &f->workspace_err);
 
-    r = r < 0 ? r : plan_make(&settings, &host, RUNG_FULL, command, 1, &plan, &f->workspace_err);
+    r = r < 0 ? r : plan_make(&p.settings, &p.facts, RUNG_FULL, p.argv, p.argc, &plan, &f->workspace_err);
     f->workspace = r < 0 ? r : 0;
-    snprintf(f->workspace_path, sizeof f->workspace_path, "%s", host.workspace ? host.workspace : ".");
-    if (host.user)
-        snprintf(f->user, sizeof f->user, "%s", host.user);
+    snprintf(f->workspace_path, sizeof f->workspace_path, "%s", p.facts.workspace ? p.facts.workspace : ".");
+    if (p.facts.user)
+        snprintf(f->user, sizeof f->user, "%s", p.facts.user);
 }
 
 void doctor_look(struct doctor_facts *ret) {

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "ops/sandbox/sandbox_jobs.h"
 #include "ops/sandbox/sandbox_pick.h"
 #include "policy/rules/rule.h"
 #include "supervisor/control/control_client.h"
@@ -14,26 +15,6 @@ void policy_live_pid(const char *socket, char ret[static 24]) {
     const char *slash = strrchr(socket, '/'), *name = slash ? slash + 1 : socket;
 
     snprintf(ret, 24, "%.*s", (int)strspn(name, "0123456789"), name);
-}
-
-/* The other side is our own program, but what it tells came from a sandbox: strings are printed escaped. */
-int policy_live_call(const char *socket, const char *request, json_t **ret, struct err *err) {
-    CLEANUP(buf_done) struct buf answer = BUF_INIT(CONTROL_ANSWER_MAX), shown = BUF_INIT(sizeof err->msg);
-    const char *error;
-    json_t *v;
-    int r = control_call(socket, request, &answer, err);
-
-    if (r < 0)
-        return r;
-    v = json_loadb(buf_str(&answer), answer.len, JSON_REJECT_DUPLICATES, NULL);
-    error = json_string_value(json_object_get(v, "error"));
-    if (json_is_object(v) && !error) {
-        *ret = v;
-        return 0;
-    }
-    buf_add_printable(&shown, error ? error : "an answer that is none");
-    json_decref(v);
-    return err_set(err, -EPROTO, "the sandbox's supervisor says: %s", buf_str(&shown));
 }
 
 static int find_pid(const char *pid, char **ret, struct err *err) {
@@ -74,7 +55,7 @@ static int call(const char *which, const char *request, json_t **ret, struct err
     CLEANUP(freep) char *socket = NULL;
     int r = find_socket(which, &socket, err);
 
-    return r < 0 ? r : policy_live_call(socket, request, ret, err);
+    return r < 0 ? r : sandbox_call(socket, request, ret, err);
 }
 
 int policy_live_add(const char *which, const struct rule *rule, char **ret_id, struct err *err) {

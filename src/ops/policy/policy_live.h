@@ -16,7 +16,5 @@ int policy_live_add(const char *which, const struct rule *rule, char **ret_id, s
 /* The rules in force there, layer by layer as the files have them. */
 int policy_live_rules(const char *which, bool as_json, struct buf *out, struct err *err);
 
-/* One request, one answer, an object; an answer with "error" fails. */
-int policy_live_call(const char *socket, const char *request, json_t **ret, struct err *err);
 /* The pid in a socket's path. */
 void policy_live_pid(const char *socket, char ret[static 24]);

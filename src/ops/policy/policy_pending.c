@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "ops/audit_verb.h"
 #include "ops/policy/policy_live.h"
+#include "ops/sandbox/sandbox_jobs.h"
 #include "supervisor/control/control_client.h"
 
 enum { PATIENCE_MS = 3000 };
@@ -87,5 +88,5 @@ int policy_pending_answer(const char *which, const char *how, struct err *err) {
         return err_usage(err, "several sandboxes have a question %s: write PID-%s", which, which);
     snprintf(request, sizeof request, "{\"cmd\": \"answer\", \"id\": %llu, \"answer\": \"%s\"}", (unsigned long long)c.id, how);
     r = audit_verb_word(AUDIT_POLICY, "", str_eq(how, "deny") ? "question rejected" : "question approved", which, err);
-    return r < 0 ? r : policy_live_call(c.socket, request, &reply, err);
+    return r < 0 ? r : sandbox_call(c.socket, request, &reply, err);
 }

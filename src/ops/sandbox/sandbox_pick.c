@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/sandbox/sandbox_pick.h"
+#include "ops/sandbox/sandbox_jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +11,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/opt.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "config/load/paths.h"
-#include "ops/policy/policy_live.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "supervisor/control/control_client.h"
@@ -125,7 +123,7 @@ static int ask_stop(const struct box *b, unsigned seconds, struct err *err) {
     int r = sandbox_control(b, &socket, err);
 
     snprintf(request, sizeof request, "{\"cmd\": \"stop\", \"seconds\": %u}", seconds);
-    r = r < 0 ? r : policy_live_call(socket, request, &answer, err);
+    r = r < 0 ? r : sandbox_call(socket, request, &answer, err);
     if (r < 0)
         return r;
     json_decref(answer);
@@ -177,34 +175,4 @@ int sandbox_wait_end(const struct box *b, int timeout_ms) {
         r = poll(&p, 1, timeout_ms);
     while (r < 0 && errno == EINTR);
     return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
-}
-
-int sandbox_and_job(int argc, char **argv, const char **ret_name, uint64_t *ret_job, struct err *err) {
-    bool number = argc == 1 && argv[0][0] && strspn(argv[0], "0123456789") == strlen(argv[0]);
-    const char *job = number ? argv[0] : argc > 1 ? argv[1] : NULL;
-    int r;
-
-    if (argc > 2)
-        return err_usage(err, "what is '%.60s'? One sandbox and one job at a time", argv[2]);
-    r = job ? parse_u64(job, 1, INT32_MAX, ret_job, err) : 0;
-    if (r < 0)
-        return err_ctx(err, r, "the number of a job");
-    *ret_name = number || argc == 0 ? NULL : argv[0];
-    return 0;
-}
-
-/* The place of an operand in argv is always in front of where the next word is read. */
-int sandbox_opt_next(struct opt_iter *it, int *n, struct err *err) {
-    for (;;) {
-        int before = it->pos, r = opt_next(it, err);
-        bool dashes = r == 0 && it->pos > before;
-
-        if (r != 0 || it->pos >= it->argc)
-            return r;
-        do
-            it->argv[1 + (*n)++] = it->argv[it->pos++];
-        while (dashes && it->pos < it->argc);
-        if (dashes)
-            return 0;
-    }
 }

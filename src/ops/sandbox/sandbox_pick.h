@@ -46,9 +46,3 @@ int sandbox_wait_end(const struct box *b, int timeout_ms);
 int sandbox_ask_stop(struct box *b, unsigned seconds, struct err *err);
 /* The path of its keeper's control socket (spec/control-socket.md), for control_call(). */
 int sandbox_control(const struct box *b, char **ret, struct err *err);
-/* Operands "[SANDBOX] [JOB]" of a verb; a single number is a job of the project's own sandbox. *ret_job 0: none named. */
-int sandbox_and_job(int argc, char **argv, const char **ret_name, uint64_t *ret_job, struct err *err);
-/* As opt_next(), but operands may stand before options, too (`bawn logs web -f`): they are gathered as argv[1..*n], *n
- * begins as 0. */
-struct opt_iter;
-int sandbox_opt_next(struct opt_iter *it, int *n, struct err *err);

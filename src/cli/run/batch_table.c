@@ -4,15 +4,16 @@
  * stays is written above it. Elsewhere: only what stays. What tasks print is hostile: a line of it is shown without anything but text.
  */
 #include <fcntl.h>
-#include <stdarg.h>
+#include <inttypes.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/str.h"
-#include "ops/batch/batch.h"
+#include "cli/run/batch_table.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "review/report/escape.h"
 
@@ -21,24 +22,13 @@ enum {
     TICK_MS = 500,   /* and at least, for the times and the output */
     TAIL_MAX = 2048, /* bytes of output that are looked at */
     SCREEN_MAX = 256 * 1024,
+    LINE_MAX_SHOWN = 64 * 1024,
     NAME_SHOWN = 20,
+    NAME_COLUMN = 12, /* of the result, at least */
     TIME_SHOWN = 8,
     COLUMNS_MIN = 20,
     COLUMNS_MAX = 500,
 };
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-void batch_table_init(struct batch_table *t) {
-    const char *term = getenv("TERM");
-
-    *t = (struct batch_table){.live = isatty(STDERR_FILENO) && term && *term && !str_eq(term, "dumb"), .begun_ms = now_ms()};
-}
 
 static void window(unsigned *ret_rows, unsigned *ret_columns) {
     struct winsize w = {0};
@@ -168,7 +158,7 @@ static void add_line(struct batch_table *t, const struct buf *line, struct buf *
 }
 
 /* "0:07", "1:02:03" */
-static void clock_text(uint64_t ms, char ret[static 24]) {
+static void table_time(uint64_t ms, char ret[static 24]) {
     unsigned long s = (unsigned long)(ms / 1000);
 
     if (s < 3600)
@@ -183,7 +173,7 @@ static void add_task(struct batch_table *t, const struct batch *b, const struct 
     char time[24];
     size_t used;
 
-    clock_text(now_ms() - task->begun_ms, time);
+    table_time(clock_ms() - task->begun_ms, time);
     buf_addf(&line, "%-*.*s %*s%s  ", NAME_SHOWN, MIN_OF(NAME_SHOWN, (int)columns / 3), task->name, TIME_SHOWN, time,
              task->attempts > 1 ? " again" : "");
     used = line.len;
@@ -199,7 +189,7 @@ static void add_summary(struct batch_table *t, const struct batch *b, size_t uns
     CLEANUP(buf_done) struct buf line = BUF_INIT(4 * COLUMNS_MAX);
     char time[24];
 
-    clock_text(now_ms() - t->begun_ms, time);
+    table_time(clock_ms() - t->begun_ms, time);
     if (unseen)
         buf_addf(&line, "(%zu more) ", unseen);
     buf_addf(&line, "%zu running, %zu waiting, %zu ok, %zu failed, %s%s", batch_count(b, BATCH_RUNNING),
@@ -231,10 +221,11 @@ static void draw(struct batch_table *t, const struct batch *b, bool ending) {
         fd_write_all(STDERR_FILENO, buf_str(&out), out.len);
 }
 
-int batch_table_draw(struct batch_table *t, const struct batch *b, bool ending) {
-    uint64_t now = now_ms();
+static int draw_sometimes(const struct batch *b, bool ending, void *arg) {
+    struct batch_table *t = arg;
+    uint64_t now = clock_ms();
 
-    if (!t->live)
+    if (!t->watch.live)
         return -1;
     if (t->drawn_ms && now - t->drawn_ms < REDRAW_MS)
         return (int)(REDRAW_MS - (now - t->drawn_ms));
@@ -243,25 +234,69 @@ int batch_table_draw(struct batch_table *t, const struct batch *b, bool ending) 
     return TICK_MS;
 }
 
+static void on_resized(void *arg) {
+    ((struct batch_table *)arg)->drawn_ms = 0;
+}
+
 void batch_table_clear(struct batch_table *t) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(64);
 
-    if (!t->live || !t->n)
+    if (!t->watch.live || !t->n)
         return;
     add_erase(t, &out);
     fd_write_all(STDERR_FILENO, buf_str(&out), out.len);
     t->drawn_ms = 0;
 }
 
-void batch_table_say(struct batch_table *t, const char *fmt, ...) {
-    CLEANUP(buf_done) struct buf shown = BUF_INIT(8192);
-    char text[1024];
-    va_list ap;
+/* A line that stays. */
+static void say_line(const char *text, void *arg) {
+    CLEANUP(buf_done) struct buf shown = BUF_INIT(LINE_MAX_SHOWN);
 
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     buf_add_printable(&shown, text);
-    batch_table_clear(t);
+    batch_table_clear(arg);
     log_line("%s", buf_str(&shown));
+}
+
+void batch_table_init(struct batch_table *t) {
+    const char *term = getenv("TERM");
+
+    *t = (struct batch_table){.watch = {.notice = {.say = say_line, .arg = t},
+                                        .live = isatty(STDERR_FILENO) && term && *term && !str_eq(term, "dumb"),
+                                        .draw = draw_sometimes,
+                                        .resized = on_resized,
+                                        .arg = t},
+                              .begun_ms = clock_ms()};
+}
+
+/* -- the result ---------------------------------------------------------------------------------------------------------- */
+
+static void add_result(const struct batch *b, const struct batch_task *t, size_t width, struct buf *out) {
+    char time[24] = "-", memory[24] = "-", log[64];
+
+    if (!t->attempts) {
+        buf_addf(out, "%-*s  %4s\n", (int)width, t->name, "-");
+        return;
+    }
+    format_duration(t->result.duration_ms, time);
+    if (t->result.memory_peak)
+        format_size(t->result.memory_peak, memory);
+    buf_addf(out, "%-*s  %4d  %8s  %10s  %5" PRIu64, (int)width, t->name, t->result.status, time, memory, t->result.changes);
+    batch_log_name(t, ".err", log);
+    if (t->result.run[0])
+        buf_addf(out, "  bawn review %s", t->result.run);
+    else if (t->state == BATCH_FAILED)
+        buf_addf(out, "  see %s/%s", b->logs, log);
+    buf_addc(out, '\n');
+}
+
+void batch_table_result(const struct batch *b, struct buf *out) {
+    size_t width = NAME_COLUMN;
+
+    for (size_t i = 0; i < b->n; i++)
+        width = MAX_OF(width, strlen(b->v[i].name));
+    buf_addf(out, "%-*s  %4s  %8s  %10s  %5s\n", (int)width, "TASK", "EXIT", "TIME", "MEMORY", "FILES");
+    for (size_t i = 0; i < b->n; i++)
+        add_result(b, &b->v[i], width, out);
+    buf_addf(out, "%zu ok, %zu failed, %zu skipped; output in %s\n", batch_count(b, BATCH_OK), batch_count(b, BATCH_FAILED),
+             batch_count(b, BATCH_SKIPPED), b->logs);
 }
