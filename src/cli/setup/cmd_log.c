@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "cli/setup/log_time.h"
+#include "cli/log_time.h"
 #include "cli/verb.h"
 #include "ops/setup/audit_log.h"
 

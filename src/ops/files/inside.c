@@ -31,25 +31,6 @@ bool inside_split(const char *word, char **ret_name, const char **ret_path) {
     return *ret_name != NULL;
 }
 
-int inside_read_words(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct strv *ret,
-                      struct err *err) {
-    struct opt_iter it = opt_iter_init(self->opts, self->n_opts, argc, argv);
-    bool only_operands = false;
-    int r = 0;
-
-    while (it.pos < argc) {
-        while (!only_operands && (r = opt_next(&it, err)) > 0)
-            if ((r = take(arg, it.id, it.value, err)) < 0)
-                return r;
-        if (r < 0 || it.pos >= argc)
-            return r;
-        only_operands |= str_eq(argv[it.pos - 1], "--");
-        if (strv_add(ret, argv[it.pos++]) < 0)
-            return err_oom(err);
-    }
-    return 0;
-}
-
 int inside_file_pick(const char *sandbox, const char *path, struct inside_file *ret, struct err *err) {
     const struct sandbox_pick_opts pick = {.name = sandbox, .need = SANDBOX_RUNNING};
     int r = sandbox_pick(&pick, &ret->pick, err);

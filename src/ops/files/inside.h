@@ -7,8 +7,6 @@
 
 #include <sys/stat.h>
 
-#include "base/strv.h"
-#include "cli/verb.h"
 #include "ops/sandbox/sandbox_pick.h"
 
 struct err;
@@ -26,11 +24,6 @@ int inside_open_target(const struct sandbox_pick *p, const char *path, const cha
 
 /* The event for the audit log of the sandbox, before anything is done. host NULL: left out. */
 int inside_audit(const struct sandbox_pick *p, const char *verb, const char *path, const char *host, struct err *err);
-
-/* "-"-options and operands in any order; all behind "--" are operands. */
-typedef int inside_take_fn(void *arg, int id, const char *value, struct err *err);
-int inside_read_words(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct strv *ret,
-                      struct err *err);
 
 /* A place in a sandbox that runs. */
 struct inside_file {
