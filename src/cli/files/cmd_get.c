@@ -42,7 +42,7 @@ static int show_filtered(int fd, uint64_t size) {
     return 0;
 }
 
-static int print_json(const struct files_got *g, struct err *err) {
+static int print_file_json(const struct files_got *g, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(COLLECT_JSON_MAX);
     int r = collect_json_file(&b, g->file.path, g->fd, &g->st, err);
 
@@ -67,7 +67,7 @@ static int run_get(const struct verb *self, int argc, char **argv) {
         r = err_usage(&err, "SANDBOX and PATH are needed");
     r = r < 0 ? r : files_get(argv[1], argv[2], &got, &err);
     if (r == 0)
-        r = q.json ? print_json(&got, &err) : print_content(&got, &err);
+        r = q.json ? print_file_json(&got, &err) : print_content(&got, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 

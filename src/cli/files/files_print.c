@@ -11,7 +11,7 @@
 
 enum { REPORT_MAX = 16 * 1024 * 1024, EXIT_LEFT_OUT = 1 };
 
-static int print_json(const struct transfer *t, struct err *err) {
+static int print_counts_json(const struct transfer *t, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(REPORT_MAX);
     struct jsonout j = {.to = &b};
 
@@ -33,6 +33,6 @@ int files_print(const struct transfer *t, bool json, struct err *err) {
         log_line("left out: %s", t->notes.v[i]);
     if (t->left_out > t->notes.len)
         log_line("left out: %" PRIu64 " more", t->left_out - t->notes.len);
-    r = json ? print_json(t, err) : 0;
+    r = json ? print_counts_json(t, err) : 0;
     return r < 0 ? r : t->left_out ? EXIT_LEFT_OUT : 0;
 }

@@ -27,7 +27,7 @@ static const struct opt opts[] = {
     {0, 0, "protected", NULL, "the built-in list of protected paths, with reasons and sources", NULL, TO(FLAG, protected)},
 };
 
-static void add_json(const struct settings *s, struct buf *b) {
+static void add_json_settings(const struct settings *s, struct buf *b) {
     struct jsonout j = {.to = b};
 
     jsonout_open(&j, NULL, '{');
@@ -45,7 +45,7 @@ static void add_json(const struct settings *s, struct buf *b) {
     buf_adds(b, "}\n");
 }
 
-static void add_text(const struct settings *s, bool origin, struct buf *b) {
+static void add_settings(const struct settings *s, bool origin, struct buf *b) {
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         CLEANUP(buf_done) struct buf value = BUF_INIT(OUTPUT_MAX), shown = BUF_INIT(OUTPUT_MAX);
 
@@ -93,9 +93,9 @@ static int run_config(const struct verb *self, int argc, char **argv) {
     if (q.protected)
         add_protected(q.json, &out);
     else if (q.json)
-        add_json(&s, &out);
+        add_json_settings(&s, &out);
     else
-        add_text(&s, q.origin, &out);
+        add_settings(&s, q.origin, &out);
     for (size_t i = 0; i < s.notes.len && !q.json && !q.protected; i++)
         log_line("%s", s.notes.v[i]);
     return run_print_out(&out, &err) < 0 ? verb_fail(self, &err) : 0;

@@ -48,7 +48,7 @@ static int write_rules(int dir, bool json, struct buf *out, struct err *err) {
     return 0;
 }
 
-static void add_quoted(struct buf *b, const char *before, const char *s, const char *after) {
+static void add_printable(struct buf *b, const char *before, const char *s, const char *after) {
     buf_adds(b, before);
     buf_add_printable(b, s);
     buf_adds(b, after);
@@ -60,19 +60,19 @@ static void add_finding(const struct check_finding *f, struct buf *b) {
         buf_adds(b, "no-file: there is no " IGNORE_FILE "; the built-in rules hold, and `bawn init` writes them down");
         break;
     case CHECK_MISSING:
-        add_quoted(b, "missing: ", f->pattern, "");
-        add_quoted(b, " (a file '", f->path, "' would be shown)");
+        add_printable(b, "missing: ", f->pattern, "");
+        add_printable(b, " (a file '", f->path, "' would be shown)");
         break;
     case CHECK_REINCLUDED:
-        add_quoted(b, "reincluded: ", f->pattern, "");
-        add_quoted(b, " (a file '", f->path, "' is shown by '");
+        add_printable(b, "reincluded: ", f->pattern, "");
+        add_printable(b, " (a file '", f->path, "' is shown by '");
         buf_add_printable(b, f->rule);
-        add_quoted(b, "' in ", f->origin, "");
+        add_printable(b, "' in ", f->origin, "");
         buf_addf(b, ":%u)", f->line);
         break;
     case CHECK_TRACKED:
-        add_quoted(b, "tracked: ", f->path, "");
-        add_quoted(b, " looks like a secret (", f->pattern, ") and is in git, ");
+        add_printable(b, "tracked: ", f->path, "");
+        add_printable(b, " looks like a secret (", f->pattern, ") and is in git, ");
         buf_adds(b, f->hidden ? "hidden in a sandbox" : "shown in a sandbox");
         break;
     case CHECK_KINDS:
@@ -98,7 +98,7 @@ static void add_json_finding(const struct check_finding *f, struct jsonout *j) {
     jsonout_close(j, '}');
 }
 
-static void add_json(const struct ignore_check *c, struct buf *b) {
+static void add_json_report(const struct ignore_check *c, struct buf *b) {
     struct jsonout j = {.to = b};
 
     jsonout_open(&j, NULL, '{');
@@ -123,7 +123,7 @@ static int check_rules(int dir, bool json, struct buf *out, struct err *err) {
     if (!c.git && !json)
         log_line("no git index here, so tracked files were not looked at");
     if (json)
-        add_json(&c, out);
+        add_json_report(&c, out);
     else if (c.n == 0)
         buf_adds(out, IGNORE_FILE " hides everything that the recommended set hides\n");
     for (size_t i = 0; i < c.n && !json; i++)

@@ -73,7 +73,7 @@ static void add_word(struct buf *out, const char *word) {
     buf_add_printable(out, buf_str(&quoted));
 }
 
-static void add_list(struct buf *out, const json_t *list) {
+static void add_words(struct buf *out, const json_t *list) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *word = json_string_value(json_array_get(list, i));
 
@@ -93,7 +93,7 @@ static void add_member(struct buf *out, const char *key, const json_t *value) {
     if (text)
         add_word(out, text);
     else if (json_is_array(value))
-        add_list(out, value);
+        add_words(out, value);
     else if (json_is_integer(value))
         buf_addf(out, "%lld", (long long)json_integer_value(value));
     else
@@ -114,7 +114,7 @@ static void add_event(struct buf *out, json_t *v) {
     json_object_foreach(v, key, value) add_member(out, key, value);
     if (argv) {
         buf_adds(out, " $ ");
-        add_list(out, argv);
+        add_words(out, argv);
         if ((size_t)json_get_int(v, "argc", 0) > json_array_size(argv))
             buf_adds(out, " ...");
     }
@@ -122,7 +122,7 @@ static void add_event(struct buf *out, json_t *v) {
 }
 
 /* The same bytes as in the log; for a terminal in ASCII, so that nothing speaks to it. */
-static void add_json(struct buf *out, const struct view_line *line, const json_t *v) {
+static void add_json_event(struct buf *out, const struct view_line *line, const json_t *v) {
     CLEANUP(freep) char *text = isatty(STDOUT_FILENO) ? json_dumps(v, JSON_ENSURE_ASCII | JSON_COMPACT) : NULL;
 
     if (text)
@@ -142,7 +142,7 @@ static int print_lines(const struct view_line *v, size_t n, void *arg, struct er
         if (!json_is_object(event))
             continue;
         if (q->json)
-            add_json(&out, &v[i], event);
+            add_json_event(&out, &v[i], event);
         else
             add_event(&out, event);
         if (fwrite(buf_str(&out), 1, out.len, stdout) != out.len)

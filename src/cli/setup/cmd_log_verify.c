@@ -21,7 +21,7 @@ static const struct opt opts[] = {
     {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct log_verify_request, json)},
 };
 
-static void add_text(const struct verify *v, struct buf *b) {
+static void add_verified(const struct verify *v, struct buf *b) {
     for (size_t i = 0; i < v->n_files; i++) {
         const struct verify_file *f = &v->files[i];
 
@@ -74,7 +74,7 @@ static void add_rows(const struct record_kind *k, const char *rows, size_t n, co
     jsonout_close(j, ']');
 }
 
-static void add_json(const struct verify *v, struct buf *b) {
+static void add_json_verified(const struct verify *v, struct buf *b) {
     struct jsonout j = {.to = b};
 
     jsonout_open(&j, NULL, '{');
@@ -100,9 +100,9 @@ static int run_log_verify(const struct verb *self, int argc, char **argv) {
     if (missing)
         log_line("there is no audit log in '%s' yet", missing);
     if (q.json)
-        add_json(&v, &out);
+        add_json_verified(&v, &out);
     else
-        add_text(&v, &out);
+        add_verified(&v, &out);
     return policy_print(self, &out, v.faults ? EXIT_FAULTS : 0);
 }
 

@@ -23,7 +23,7 @@ static const struct opt new_opts[] = {
     {0, 0, "from", "BASE", "start from this profile (default: dev)", "@profile", OPT_TO_TEXT(struct profile_request, base)},
 };
 
-static void add_json(const struct profile_entry *e, const char *name, struct jsonout *j) {
+static void add_json_profile(const struct profile_entry *e, const char *name, struct jsonout *j) {
     jsonout_open(j, NULL, '{');
     jsonout_text(j, "name", name);
     jsonout_text(j, "source", e->source ? e->source : "");
@@ -50,7 +50,7 @@ static void add_cell(const struct profile_entry *e, enum setting id, int width, 
     buf_addf(b, "%-*s ", width, value.len ? buf_str(&value) : "-");
 }
 
-static void add_line(const struct profile_entry *e, const char *name, struct buf *b) {
+static void add_profile_line(const struct profile_entry *e, const char *name, struct buf *b) {
     buf_addf(b, "%-16s ", name);
     if (e->problem.code) {
         buf_add_printable(b, e->problem.msg);
@@ -85,9 +85,9 @@ static int list_profiles(bool json, struct buf *b, struct err *err) {
         if (json && i)
             jsonout_break(&j, "\n ");
         if (json)
-            add_json(&e, names.v[i], &j);
+            add_json_profile(&e, names.v[i], &j);
         else
-            add_line(&e, names.v[i], b);
+            add_profile_line(&e, names.v[i], b);
     }
     buf_adds(b, json ? "]\n" : "");
     return 0;
@@ -104,7 +104,7 @@ static int run_ls(const struct verb *self, int argc, char **argv) {
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
-static void add_text(const struct profile_entry *e, struct buf *b) {
+static void add_profile(const struct profile_entry *e, struct buf *b) {
     buf_adds(b, "# ");
     buf_add_printable(b, e->source);
     buf_addc(b, '\n');
@@ -135,10 +135,10 @@ static int show_profile(const char *name, bool json, struct err *err) {
         return err->code;
     }
     if (json) {
-        add_json(&e, name, &j);
+        add_json_profile(&e, name, &j);
         buf_addc(&out, '\n');
     } else {
-        add_text(&e, &out);
+        add_profile(&e, &out);
     }
     return run_print_out(&out, err);
 }

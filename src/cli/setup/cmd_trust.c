@@ -35,7 +35,7 @@ static void add_json_file(struct jsonout *j, const char *name, const char *hash,
     jsonout_close(j, '}');
 }
 
-static void add_json(const struct project_trust *t, struct buf *b) {
+static void add_json_trust(const struct project_trust *t, struct buf *b) {
     struct jsonout j = {.to = b};
 
     jsonout_open(&j, NULL, '{');
@@ -61,7 +61,7 @@ static void add_text_file(const struct project_trust *t, const char *name, const
         buf_addf(b, "sha256 %s\n", hash);
 }
 
-static void add_text(const struct project_trust *t, struct buf *b) {
+static void add_trust(const struct project_trust *t, struct buf *b) {
     add_text_file(t, PROJECT_FILE, t->exists ? t->project.hash : NULL, t->trusted, b);
     if (t->network_exists)
         add_text_file(t, PROJECT_NETWORK_FILE, t->network.hash, t->network_trusted, b);
@@ -82,9 +82,9 @@ static int print_trust(const struct project_trust *t, bool json, struct err *err
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
 
     if (json)
-        add_json(t, &b);
+        add_json_trust(t, &b);
     else
-        add_text(t, &b);
+        add_trust(t, &b);
     return run_print_out(&b, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/jsonout.h"
 #include "base/str.h"
+#include "cli/help/manual.h"
 
 enum { RUNGS_MAX = 4 };
 
@@ -28,10 +29,6 @@ static struct engine_view look_at_engine(const struct doctor_facts *f, const str
     for (v.n = 0; v.n < RUNG_COUNT; v.n++)
         v.names[v.n] = rung_names[v.n];
     return v;
-}
-
-static void add_heading(struct buf *b, const char *text, bool colour) {
-    buf_addf(b, "%s%s%s%s\n", b->len ? "\n" : "", colour ? "\033[1m" : "", text, colour ? "\033[0m" : "");
 }
 
 static const char *paint(enum verdict v, bool colour) {
@@ -136,12 +133,12 @@ static void add_outcome(struct buf *b, const struct doctor_facts *f, bool colour
 }
 
 void doctor_text(const struct doctor_facts *f, bool colour, struct buf *out) {
-    add_heading(out, "Host", colour);
+    manual_heading(out, "Host", colour);
     for (size_t i = 0; i < n_checks; i++)
         add_check(out, &checks[i], f, colour);
-    add_heading(out, "Engines", colour);
+    manual_heading(out, "Engines", colour);
     add_engines(out, f);
-    add_heading(out, "Here", colour);
+    manual_heading(out, "Here", colour);
     add_outcome(out, f, colour);
 }
 

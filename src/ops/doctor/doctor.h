@@ -44,6 +44,8 @@ struct doctor_facts {
 };
 
 void doctor_look(struct doctor_facts *ret);
+/* The kernel is older than that. */
+bool doctor_older_than(const struct doctor_facts *f, unsigned major, unsigned minor);
 
 enum verdict { VERDICT_OK, VERDICT_INFO, VERDICT_WARN, VERDICT_MISSING, VERDICT_COUNT };
 extern const char *const verdict_names[VERDICT_COUNT];

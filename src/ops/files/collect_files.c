@@ -41,7 +41,7 @@ static int leave_out(struct collect_gather *g, const char *path, const char *why
 }
 
 /* "/home/x/a" and "b/c" to "/home/x/a/b/c"; below "/" without a double slash. */
-static char *join(const struct collect_gather *g, const char *below) {
+static char *join_inside(const struct collect_gather *g, const char *below) {
     return *below ? str_dupf("%s/%s", g->path[1] ? g->path : "", below) : strdup(g->path);
 }
 
@@ -144,7 +144,7 @@ static int put_entry_folder(struct collect_gather *g, const struct walk_entry *e
 
 static int found(const struct walk_entry *e, void *arg, struct err *err) {
     struct collect_gather *g = arg;
-    CLEANUP(freep) char *path = join(g, e->path);
+    CLEANUP(freep) char *path = join_inside(g, e->path);
 
     if (!path)
         return err_oom(err);

@@ -29,7 +29,7 @@ void collected_done(struct collected *c) {
 /* -- output of a job ---------------------------------------------------------------------------------------------------- */
 
 /* Adds a file of ours; what is not there is no error. Past the ceiling only its end counts. */
-static int add_file(int dir, const char *name, struct buf *b, struct err *err) {
+static int add_log_file(int dir, const char *name, struct buf *b, struct err *err) {
     struct stat st;
     CLEANUP(closep) int fd = transfer_open(dir, name, &st);
     uint64_t room = b->ceiling - b->len - 1;
@@ -81,8 +81,8 @@ static int add_stream(int log, int job, const char *which, struct buf *b, struct
 
     snprintf(leaf, sizeof leaf, "job-%d.%s", job, which);
     snprintf(old, sizeof old, "job-%d.%s.1", job, which);
-    r = add_file(log, old, b, err);
-    return r < 0 ? r : add_file(log, leaf, b, err);
+    r = add_log_file(log, old, b, err);
+    return r < 0 ? r : add_log_file(log, leaf, b, err);
 }
 
 int collect_job(const struct sandbox_pick *p, int job, struct collected *ret, struct err *err) {
@@ -123,7 +123,7 @@ int collect_events(const struct sandbox_pick *p, struct collected *ret, struct e
 
     if (!path || !leaf)
         return err_oom(err);
-    r = dir < 0 ? 0 : add_file(dir, leaf, &ret->events, err);
+    r = dir < 0 ? 0 : add_log_file(dir, leaf, &ret->events, err);
     if (r < 0)
         return r;
     for (const char *s = buf_str(&ret->events), *end; (end = strchr(s, '\n')); s = end + 1)

@@ -40,7 +40,7 @@ struct policy_test_word {
     size_t len;
 };
 
-static const char *next_word(const char *at, const char *end, struct policy_test_word *ret) {
+static const char *next_case_word(const char *at, const char *end, struct policy_test_word *ret) {
     ret->len = 0;
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
         at++;
@@ -63,7 +63,8 @@ static int parse_case(const char *line, size_t len, struct testcase *c, struct e
     static const char prefix[] = "address=";
 
     *c = (struct testcase){0};
-    while (c->n < CASE_WORDS && (at = next_word(at, end, &c->words[c->n]), c->words[c->n].len) && c->words[c->n].text[0] != '#')
+    while (c->n < CASE_WORDS && (at = next_case_word(at, end, &c->words[c->n]), c->words[c->n].len) &&
+           c->words[c->n].text[0] != '#')
         c->n++;
     if (c->n == 0)
         return 0;

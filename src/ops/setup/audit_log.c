@@ -100,7 +100,7 @@ static int read_lines(const struct audit_log_request *q, int dir, audit_log_fn *
 }
 
 /* *ret_dir -1: there is none yet. */
-static int open_folder(const char *home, bool make, char **ret_path, int *ret_dir, struct err *err) {
+static int open_log_folder(const char *home, bool make, char **ret_path, int *ret_dir, struct err *err) {
     int r = paths_state(environ, home, "audit", ret_path, err);
 
     *ret_dir = -1;
@@ -118,7 +118,7 @@ int audit_log_read(struct audit_log_request *q, audit_log_fn *fn, void *arg, str
     int r = q->filter.name ? check_sandbox_name(q->filter.name, err) : 0;
 
     r = r < 0 ? r : paths_home(environ, &home, err);
-    r = r < 0 ? r : open_folder(home, q->follow, &folder, &dir, err);
+    r = r < 0 ? r : open_log_folder(home, q->follow, &folder, &dir, err);
     if (r < 0 || !folder)
         return r;
     if (dir < 0)
@@ -134,7 +134,7 @@ int audit_log_verify(struct verify *ret, char **ret_missing, struct err *err) {
     CLEANUP(closep) int dir = -1;
     int r = paths_home(environ, &home, err);
 
-    r = r < 0 ? r : open_folder(home, false, &folder, &dir, err);
+    r = r < 0 ? r : open_log_folder(home, false, &folder, &dir, err);
     if (r < 0 || !folder)
         return r;
     if (dir >= 0)
