@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes events, one or many at a time. */
 #include "audit/audit.h"
 
 #include <errno.h>
@@ -112,7 +113,7 @@ void audit_set_run(struct audit *a, const char *run) {
 
 /* -- writing ------------------------------------------------------------------------------------------------------------- */
 
-static int open_folder(struct audit *a, struct err *err) {
+static int open_log_folder(struct audit *a, struct err *err) {
     int r;
 
     if (a->chain.dir >= 0)
@@ -128,7 +129,7 @@ static int open_folder(struct audit *a, struct err *err) {
 }
 
 static int write_pending(struct audit *a, struct err *err) {
-    int r = open_folder(a, err);
+    int r = open_log_folder(a, err);
 
     if (r < 0)
         return r;
@@ -234,7 +235,7 @@ static void add_digest(struct buf *b, char *const *argv, size_t argc) {
 }
 
 /* The cut never leaves half a character. */
-static void cut(char *s) {
+static void cut_argument(char *s) {
     size_t n = ARGUMENT_MAX;
 
     if (strlen(s) <= n)
@@ -256,7 +257,7 @@ void audit_add_argv(struct buf *b, char *const *argv, size_t argc) {
             b->failed = true;
             return;
         }
-        cut(shown);
+        cut_argument(shown);
         jsonout_text(&j, NULL, shown);
     }
     jsonout_close(&j, ']');

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Appends to a log under its lock. */
 #include "audit/chain.h"
 
 #include <errno.h>
@@ -79,7 +80,7 @@ static int open_head(struct chain *c) {
 }
 
 /* A head that was removed while we waited for it locks nothing any more. */
-static int lock(struct chain *c) {
+static int lock_head(struct chain *c) {
     struct stat st;
 
     for (int i = 0; i < OPEN_TRIES; i++) {
@@ -110,7 +111,7 @@ static int open_data(struct chain *c, const struct chain_head *h) {
 }
 
 /* 1: the open file is the one that the head tells of, and has its size. */
-static int fits(struct chain *c, const struct chain_head *h) {
+static int head_fits(struct chain *c, const struct chain_head *h) {
     struct stat st;
 
     if (c->data < 0 || c->number != h->number)
@@ -120,7 +121,7 @@ static int fits(struct chain *c, const struct chain_head *h) {
     return st.st_nlink && (uint64_t)st.st_size == h->size;
 }
 
-static int begin(struct chain *c, struct chain_head *h) {
+static int begin_log(struct chain *c, struct chain_head *h) {
     uint64_t last;
     struct stat st;
     char file[CHAIN_FILE_MAX];
@@ -136,12 +137,12 @@ static int begin(struct chain *c, struct chain_head *h) {
 }
 
 /* The file is open, and head and file say the same. */
-static int ready(struct chain *c, struct chain_head *h, struct buf *record) {
+static int make_ready(struct chain *c, struct chain_head *h, struct buf *record) {
     int r = chain_head_read(c->head, h);
     bool fresh = r == -ENODATA;
 
     if (fresh)
-        r = begin(c, h);
+        r = begin_log(c, h);
     else if (r == -EBADMSG) {
         h->number = 0;
         r = 0;
@@ -153,10 +154,10 @@ static int ready(struct chain *c, struct chain_head *h, struct buf *record) {
         if (r < 0)
             return r;
     }
-    r = h->number ? fits(c, h) : 0;
+    r = h->number ? head_fits(c, h) : 0;
     if (r == 0 && h->number) {
         r = open_data(c, h);
-        r = r == -ENOENT ? 0 : r < 0 ? r : fits(c, h);
+        r = r == -ENOENT ? 0 : r < 0 ? r : head_fits(c, h);
     }
     if (r == 0)
         r = chain_repair(c, h, record);
@@ -200,10 +201,10 @@ static void add_lines(struct buf *out, const char *records, size_t len, struct c
     }
 }
 
-static int append(struct chain *c, const char *records, size_t len) {
+static int append_locked(struct chain *c, const char *records, size_t len) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(OUT_MAX), repaired = BUF_INIT(AUDIT_LINE_MAX);
     struct chain_head h = {0}, before;
-    int r = ready(c, &h, &repaired);
+    int r = make_ready(c, &h, &repaired);
 
     if (r < 0)
         return r;
@@ -229,9 +230,9 @@ int chain_append(struct chain *c, const char *records, size_t len) {
         return 0;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &old);
-    r = lock(c);
+    r = lock_head(c);
     if (r == 0) {
-        r = append(c, records, len);
+        r = append_locked(c, records, len);
         flock(c->head, LOCK_UN);
     }
     sigprocmask(SIG_SETMASK, &old, NULL);

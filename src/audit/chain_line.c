@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lines and heads of a log as text. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Guesses which parts of arguments are secret. */
 #include "audit/redact.h"
 
 #include <ctype.h>

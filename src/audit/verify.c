@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Verifies the logs of a folder: files against their head. */
 #include "audit/verify.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ static int add_log(struct verify_all *a, const char *name, size_t len) {
     return copy ? VEC_ADD(a->logs, a->n_logs, (struct verify_log){.name = TAKE_PTR(copy)}) : -ENOMEM;
 }
 
-static int take_name(struct verify_all *a, const char *name) {
+static int take_file_name(struct verify_all *a, const char *name) {
     uint64_t n;
     size_t len = str_ends(name, ".head") ? strlen(name) - strlen(".head") : chain_file_parse(name, &n);
 
@@ -81,7 +82,7 @@ static int list_logs(struct verify_all *a) {
     int r = dir_open_at(a->dir, ".", &d);
 
     while (r == 0 && (e = dir_next(&d)))
-        r = take_name(a, e->d_name);
+        r = take_file_name(a, e->d_name);
     return r < 0 ? r : d.error;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Verifies the lines of one file, and all files against the index. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and filters the lines of all logs. */
 #include "audit/view.h"
 
 #include <errno.h>
@@ -262,7 +263,7 @@ static int read_map(struct view *v, const struct view_filter *f, int fd, uint64_
     return r;
 }
 
-static int open_file(const struct view *v, const struct view_file *file, struct stat *st) {
+static int open_log_file(const struct view *v, const struct view_file *file, struct stat *st) {
     char name[CHAIN_FILE_MAX];
     int fd;
 
@@ -276,9 +277,9 @@ static int open_file(const struct view *v, const struct view_file *file, struct 
     return -ENOENT;
 }
 
-static int read_file(struct view *v, const struct view_filter *f, const struct view_file *file, struct view_seen *seen) {
+static int read_log_file(struct view *v, const struct view_filter *f, const struct view_file *file, struct view_seen *seen) {
     struct stat st;
-    CLEANUP(closep) int fd = open_file(v, file, &st);
+    CLEANUP(closep) int fd = open_log_file(v, file, &st);
     uint64_t from = 0;
     int r = 0;
 
@@ -297,7 +298,7 @@ static int read_file(struct view *v, const struct view_filter *f, const struct v
 static size_t first_new(const struct view *v, size_t from, size_t to, const struct view_seen *seen) {
     for (size_t i = from; seen->inode && i < to; i++) {
         struct stat st;
-        int fd = open_file(v, &v->files[i], &st);
+        int fd = open_log_file(v, &v->files[i], &st);
 
         if (fd < 0)
             continue;
@@ -327,7 +328,7 @@ int view_collect(struct view *v, const struct view_filter *f, struct view_line *
             to++;
         r = find_seen(v, v->files[i].log, &seen);
         for (size_t k = r < 0 ? to : first_new(v, i, to, seen); r == 0 && k < to; k++)
-            r = read_file(v, f, &v->files[k], seen);
+            r = read_log_file(v, f, &v->files[k], seen);
     }
     if (r < 0)
         return err_sys(err, r, "read the audit log");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Limits, capabilities, Landlock and system call filters of bawn-review. */
 #include "review/review_jail.h"
 
 #include <errno.h>

@@ -94,8 +94,8 @@ static int level_read(struct repo *g, const struct id *tree, const struct id *ba
     return r;
 }
 
-static int compare(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n, unsigned depth,
-                   enum risk_level *level);
+static int compare_trees(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n,
+                         unsigned depth, enum risk_level *level);
 
 static bool is_name(const struct tree_entry *e) {
     return !memchr(e->name, '/', e->len) && !(e->len == 1 && e->name[0] == '.') &&
@@ -139,7 +139,7 @@ static int compare_entry(struct repo *g, struct gitnew_level *l, struct buf *pat
     if (!is_name(e))
         r = gitnew_add(g, RISK_GIT_DIR, *level = RISK_HIGH, 0, buf_str(path), "a tree has a name in it that leads elsewhere");
     else if (same_folder(e->mode))
-        r = compare(g, path, &e->id, folders, n, depth + 1, level);
+        r = compare_trees(g, path, &e->id, folders, n, depth + 1, level);
     else
         r = entry_judge(g, buf_str(path), &was, &now, level);
     path->len = len;
@@ -164,7 +164,7 @@ static int compare_gone(struct repo *g, struct gitnew_level *l, struct buf *path
         if (!buf_ok(path))
             return -ENOMEM;
         if (same_folder(b.mode))
-            r = compare(g, path, NULL, &b.id, 1, depth + 1, level);
+            r = compare_trees(g, path, NULL, &b.id, 1, depth + 1, level);
         else
             r = entry_judge(g, buf_str(path), &(struct entry_side){b.mode, b.id}, &nothing, level);
         path->len = len;
@@ -191,8 +191,8 @@ static int compare_level(struct repo *g, struct gitnew_level *l, struct buf *pat
 }
 
 /* tree NULL: it is gone. */
-static int compare(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n, unsigned depth,
-                   enum risk_level *level) {
+static int compare_trees(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n,
+                         unsigned depth, enum risk_level *level) {
     struct gitnew_level *l = NULL;
     int r;
 
@@ -215,8 +215,8 @@ int tree_judge(struct repo *g, const struct id *tree, const struct id *bases, si
 
     g->root = *tree;
     if (n == 0 && g->has_head) /* a history of its own: only what the user's HEAD does not have is new */
-        return compare(g, &path, tree, &g->head, 1, 0, level);
-    return compare(g, &path, tree, bases, n, 0, level);
+        return compare_trees(g, &path, tree, &g->head, 1, 0, level);
+    return compare_trees(g, &path, tree, bases, n, 0, level);
 }
 
 int tree_path(struct repo *g, const struct id *root, const char *path, uint32_t *ret_mode, struct id *ret) {

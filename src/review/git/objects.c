@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Object stores, loose objects and hashing. */
 #include "review/git/objects.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of keys and values, and their differences. */
 #include "review/pairs/pairs.h"
 
 #include <errno.h>
@@ -78,7 +79,7 @@ static size_t *sorted(const struct pairs *p, int (*order)(const void *, const vo
 }
 
 /* value NULL: the key alone. */
-static bool has(const struct pairs *p, const size_t *index, const char *key, const char *value) {
+static bool has_pair(const struct pairs *p, const size_t *index, const char *key, const char *value) {
     size_t lo = 0, hi = p->n;
 
     while (lo < hi) {
@@ -102,10 +103,10 @@ int pairs_compare(const struct pairs *before, const struct pairs *now, pairs_eac
     int r = old_index && new_index ? 0 : -ENOMEM;
 
     for (size_t i = 0; r == 0 && i < now->n; i++)
-        if (!has(before, old_index, pairs_key(now, i), pairs_value(now, i)))
+        if (!has_pair(before, old_index, pairs_key(now, i), pairs_value(now, i)))
             added(now, i, arg);
     for (size_t i = 0; r == 0 && i < before->n; i++)
-        if (!has(now, new_index, pairs_key(before, i), NULL))
+        if (!has_pair(now, new_index, pairs_key(before, i), NULL))
             removed(before, i, arg);
     free(old_index);
     free(new_index);

@@ -19,7 +19,7 @@ struct yaml_reader {
     size_t depth;
 };
 
-static void emit(struct yaml_reader *r, const char *value, size_t len) {
+static void emit_yaml(struct yaml_reader *r, const char *value, size_t len) {
     while (len && strchr(" \t\r", value[len - 1]))
         len--;
     pairs_add(r->f.out, buf_str(&r->f.key), r->f.key.len, value, len, r->f.line);
@@ -78,7 +78,7 @@ static void block(struct yaml_reader *r, size_t column) {
         f->pos = MIN_OF(end, f->len);
         f->line++;
         if (end > i)
-            emit(r, f->s + i, end - i);
+            emit_yaml(r, f->s + i, end - i);
     }
 }
 
@@ -106,7 +106,7 @@ static void value(struct yaml_reader *r, size_t column) {
 
         if (c == '*' || c == '!' || c == '?')
             pairs_odd(f->out, f->line);
-        emit(r, f->s + f->pos, comment ? (size_t)(comment - (f->s + f->pos)) : n);
+        emit_yaml(r, f->s + f->pos, comment ? (size_t)(comment - (f->s + f->pos)) : n);
         flow_rest_of_line(f);
     }
 }

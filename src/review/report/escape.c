@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Hostile bytes, escaped for terminals, JSON, patches and URIs. */
 #include "review/report/escape.h"
 
 #include "base/hex.h"
@@ -30,7 +31,7 @@ bool escape_deceptive(uint32_t code) {
 }
 
 /* The character at s, of which `left` bytes may be read. Returns its length, 0 if it is not UTF-8. */
-static size_t decode(const char *s, size_t left, uint32_t *ret) {
+static size_t decode_char_at(const char *s, size_t left, uint32_t *ret) {
     static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     char few[5] = {0};
     size_t n;
@@ -61,7 +62,7 @@ static void add_visible(struct buf *b, const char *s, size_t len, bool tabs) {
             buf_add(b, s + i, n);
             continue;
         }
-        n = decode(s + i, len - i, &code);
+        n = decode_char_at(s + i, len - i, &code);
         if (n == 0 || (n == 1 && code != '\t') || (code == '\t' && !tabs))
             buf_addf(b, "\\x%02x", (unsigned char)s[i]);
         else if (code != '\t' && escape_deceptive(code))
@@ -96,7 +97,7 @@ void escape_json(struct buf *b, const char *s, size_t len) {
     for (size_t i = 0, n; i < len; i += n) {
         uint32_t code = 0;
 
-        n = decode(s + i, len - i, &code);
+        n = decode_char_at(s + i, len - i, &code);
         if (n == 0)
             buf_adds(b, "\xef\xbf\xbd");
         else if (code == '"' || code == '\\')
@@ -115,7 +116,7 @@ void escape_json(struct buf *b, const char *s, size_t len) {
 static bool git_plain(const char *s, size_t left, size_t *ret_n) {
     uint32_t code = 0;
 
-    *ret_n = decode(s, left, &code);
+    *ret_n = decode_char_at(s, left, &code);
     if (*ret_n == 0) {
         *ret_n = 1;
         return false;

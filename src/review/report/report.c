@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a report in the format that was asked for. */
 #include "review/report/report.h"
 
 #include <errno.h>

@@ -25,7 +25,7 @@ struct words {
     bool any;
 };
 
-static struct buf *next_word(struct words *w) {
+static struct buf *next_clause(struct words *w) {
     buf_adds(w->b, w->any ? ", " : "  (");
     w->any = true;
     return w->b;
@@ -37,20 +37,20 @@ static void add_size(struct words *w, const struct change *c) {
     format_size(c->old_.size, old_);
     format_size(c->new_.size, new_);
     if (c->kind == CHANGE_ADDED)
-        buf_adds(next_word(w), new_);
+        buf_adds(next_clause(w), new_);
     else if (c->what & CHANGE_CONTENT && c->kind != CHANGE_DELETED && c->old_.size != c->new_.size)
-        buf_addf(next_word(w), "%s, was %s", new_, old_);
+        buf_addf(next_clause(w), "%s, was %s", new_, old_);
     else if (c->what & CHANGE_CONTENT && c->kind != CHANGE_DELETED)
-        buf_addf(next_word(w), "%s, the size is the same", new_);
+        buf_addf(next_clause(w), "%s, the size is the same", new_);
 }
 
 static void add_links(struct words *w, const struct change *c) {
     if (c->new_.link) {
-        buf_adds(next_word(w), "leads to ");
+        buf_adds(next_clause(w), "leads to ");
         escape_text(w->b, c->new_.link);
     }
     if (c->old_.link && c->new_.mode) {
-        buf_adds(next_word(w), "led to ");
+        buf_adds(next_clause(w), "led to ");
         escape_text(w->b, c->old_.link);
     }
 }
@@ -60,28 +60,28 @@ static void add_what(struct report *r, const struct change *c) {
     struct words w = {.b = &r->b};
 
     if (c->from) {
-        buf_adds(next_word(&w), "was ");
+        buf_adds(next_clause(&w), "was ");
         escape_text(w.b, c->from);
     }
     if (c->what & CHANGE_TYPE && c->old_.mode && c->new_.mode)
-        buf_addf(next_word(&w), "%s, was a %s", report_type(c->new_.mode), report_type(c->old_.mode));
+        buf_addf(next_clause(&w), "%s, was a %s", report_type(c->new_.mode), report_type(c->old_.mode));
     else if (!S_ISREG(mode))
-        buf_adds(next_word(&w), report_type(mode));
+        buf_adds(next_clause(&w), report_type(mode));
     if (S_ISREG(mode))
         add_size(&w, c);
     add_links(&w, c);
     if (c->what & CHANGE_MODE && c->old_.mode && c->new_.mode)
-        buf_addf(next_word(&w), "mode %04o, was %04o", c->new_.mode & 07777, c->old_.mode & 07777);
+        buf_addf(next_clause(&w), "mode %04o, was %04o", c->new_.mode & 07777, c->old_.mode & 07777);
     if (c->kind == CHANGE_ADDED && S_ISREG(mode) && mode & 0111)
-        buf_adds(next_word(&w), "executable");
+        buf_adds(next_clause(&w), "executable");
     if (c->what & CHANGE_XATTR)
-        buf_adds(next_word(&w), "extended attributes");
+        buf_adds(next_clause(&w), "extended attributes");
     if (c->host_changed)
-        buf_adds(next_word(&w), "changed in the workspace, too");
+        buf_adds(next_clause(&w), "changed in the workspace, too");
     if (c->hidden)
-        buf_adds(next_word(&w), "hidden by .sandboxignore: stays in the run");
+        buf_adds(next_clause(&w), "hidden by .sandboxignore: stays in the run");
     if (c->git_ignored)
-        buf_adds(next_word(&w), "ignored by git");
+        buf_adds(next_clause(&w), "ignored by git");
     buf_adds(w.b, w.any ? ")\n" : "\n");
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Patterns of rules against paths and keys. */
 #include <ctype.h>
 
 #include "review/risk/risk_rule.h"

@@ -49,7 +49,7 @@ struct hidden {
     unsigned code;
 };
 
-static unsigned decode(const char *s, size_t n) {
+static unsigned decode_char(const char *s, size_t n) {
     const unsigned char *u = (const unsigned char *)s;
     static const unsigned char mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     unsigned c = u[0] & mask[n];
@@ -72,7 +72,7 @@ static struct hidden look(const char *s, size_t len, bool first_line) {
     for (size_t i = 0; i < len;) {
         unsigned char c = (unsigned char)s[i];
         size_t n = c >= 0x20 && c < 0x7f ? 1 : c ? str_utf8_len(s + i) : 0;
-        unsigned code = n ? decode(s + i, n) : 0;
+        unsigned code = n ? decode_char(s + i, n) : 0;
 
         for (size_t k = 0; n && !(n == 1 && c >= 0x20 && c < 0x7f) && k < ARRAY_LEN(ranges); k++)
             if (code >= ranges[k].first && code <= ranges[k].last && ranges[k].level > worst.level && !joins(code, before) &&

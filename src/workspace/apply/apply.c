@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From a change set to steps. */
 #include "workspace/apply/apply.h"
 
 #include <errno.h>

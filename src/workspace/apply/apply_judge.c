@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What an apply does with one change. */
 #include "workspace/apply/apply_plan.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Collects changes and notes, and walks folders for the modes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@ void maker_done(struct change_maker *m) {
     free(m->ids);
 }
 
-static int grow(struct change_maker *m) {
+static int make_set_room(struct change_maker *m) {
     size_t cap = m->set->cap ? 2 * m->set->cap : 64;
     struct change *v;
     struct change_id *ids;
@@ -55,7 +56,7 @@ static unsigned what_of(const struct change_view *v) {
 
 int maker_add(struct change_maker *m, const struct change_found *f) {
     struct change c = {.kind = f->kind, .what = f->what, .hidden = f->hidden, .host_changed = f->host_changed};
-    int r = grow(m);
+    int r = make_set_room(m);
 
     if (r < 0)
         return r;
@@ -111,7 +112,7 @@ bool maker_set_path(struct change_maker *m, const char *path) {
     return true;
 }
 
-static bool push(struct change_maker *m, const char *name) {
+static bool push_name(struct change_maker *m, const char *name) {
     size_t len = strlen(name), slash = m->path_len > 0;
 
     if (m->path_len + slash + len >= sizeof m->path)
@@ -129,7 +130,7 @@ static int visit_all(struct change_maker *m, struct dir *d, maker_visit_fn *visi
     int r = 0;
 
     while (r == 0 && (e = dir_next(d))) {
-        if (!push(m, e->d_name)) {
+        if (!push_name(m, e->d_name)) {
             r = maker_note(m, m->path, "has paths in it that are too long to be looked at", 0);
             continue;
         }

@@ -123,7 +123,7 @@ static int add_new(struct change_maker *m, const struct change_view *now, uint64
     return maker_add(m, &f);
 }
 
-static int visit(struct change_maker *m, int folder, const char *name, void *arg) {
+static int visit_tree(struct change_maker *m, int folder, const char *name, void *arg) {
     CLEANUP(view_done) struct change_view now = CHANGE_VIEW_INIT;
     struct change_tree *t = arg;
     const struct manifest_entry *e;
@@ -144,7 +144,7 @@ static int visit(struct change_maker *m, int folder, const char *name, void *arg
     else if (!manifest_same(&stamp, &e->copy))
         r = add_known(m, e, &now);
     if (r == 0 && S_ISDIR(now.st.st_mode))
-        r = maker_each(m, folder, name, visit, t);
+        r = maker_each(m, folder, name, visit_tree, t);
     return r;
 }
 
@@ -194,6 +194,6 @@ int change_make_tree(struct change_maker *m) {
     t.manifest = manifest;
     t.seen = seen;
     t.dev = st.st_dev;
-    r = maker_each(m, m->set->new_root, ".", visit, &t);
+    r = maker_each(m, m->set->new_root, ".", visit_tree, &t);
     return r < 0 ? r : add_all_deleted(m, &t);
 }

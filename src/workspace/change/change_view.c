@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at one version of a file, opens it, compares two. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

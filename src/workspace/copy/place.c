@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Stages files and links, and moves them into place. */
 #include "workspace/copy/place.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses git's configuration. */
 #include "workspace/git/gitconfig.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the index. */
 #include "workspace/git/gitindex.h"
 
 #include <errno.h>

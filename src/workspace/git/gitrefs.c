@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads, lists and moves refs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens a repository and refuses what worktree mode cannot serve. */
 #include "workspace/git/gitrepo.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ void git_object_name(const unsigned char *id, size_t len, char ret[static GIT_OB
 }
 
 /* Root leaves nothing in another user's folder that they cannot remove. */
-static int give(int fd, int folder) {
+static int give_to_owner(int fd, int folder) {
     struct stat st;
 
     if (geteuid() != 0)
@@ -49,7 +50,7 @@ static int give(int fd, int folder) {
 
 int gitrepo_create(int dir, const char *name, mode_t mode, struct err *err) {
     CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    int r = fd < 0 ? -errno : give(fd, dir);
+    int r = fd < 0 ? -errno : give_to_owner(fd, dir);
 
     if (r == -EEXIST)
         return err_set(err, -EBUSY, "'%s' exists: another git process is at work, or left it behind (then remove it)", name);
@@ -84,7 +85,7 @@ int gitrepo_make_dir(int parent, const char *name, mode_t mode, struct err *err)
     if (!made && errno != EEXIST)
         return err_sys(err, -errno, "make the folder '%s'", name);
     fd = safepath_open(parent, name, O_RDONLY | O_DIRECTORY);
-    r = fd < 0 ? fd : made ? give(fd, parent) : 0;
+    r = fd < 0 ? fd : made ? give_to_owner(fd, parent) : 0;
     return r < 0 ? err_sys(err, r, "open the folder '%s'", name) : TAKE_FD(fd);
 }
 
@@ -205,7 +206,7 @@ static int judge_key(const char *key, const char *value, unsigned line, void *ar
     return 0;
 }
 
-static int judge(struct gitrepo *r, struct err *err) {
+static int judge_config(struct gitrepo *r, struct err *err) {
     CLEANUP(buf_done) struct buf own = BUF_INIT(GITCONFIG_SIZE_MAX);
     CLEANUP(buf_done) struct buf alternates = BUF_INIT(GITREPO_FILE_MAX);
     int n = gitrepo_read(r->common, "config", &r->config);
@@ -229,7 +230,7 @@ int gitrepo_open(int workspace, struct gitrepo *ret, struct err *err) {
     CLEANUP(gitrepo_done) struct gitrepo r = GITREPO_INIT;
     int n = open_dirs(workspace, &r, err);
 
-    n = n < 0 ? n : judge(&r, err);
+    n = n < 0 ? n : judge_config(&r, err);
     if (n < 0)
         return n;
     *ret = r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The protected paths as ignore rules. */
 #include "workspace/hide/protect.h"
 
 #include <errno.h>

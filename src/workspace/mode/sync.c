@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sync mode: the first copy, and the rounds of carrying changes. */
 #include "workspace/mode/sync.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at both sides and decides what is carried. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

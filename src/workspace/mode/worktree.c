@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes, opens and drops the worktree of a run. */
 #include "workspace/mode/worktree.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static int write_line(int dir, const char *name, const char *before, const char 
     return line ? gitrepo_write(dir, name, line, strlen(line), 0644, err) : err_oom(err);
 }
 
-static int fill(const struct worktree *w, int dir, struct err *err) {
+static int fill_registered(const struct worktree *w, int dir, struct err *err) {
     int r = write_line(dir, "gitdir", w->tree_path, "/.git", err);
 
     r = r < 0 ? r : write_line(dir, "HEAD", "ref: refs/heads/" WORKTREE_GROUP "/", w->rd->name, err);
@@ -79,7 +80,7 @@ static int register_tree(struct worktree *w, struct err *err) {
     if (fstatat(all, w->id, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_set(err, -EEXIST, "the repository has a worktree '%s' already; see 'git worktree list'", w->id);
     dir = gitrepo_make_dir(all, w->id, 0777, err);
-    r = dir < 0 ? dir : fill(w, dir, err);
+    r = dir < 0 ? dir : fill_registered(w, dir, err);
     r = r < 0 ? r : write_line(w->tree, ".git", "gitdir: ", target, err);
     return r;
 }
@@ -180,14 +181,16 @@ static int set_info(struct rundir *rd, const char *commit, struct err *err) {
 }
 
 /* Everything in the run's folder first, then what the repository knows of. */
-static int make(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
+static int make_tree(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
     int r;
 
     w->tree = worktree_make_dir(w, "tree", err);
     r = w->tree < 0 ? w->tree : worktree_checkout(w, commit, hidden, err);
     r = r < 0 ? r : worktree_make_private(w, commit, err);
     r = r < 0 ? r : worktree_set_known(w, commit, err);
-    r = r < 0 ? r : set_info(w->rd, commit, err);
+    if (r < 0)
+        return r;
+    r = set_info(w->rd, commit, err);
     r = r < 0 ? r : gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, NULL, commit, err);
     if (r < 0)
         return r;
@@ -217,7 +220,7 @@ int worktree_make(struct rundir *rd, int workspace, const struct ignore *hidden,
         return r;
     if (w.tree >= 0)
         return err_set(err, -EEXIST, "the run '%s' has a working tree already", rd->name);
-    r = make(&w, commit, hidden, err);
+    r = make_tree(&w, commit, hidden, err);
     if (r < 0)
         return r;
     ret->objects = TAKE_PTR(w.repo.objects_path);

@@ -30,7 +30,7 @@ struct import {
     struct err *err;
 };
 
-static int copy_file(struct import *im, int from, int to, const char *name) {
+static int import_file(struct import *im, int from, int to, const char *name) {
     uint64_t max = (uint64_t)1 << WORKTREE_BYTES_MAX_LOG2, bytes = 0;
     CLEANUP(closep) int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     CLEANUP(closep) int out = -1;
@@ -63,10 +63,10 @@ static int import_entry(struct import *im, const char *folder, int from, int to,
     int r;
 
     if (!str_eq(folder, "pack"))
-        return strlen(name) + 2 == (sha256 ? 64 : 40) && hex_is_lower(name, strlen(name)) ? copy_file(im, from, to, name) : 0;
+        return strlen(name) + 2 == (sha256 ? 64 : 40) && hex_is_lower(name, strlen(name)) ? import_file(im, from, to, name) : 0;
     if (!is_pack(name, sha256))
         return 0;
-    r = copy_file(im, from, to, name);
+    r = import_file(im, from, to, name);
     return r < 0 ? r : strv_add(&im->packs, name) < 0 ? err_oom(im->err) : 0;
 }
 
@@ -121,7 +121,7 @@ static int import_objects(const struct worktree *w, int git, struct err *err) {
 }
 
 /* The repository's objects and what was imported. */
-static int ask(const struct worktree *w, const char *const *argv, bool may_fail, struct buf *out, struct err *err) {
+static int ask_git(const struct worktree *w, const char *const *argv, bool may_fail, struct buf *out, struct err *err) {
     CLEANUP(closep) int more = safepath_open(w->git.fd, "objects", O_RDONLY | O_DIRECTORY);
     struct git_call call = git_call(argv, w->repo.objects);
 
@@ -132,7 +132,7 @@ static int ask(const struct worktree *w, const char *const *argv, bool may_fail,
 
 static int check_commit(const struct worktree *w, const char *hex, struct err *err) {
     CLEANUP(buf_done) struct buf type = BUF_INIT(100);
-    int r = ask(w, GIT_ARGS("cat-file", "-t", hex), false, &type, err);
+    int r = ask_git(w, GIT_ARGS("cat-file", "-t", hex), false, &type, err);
 
     if (r < 0)
         return err_ctx(err, r, "the branch of the run");
@@ -155,7 +155,7 @@ static int choose_tip(const struct worktree *w, int git, char ret[static GIT_HEX
     r = check_commit(w, tip, err);
     if (r == 0 && has_head == 0 && !str_eq(head, tip)) {
         r = check_commit(w, head, err);
-        r = r < 0 ? r : ask(w, GIT_ARGS("merge-base", "--is-ancestor", tip, head), true, NULL, err);
+        r = r < 0 ? r : ask_git(w, GIT_ARGS("merge-base", "--is-ancestor", tip, head), true, NULL, err);
         memcpy(ret, r == 0 ? head : tip, GIT_HEX_SIZE);
         return r < 0 ? r : 0;
     }
@@ -205,7 +205,7 @@ static int count_others(const struct worktree *w, int git, const char *tip, int 
 static int count_commits(const struct worktree *w, const char *tip, int *ret, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(100);
     CLEANUP(freep) char *not_known = str_dupf("^%s", w->known);
-    int r = not_known ? ask(w, GIT_ARGS("rev-list", "--count", tip, not_known), false, &text, err) : err_oom(err);
+    int r = not_known ? ask_git(w, GIT_ARGS("rev-list", "--count", tip, not_known), false, &text, err) : err_oom(err);
 
     return r < 0 ? r : to_number(&text, ret, err);
 }
@@ -252,7 +252,7 @@ static int move_branch(struct worktree *w, const char *tip, struct err *err) {
     return r < 0 ? r : worktree_renew_index(w, tip, err);
 }
 
-static int carry(struct worktree *w, int git, struct err *err) {
+static int carry_commits(struct worktree *w, int git, struct err *err) {
     char tip[GIT_HEX_SIZE] = {0};
     int commits = 0, others = 0, r = import_objects(w, git, err);
 
@@ -282,5 +282,5 @@ int worktree_carry(struct rundir *rd, int workspace, struct err *err) {
     git = safepath_open(rd->fd, "git", O_RDONLY | O_DIRECTORY);
     if (git < 0 || w.tree < 0 || !w.known[0])
         return err_set(err, -ENOENT, "the run '%s' has no working tree", rd->name);
-    return carry(&w, git, err);
+    return carry_commits(&w, git, err);
 }

@@ -79,7 +79,7 @@ static int skipped_paths(const struct buf *text, struct strv *ret) {
     return 0;
 }
 
-static bool has(const struct strv *sorted, const char *s) {
+static bool has_path(const struct strv *sorted, const char *s) {
     return sorted->len && bsearch(&s, sorted->v, sorted->len, sizeof(char *), str_by_bytes);
 }
 
@@ -151,7 +151,7 @@ static int mark_hidden(const struct worktree *w, const struct buf *before, struc
         return r;
     r = run_git(w, GIT_ARGS("ls-files", "-z"), w->tree, NULL, &after, err);
     for (const char *p = buf_str(&after), *end = p + after.len; r >= 0 && p < end; p += strlen(p) + 1)
-        if (has(&hidden, p))
+        if (has_path(&hidden, p))
             buf_add(&marked, p, strlen(p) + 1);
     if (r >= 0 && !buf_ok(&marked))
         return err_oom(err);

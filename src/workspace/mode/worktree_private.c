@@ -164,7 +164,9 @@ int worktree_make_private(struct worktree *w, const char *commit, struct err *er
 
     r = r < 0 ? r : write_refs(w, git, err);
     r = r < 0 ? r : write_branch(w, git, commit, err);
-    r = r < 0 ? r : write_in(git, "objects/info", "alternates", WORKTREE_OBJECTS "\n", err);
+    if (r < 0)
+        return r;
+    r = write_in(git, "objects/info", "alternates", WORKTREE_OBJECTS "\n", err);
     r = r < 0 ? r : copy_exclude(w, git, err);
     if (r >= 0 && w->repo.shallow.len)
         r = gitrepo_write(git, "shallow", w->repo.shallow.data, w->repo.shallow.len, 0644, err);

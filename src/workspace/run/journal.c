@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the journal, looks up paths and appends records. */
 #include "workspace/run/journal.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ struct journal_slot *journal_lookup(const struct journal *j, const char *path, u
     return NULL;
 }
 
-static void put(const struct journal *j, uint64_t hash, size_t index) {
+static void put_index(const struct journal *j, uint64_t hash, size_t index) {
     size_t mask = j->table_cap - 1, i = hash & mask;
 
     while (j->table[i])
@@ -50,7 +51,7 @@ static void put(const struct journal *j, uint64_t hash, size_t index) {
     j->table[i] = (uint32_t)index + 1;
 }
 
-static int grow(struct journal *j) {
+static int grow_index(struct journal *j) {
     size_t cap = j->cap ? j->cap * 2 : FIRST_CAP;
     struct journal_slot **slots = realloc(j->slots, cap * sizeof(struct journal_slot *));
     uint32_t *table;
@@ -66,18 +67,18 @@ static int grow(struct journal *j) {
     j->table_cap = cap * 2;
     j->cap = cap;
     for (size_t i = 0; i < j->n; i++)
-        put(j, j->slots[i]->hash, i);
+        put_index(j, j->slots[i]->hash, i);
     return 0;
 }
 
 static int reserve_slot(struct journal *j) {
     if (j->n >= JOURNAL_RECORDS_MAX)
         return -ENOSPC;
-    return j->n < j->cap ? 0 : grow(j);
+    return j->n < j->cap ? 0 : grow_index(j);
 }
 
 static void insert_slot(struct journal *j, struct journal_slot *s) {
-    put(j, s->hash, j->n);
+    put_index(j, s->hash, j->n);
     j->slots[j->n++] = s;
     if (s->e.kind != JOURNAL_FILE)
         return;
@@ -225,7 +226,7 @@ static struct journal_slot *make_slot(const struct journal *j, const struct jour
 }
 
 /* All or nothing: half a record would hide those after it. */
-static int append(struct journal *j, const struct journal_slot *s) {
+static int append_record(struct journal *j, const struct journal_slot *s) {
     ssize_t n;
 
     buf_clear(&j->record);
@@ -266,7 +267,7 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
     if (r == 0 && content >= 0 && e->kind == JOURNAL_FILE)
         r = journal_keep(j, content, keep_inode, host_dir, &s->e, &s->linked);
     if (r == 0) {
-        r = append(j, s);
+        r = append_record(j, s);
         if (r < 0)
             journal_unkeep(j, s->e.blob);
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes, locks and removes the folders of runs; run.json. */
 #include "workspace/run/rundir.h"
 
 #include <errno.h>
@@ -112,7 +113,7 @@ int rundir_save(struct rundir *r, struct err *err) {
 }
 
 /* A folder is only replaced by rename() if it is empty, and no run's folder ever is: that makes names unique. */
-static int settle(int runs, const char *hidden, const char *name) {
+static int settle_name(int runs, const char *hidden, const char *name) {
     if (renameat(runs, hidden, runs, name) == 0)
         return 0;
     return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
@@ -142,7 +143,7 @@ static int settle_anywhere(int runs, const char *hidden, const char *workspace, 
         for (size_t k = 0; k < LETTERS; k++)
             letters[k] = alphanumeric[(unsigned char)letters[k] % 26];
         snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s-%s", stem, letters);
-        r = settle(runs, hidden, ret_name);
+        r = settle_name(runs, hidden, ret_name);
     }
     return r;
 }
@@ -159,7 +160,7 @@ static int create_in(int runs, const char *name, struct rundir *rd, char ret_nam
     r = r < 0 ? r : write_info(rd->fd, &rd->info, err);
     if (r == 0) {
         snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s", name ? name : "");
-        r = name ? settle(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);
+        r = name ? settle_name(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);
         if (r == -EEXIST)
             err_set(err, r, "there is a run named '%s' already", ret_name);
         else if (r < 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds and lists runs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -20,7 +21,7 @@ static int read_info(int dir, struct run_info *ret, struct err *err) {
     return r < 0 ? file_err(err, r, RUNDIR_JSON, RUN_INFO_MAX) : run_info_parse(buf_str(&text), text.len, ret, err);
 }
 
-static int open_folder(int runs, const char *name, struct err *err) {
+static int open_run_folder(int runs, const char *name, struct err *err) {
     CLEANUP(closep) int fd = openat(runs, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
@@ -52,13 +53,13 @@ void rundir_list_done(struct rundir_list *l) {
 }
 
 /* Hidden names are of creations and removals; others are no run's. Returns 1 if there is an entry. */
-static int look_at(int runs, const char *name, const char *workspace, struct rundir_entry *ret) {
+static int look_at_run(int runs, const char *name, const char *workspace, struct rundir_entry *ret) {
     CLEANUP(entry_done) struct rundir_entry e = {0};
     CLEANUP(closep) int dir = -1;
 
     if (rundir_check_name(name, NULL) < 0)
         return 0;
-    dir = open_folder(runs, name, NULL);
+    dir = open_run_folder(runs, name, NULL);
     if (dir < 0 || read_info(dir, &e.info, NULL) < 0)
         return 0;
     if (workspace && !str_eq(e.info.workspace, workspace))
@@ -89,7 +90,7 @@ static int list_folder(struct dir *d, const char *workspace, struct rundir_list 
     while (r >= 0 && (e = dir_next(d))) {
         CLEANUP(entry_done) struct rundir_entry entry = {0};
 
-        r = look_at(d->fd, e->d_name, workspace, &entry);
+        r = look_at_run(d->fd, e->d_name, workspace, &entry);
         if (r == 1)
             r = VEC_ADD(ret->v, ret->n, TAKE(entry, (struct rundir_entry){0}));
     }
@@ -145,7 +146,7 @@ int rundir_open(const char *runs, const char *name, bool lock, struct rundir *re
     dir = rundir_open_runs(runs, false, err);
     if (dir < 0)
         return dir == -ENOENT ? no_such_run(runs, name, err) : dir;
-    rd.fd = open_folder(dir, name, err);
+    rd.fd = open_run_folder(dir, name, err);
     if (rd.fd < 0)
         return rd.fd == -ENOENT ? no_such_run(runs, name, err) : rd.fd;
     rd.name = strdup(name);
