@@ -218,10 +218,6 @@ void audit_add_number(struct buf *b, const char *key, int64_t value) {
     jsonout_int(&(struct jsonout){b, true}, key, value);
 }
 
-void audit_add_bool(struct buf *b, const char *key, bool value) {
-    jsonout_bool(&(struct jsonout){b, true}, key, value);
-}
-
 /* Each with its NUL, so that "a b" and "a", "b" differ. */
 static void add_digest(struct buf *b, char *const *argv, size_t argc) {
     char hex[SHA256_HEX_SIZE];

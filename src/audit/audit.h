@@ -71,7 +71,6 @@ void audit_flush(struct audit *a);
 /* Members, with the comma where one is needed. */
 void audit_add(struct buf *b, const char *key, const char *value); /* NULL: left out */
 void audit_add_number(struct buf *b, const char *key, int64_t value);
-void audit_add_bool(struct buf *b, const char *key, bool value);
 /* "argv": the arguments, each cut at 256 bytes and redacted where it looks like a secret; "argc", "argv_sha256"
  * of the whole. */
 void audit_add_argv(struct buf *b, char *const *argv, size_t argc);

@@ -60,7 +60,9 @@ int view_new(int dir, struct view **ret, struct err *err) {
     return 0;
 }
 
-void view_free(struct view *v) {
+void view_freep(struct view **view) {
+    struct view *v = TAKE_PTR(*view);
+
     if (!v)
         return;
     forget_maps(v);
@@ -72,11 +74,6 @@ void view_free(struct view *v) {
     free(v->lines);
     strv_done(&v->names);
     free(v);
-}
-
-void view_freep(struct view **v) {
-    view_free(*v);
-    *v = NULL;
 }
 
 bool view_saw(const struct view *v) {

@@ -26,7 +26,6 @@ struct view_line {
 };
 
 int view_new(int dir, struct view **ret, struct err *err); /* dir: borrowed */
-void view_free(struct view *v);
 void view_freep(struct view **v);
 
 int view_collect(struct view *v, const struct view_filter *f, struct view_line **ret, size_t *ret_n,

@@ -382,7 +382,6 @@ int gitnew_judge(const struct gitnew_args *a, struct gitnew *ret, struct err *er
     r = r < 0 ? r : add_more(&n);
     if (r < 0)
         return err_oom(err);
-    *ret = n;
-    n = (struct gitnew){0};
+    *ret = TAKE(n, (struct gitnew){0});
     return 0;
 }

@@ -161,8 +161,7 @@ static int open_here(const struct repo *g, const char *path) {
 /* Half of a pack is none, to git too. */
 static int check_pack(struct repo *g, const struct change *ch, const char *stem, size_t len) {
     CLEANUP(freep) char *idx = str_dupf("%.*s.idx", (int)len, stem), *pack = str_dupf("%.*s.pack", (int)len, stem);
-    CLEANUP(closep) int idx_fd = idx ? open_here(g, idx) : -1;
-    CLEANUP(closep) int pack_fd = pack ? open_here(g, pack) : -1;
+    CLEANUP(closep) int idx_fd = idx ? open_here(g, idx) : -1, pack_fd = pack ? open_here(g, pack) : -1;
 
     if (!idx || !pack)
         return -ENOMEM;

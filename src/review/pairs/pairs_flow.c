@@ -64,7 +64,7 @@ char flow_blank(struct pairs_flow *f) {
     return peek(f);
 }
 
-char flow_space(struct pairs_flow *f) {
+static char flow_space(struct pairs_flow *f) {
     for (;;) {
         char c = flow_blank(f);
 

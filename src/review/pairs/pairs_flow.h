@@ -30,7 +30,6 @@ void flow_done(struct pairs_flow *f);
 void flow_value(struct pairs_flow *f);
 /* Reads a name, with or without quotes, and appends it to the key after a step; false: there is none. */
 bool flow_name(struct pairs_flow *f, const char *plain_ends);
-char flow_space(struct pairs_flow *f); /* over spaces, line ends and comments; returns the byte at pos, 0 at the end */
 char flow_blank(struct pairs_flow *f); /* over spaces and tabs only */
 void flow_cut(struct pairs_flow *f, size_t key_len);
 void flow_rest_of_line(struct pairs_flow *f); /* to the line end, not over it */

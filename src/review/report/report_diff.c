@@ -40,7 +40,8 @@ static bool same(const struct buf *a, const struct buf *b) {
     return a->len == b->len && memcmp(buf_str(a), buf_str(b), a->len) == 0;
 }
 
-int report_compare(struct report *r, const struct change *c, struct buf *hunks, struct report_delta *ret, struct err *err) {
+static int compare_versions(struct report *r, const struct change *c, struct buf *hunks, struct report_delta *ret,
+                            struct err *err) {
     CLEANUP(buf_done) struct buf old_ = BUF_INIT(DIFF_FILE_MAX), new_ = BUF_INIT(DIFF_FILE_MAX);
     const struct diff_style style = {.colour = r->q->colour, .keep_cr = !r->q->terminal};
     struct report_delta d = {.content = CONTENT_TEXT};
@@ -170,7 +171,7 @@ int report_section(struct report *r, const struct change *c, struct report_delta
         other(r, c);
         return 0;
     }
-    e = report_compare(r, c, &hunks, ret, err);
+    e = compare_versions(r, c, &hunks, ret, err);
     if (e < 0)
         return e;
     report_colour(r, "1");
@@ -235,7 +236,7 @@ static void add_bar(struct report *r, const struct diff_count *n) {
 
 static int add_stat_line(struct report *r, const struct change *c, struct totals *t, struct err *err) {
     struct report_delta d;
-    int e = report_compare(r, c, NULL, &d, err);
+    int e = compare_versions(r, c, NULL, &d, err);
 
     if (e < 0)
         return e;

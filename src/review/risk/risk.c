@@ -227,8 +227,7 @@ int risk_judge_versions(const struct risk_context *ctx, const struct change *cha
     risk_sort(&list);
     if (c.failed)
         return err_oom(err);
-    *ret = list;
-    list = (struct risk_list){0};
+    *ret = TAKE(list, (struct risk_list){0});
     return 0;
 }
 

@@ -125,8 +125,7 @@ static void seen_done(struct risk_seen *s) {
 
 /* Only folders that changes are in, and those above them, can matter; the highest first. */
 static int add_folder(struct risk_context *ctx, const char *dir, struct risk_seen *seen, struct err *err) {
-    CLEANUP(freep) char *file = NULL;
-    CLEANUP(freep) char *above = NULL;
+    CLEANUP(freep) char *file = NULL, *above = NULL;
     int r = 0;
 
     if (tfind(dir, &seen->tree, compare_names))

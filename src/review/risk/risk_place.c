@@ -163,8 +163,7 @@ static bool in_git(const char *path) {
 
 void risk_judge_link(struct risk_case *c) {
     const char *link = c->change->new_.link;
-    CLEANUP(freep) char *folder = risk_folder(c->path);
-    CLEANUP(freep) char *where = NULL;
+    CLEANUP(freep) char *folder = risk_folder(c->path), *where = NULL;
     char shown[RISK_SHOWN_MAX + 4];
     int r;
 

@@ -32,8 +32,7 @@ static int report_patterns(struct risk_case *c, const struct text_line *lines, i
 }
 
 void risk_inspect_policy(struct risk_case *c) {
-    CLEANUP(freep) struct text_line *fresh = NULL;
-    CLEANUP(freep) struct text_line *gone = NULL;
+    CLEANUP(freep) struct text_line *fresh = NULL, *gone = NULL;
     int n_fresh = risk_new_lines(&c->old_, &c->new_, &fresh), n_gone = risk_new_lines(&c->new_, &c->old_, &gone);
     struct text_line l = {0};
     int rules = 0;

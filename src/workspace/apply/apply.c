@@ -193,7 +193,6 @@ int apply_changes(struct rundir *rd, const struct change_set *s, int workspace, 
         r = carry_out(&p, err);
     if (r < 0)
         return r;
-    *ret = result;
-    result = (struct apply_result){0};
+    *ret = TAKE(result, (struct apply_result){0});
     return 0;
 }

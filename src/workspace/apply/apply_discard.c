@@ -151,7 +151,6 @@ int discard_changes(struct rundir *rd, const struct change_set *s, const struct 
                     workspace_mode_names[rd->info.mode]);
     if (r < 0)
         return r;
-    *ret_left = left;
-    left = (struct strv){0};
+    *ret_left = TAKE(left, (struct strv){0});
     return 0;
 }

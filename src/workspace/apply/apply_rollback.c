@@ -243,8 +243,7 @@ static int roll(struct rollback *rb, const struct change_set *s, const struct st
         r = apply_txn_run(&rb->txn, err);
     if (r < 0)
         return r;
-    *ret_left = rb->left;
-    rb->left = (struct strv){0};
+    *ret_left = TAKE(rb->left, (struct strv){0});
     return 0;
 }
 

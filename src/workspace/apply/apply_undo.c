@@ -363,7 +363,6 @@ int apply_undo(struct rundir *rd, int workspace, bool force, struct strv *ret_le
     }
     if (r < 0)
         return r;
-    *ret_left = left;
-    left = (struct strv){0};
+    *ret_left = TAKE(left, (struct strv){0});
     return 0;
 }

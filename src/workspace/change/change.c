@@ -172,8 +172,7 @@ int change_set_make(const struct rundir *rd, int workspace, const struct ignore 
         return r;
     if (s.n > 0)
         qsort(s.v, s.n, sizeof *s.v, by_path);
-    *ret = s;
-    s = (struct change_set)CHANGE_SET_INIT;
+    *ret = TAKE(s, (struct change_set)CHANGE_SET_INIT);
     return 0;
 }
 

@@ -150,8 +150,7 @@ static int open_source(const struct walk_entry *e) {
 }
 
 static int copy_regular(struct copier *c, const struct walk_entry *e, struct err *err) {
-    CLEANUP(closep) int from = -1;
-    CLEANUP(closep) int to = -1;
+    CLEANUP(closep) int from = -1, to = -1;
     struct manifest_stamp host, copy;
     struct stat made;
 

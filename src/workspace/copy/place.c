@@ -306,8 +306,7 @@ int place_link(int root, const char *path, const char *target, const struct mani
 
 int place_dir(int root, const char *path, mode_t mode, struct err *err) {
     const char *name = path;
-    CLEANUP(closep) int dir = open_parent(root, path, true, &name);
-    CLEANUP(closep) int folder = -1;
+    CLEANUP(closep) int dir = open_parent(root, path, true, &name), folder = -1;
     int r = dir;
 
     if (r >= 0)

@@ -160,8 +160,7 @@ int git_init(struct git *ret, const struct git_opts *opts, struct err *err) {
     r = fill_dir(&g, opts, err);
     if (r < 0)
         return r;
-    *ret = g;
-    g = (struct git)GIT_INIT;
+    *ret = TAKE(g, (struct git)GIT_INIT);
     return 0;
 }
 

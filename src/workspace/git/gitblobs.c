@@ -151,8 +151,7 @@ static size_t id_len_of(const struct gitblobs_store *s) {
 /* The path of a loose object relative to the workspace, malloc'ed; returns 1, or 0 if there is no such object in it. */
 static int store_find(const struct gitblobs_store *s, const unsigned char *id, char **ret, struct err *err) {
     CLEANUP(freep) char *place = NULL;
-    CLEANUP(closep) int found = -1;
-    CLEANUP(closep) int again = -1;
+    CLEANUP(closep) int found = -1, again = -1;
     char name[GIT_OBJECT_NAME_SIZE];
     struct stat st;
     int r;

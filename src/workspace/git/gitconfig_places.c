@@ -135,8 +135,7 @@ static int follow_line(int dir, const char *name, const char *prefix) {
 }
 
 static int read_in(struct places *p, int dir, const char *name, struct err *err) {
-    CLEANUP(freep) char *folder = NULL;
-    CLEANUP(freep) char *path = NULL;
+    CLEANUP(freep) char *folder = NULL, *path = NULL;
     int r = paths_of_fd(dir, &folder, err);
 
     if (r < 0)
@@ -146,8 +145,7 @@ static int read_in(struct places *p, int dir, const char *name, struct err *err)
 }
 
 static int read_repository(struct places *p, int workspace, struct err *err) {
-    CLEANUP(closep) int dir = openat(workspace, ".git", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CLEANUP(closep) int common = -1;
+    CLEANUP(closep) int dir = openat(workspace, ".git", O_RDONLY | O_DIRECTORY | O_CLOEXEC), common = -1;
     int r;
 
     if (dir < 0)

@@ -100,7 +100,7 @@ static int add_key(const char *key, const char *value, unsigned line UNUSED, voi
     return buf_ok(out) ? 0 : err_oom(err);
 }
 
-int git_identity_filter(const char *data, size_t len, struct buf *out, struct err *err) {
+static int add_allowed_keys(const char *data, size_t len, struct buf *out, struct err *err) {
     int r = gitconfig_parse(data, len, add_key, out, err);
 
     return r == -EBADMSG ? 0 : r; /* what git would refuse as well */
@@ -109,7 +109,7 @@ int git_identity_filter(const char *data, size_t len, struct buf *out, struct er
 static int add_config_file(const char *path, struct buf *out, struct err *err) {
     CLEANUP(buf_done) struct buf data = BUF_INIT(FILE_MAX);
 
-    return file_read(path, FILE_FOLLOW, &data) < 0 ? 0 : git_identity_filter(buf_str(&data), data.len, out, err);
+    return file_read(path, FILE_FOLLOW, &data) < 0 ? 0 : add_allowed_keys(buf_str(&data), data.len, out, err);
 }
 
 int git_identity(char *const *environ_, const char *home, struct buf *out, struct err *err) {

@@ -285,8 +285,7 @@ static bool without(const struct buf *text, const char *ref, struct buf *ret) {
 static const char packed_lock[] = "packed-refs.lock";
 
 static int rewrite_packed(const struct gitrepo *r, const char *ref, int lock, struct err *err) {
-    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX);
-    CLEANUP(buf_done) struct buf rest = BUF_INIT(GITREPO_PACKED_MAX);
+    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX), rest = BUF_INIT(GITREPO_PACKED_MAX);
     int n = gitrepo_read(r->common, "packed-refs", &text);
 
     if (n == -ENOENT || (n == 0 && !without(&text, ref, &rest)))
@@ -363,8 +362,7 @@ static void clear_up(const struct gitrepo *r, const char *group, const char *nam
 int gitrefs_move(const struct gitrepo *r, const char *group, const char *name, const char *old, const char *to, struct err *err) {
     CLEANUP(freep) char *ref = str_dupf("refs/heads/%s/%s", group, name);
     CLEANUP(freep) char *lock_name = str_dupf("%s.lock", name);
-    CLEANUP(closep) int dir = -1;
-    CLEANUP(closep) int lock = -1;
+    CLEANUP(closep) int dir = -1, lock = -1;
     int n;
 
     if (!ref || !lock_name)

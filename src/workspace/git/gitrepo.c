@@ -111,10 +111,8 @@ static bool same_folder(int a, int b) {
 /* The repository must know this worktree, at this place: else a .git file made by an agent could show a sandbox the objects of
  * any repository of the user's (ATTACKS 37). */
 static bool is_registered(int workspace, const struct gitrepo *r, const char *dir_path) {
-    CLEANUP(buf_done) struct buf back = BUF_INIT(GITREPO_FILE_MAX);
-    CLEANUP(buf_done) struct buf id = BUF_INIT(GITREPO_FILE_MAX);
-    CLEANUP(closep) int known = -1;
-    CLEANUP(closep) int top = -1;
+    CLEANUP(buf_done) struct buf back = BUF_INIT(GITREPO_FILE_MAX), id = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(closep) int known = -1, top = -1;
 
     buf_addf(&id, "worktrees/%s", strrchr(dir_path, '/') + 1);
     known = safepath_open(r->common, buf_str(&id), O_PATH | O_DIRECTORY);
@@ -127,8 +125,7 @@ static bool is_registered(int workspace, const struct gitrepo *r, const char *di
 
 /* .git is a file: "gitdir: PATH". */
 static int open_linked(int workspace, struct gitrepo *r, struct err *err) {
-    CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX);
-    CLEANUP(buf_done) struct buf common = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX), common = BUF_INIT(GITREPO_FILE_MAX);
     CLEANUP(freep) char *dir_path = NULL;
     int n = read_strict(workspace, ".git", &line);
 
@@ -207,8 +204,7 @@ static int judge_key(const char *key, const char *value, unsigned line, void *ar
 }
 
 static int judge_config(struct gitrepo *r, struct err *err) {
-    CLEANUP(buf_done) struct buf own = BUF_INIT(GITCONFIG_SIZE_MAX);
-    CLEANUP(buf_done) struct buf alternates = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(buf_done) struct buf own = BUF_INIT(GITCONFIG_SIZE_MAX), alternates = BUF_INIT(GITREPO_FILE_MAX);
     int n = gitrepo_read(r->common, "config", &r->config);
 
     if (n < 0)
@@ -233,8 +229,7 @@ int gitrepo_open(int workspace, struct gitrepo *ret, struct err *err) {
     n = n < 0 ? n : judge_config(&r, err);
     if (n < 0)
         return n;
-    *ret = r;
-    r = (struct gitrepo)GITREPO_INIT;
+    *ret = TAKE(r, (struct gitrepo)GITREPO_INIT);
     return 0;
 }
 

@@ -63,7 +63,8 @@ static int open_regular(int fd, const char *name, const char *path, struct err *
     return file < 0 ? scan_failed(err, errno == ENOENT ? -ELOOP : -errno, "read", path) : file;
 }
 
-int ignore_load(struct ignore *ig, int fd, const char *dir, struct err *err) {
+/* Adds DIR/.sandboxignore (dir: path of the folder open as fd, "" for the workspace). Returns 1, or 0 if there is none. */
+static int load_ignore_file(struct ignore *ig, int fd, const char *dir, struct err *err) {
     CLEANUP(buf_done) struct buf origin = BUF_INIT(4 * PATH_MAX + sizeof IGNORE_FILE), text = BUF_INIT(IGNORE_FILE_MAX);
     CLEANUP(closep) int file = -1;
     int r;
@@ -210,7 +211,7 @@ static int walk_folder(struct ignore_walk *w, int fd, const struct ignore_list *
     if (r == 0 && w->fixed)
         rules = ignore_rules_in(w->ig, w->path, w->path_len);
     else if (r == 0 && w->path_len > 0 && has_ignore_file(w, start)) {
-        r = ignore_load(w->ig, fd, w->path, w->err);
+        r = load_ignore_file(w->ig, fd, w->path, w->err);
         rules = ignore_rules_in(w->ig, w->path, w->path_len);
     }
     end = w->len;
@@ -240,7 +241,7 @@ int ignore_scan(struct ignore *ig, int root, ignore_found_fn *found, void *arg, 
 
     if (fd < 0)
         return fd;
-    r = ignore_load(ig, fd, "", err);
+    r = load_ignore_file(ig, fd, "", err);
     if (r == 0)
         r = defaults_add(ig, err);
     return r < 0 ? r : walk_folder(&w, fd, ignore_rules_in(ig, "", 0));

@@ -187,8 +187,7 @@ static char *beside_name(const char *path, const char *run, unsigned k) {
 static bool is_same_version(int root, const char *a, const char *b) {
     CLEANUP(closep) int x = place_open(root, a, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     CLEANUP(closep) int y = place_open(root, b, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    CLEANUP(freep) char *from = place_link_target(root, a);
-    CLEANUP(freep) char *to = place_link_target(root, b);
+    CLEANUP(freep) char *from = place_link_target(root, a), *to = place_link_target(root, b);
 
     if (from || to)
         return from && to && str_eq(from, to);

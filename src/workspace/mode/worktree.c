@@ -37,8 +37,7 @@ int worktree_open_registered(const struct worktree *w, struct err *err) {
 }
 
 static int unregister_tree(const struct worktree *w, struct err *err) {
-    CLEANUP(closep) int dir = worktree_open_registered(w, err);
-    CLEANUP(closep) int all = -1;
+    CLEANUP(closep) int dir = worktree_open_registered(w, err), all = -1;
     int r;
 
     if (dir < 0)
@@ -141,8 +140,7 @@ int worktree_begin(struct worktree *ret, struct rundir *rd, int workspace, struc
     if (rd->lock >= 0) /* what a killed process left: no other is at work in here */
         unlinkat(rd->fd, "tip.lock", 0);
     w.tree = safepath_open(rd->fd, "tree", O_RDONLY | O_DIRECTORY);
-    *ret = w;
-    w = (struct worktree)WORKTREE_INIT;
+    *ret = TAKE(w, (struct worktree)WORKTREE_INIT);
     return 0;
 }
 
@@ -296,8 +294,7 @@ int worktree_merged(const struct rundir *rd, int workspace, bool *ret, struct er
 
 /* Another working tree with this branch would be left without a commit. */
 static bool is_checked_out(const struct worktree *w) {
-    CLEANUP(buf_done) struct buf here = BUF_INIT(GITREPO_FILE_MAX);
-    CLEANUP(buf_done) struct buf main_ = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(buf_done) struct buf here = BUF_INIT(GITREPO_FILE_MAX), main_ = BUF_INIT(GITREPO_FILE_MAX);
     CLEANUP(freep) char *line = str_dupf("ref: refs/heads/" WORKTREE_GROUP "/%s\n", w->rd->name);
 
     gitrepo_read(w->repo.dir, "HEAD", &here);

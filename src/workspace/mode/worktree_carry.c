@@ -179,10 +179,8 @@ static int to_number(struct buf *text, int *ret, struct err *err) {
 /* Commits on other branches of the sandbox's that neither the repository nor the branch has. */
 static int count_others(const struct worktree *w, int git, const char *tip, int *ret, struct err *err) {
     CLEANUP(gitref_list_done) struct gitref_list theirs = {0}, ours = {0};
-    CLEANUP(buf_done) struct buf revs = BUF_INIT(GITREPO_PACKED_MAX);
-    CLEANUP(buf_done) struct buf text = BUF_INIT(100);
-    CLEANUP(closep) int more = safepath_open(w->git.fd, "objects", O_RDONLY | O_DIRECTORY);
-    CLEANUP(closep) int in = -1;
+    CLEANUP(buf_done) struct buf revs = BUF_INIT(GITREPO_PACKED_MAX), text = BUF_INIT(100);
+    CLEANUP(closep) int more = safepath_open(w->git.fd, "objects", O_RDONLY | O_DIRECTORY), in = -1;
     struct git_call call = git_call(GIT_ARGS("rev-list", "--count", "--ignore-missing", "--stdin"), w->repo.objects);
     int r = gitrefs_list(git, w->repo.sha256, &theirs, err);
 

@@ -50,6 +50,6 @@ int worktree_renew_index(struct worktree *w, const char *commit, struct err *err
 
 int worktree_open_registered(const struct worktree *w, struct err *err); /* the folder in worktrees/; -ENOENT */
 
-/* worktree_private.c: git/ and dotgit, for the sandbox. */
+/* worktree_checkout.c, too: git/ and dotgit, for the sandbox. */
 int worktree_make_private(struct worktree *w, const char *commit, struct err *err);
 int worktree_set_private(struct worktree *w, const char *commit, struct err *err); /* moves the branch in there */
