@@ -38,7 +38,7 @@ struct audit {
     bool failed; /* and reported */
 };
 
-/* *ret is "" for a user whom /etc/passwd does not know. */
+/* *ret is "" for a user that is not in /etc/passwd. */
 static int user_name(uid_t uid, char **ret, struct err *err) {
     CLEANUP(passwd_done) struct passwd_entry e = {0};
     int r = passwd_find(uid, &e);

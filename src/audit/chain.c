@@ -112,7 +112,7 @@ static int open_data(struct chain *c, const struct chain_head *h) {
     return c->data < 0 ? c->data : 0;
 }
 
-/* 1: the open file is the one that the head tells of, and has its size. */
+/* 1: the open file is that of the head, and has its size. */
 static int head_fits(struct chain *c, const struct chain_head *h) {
     struct stat st;
 

@@ -194,7 +194,7 @@ static bool is_user_option(const char *s, size_t n) {
     return word_is(s, n, words, ARRAY_LEN(words));
 }
 
-/* "Authorization: Bearer x": the value comes behind it. */
+/* "Authorization: Bearer x": the value follows. */
 static bool is_scheme(const char *s, size_t n) {
     static const char *const words[] = {"bearer", "basic", "token", "digest", ":", "="};
 

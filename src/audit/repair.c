@@ -2,12 +2,12 @@
 /*
  * What a killed writer, a power cut or a manual edit has left. The cases:
  *
- *   more than the head says   lines of a writer that was killed before it wrote the head: taken over if they go on with the
+ *   more than the head says   lines of a writer that was killed before it wrote the head: taken over if they continue the
  *                             chain. The rest is cut off: half a line ("torn"), which was never reported as written; or something
  *                             else ("foreign")
- *   less than the head says   "lost": the chain goes on from the head, so that the gap stays visible
+ *   less than the head says   "lost": the chain continues from the head, so that the gap stays visible
  *   no file                   a rotation that was not finished, or "lost"
- *   no head                   "head": the chain goes on from the last line that is there; what followed it is not known
+ *   no head                   "head": the chain continues from the last line that is there; what followed it is not known
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -143,7 +143,7 @@ static int take_snapshot(int dir, const char *log, struct snapshot *s) {
     return r < 0 ? r : open_part(s, dir, log, 0);
 }
 
-/* Whether the line that the head knows, or, before any is there, the one that the next file goes on from, is in its place. */
+/* The line that the head knows is in its place; in a new file, the first line continues from it. */
 static bool knows_head(const struct chain_head *h, const struct verify_part *p) {
     if (h->size == 0)
         return p->empty || (p->first_seq == h->seq + 1 && str_eq(p->first_prev, h->hash));

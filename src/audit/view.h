@@ -22,7 +22,7 @@ struct view_line {
     const char *text; /* without the '\n'; valid until the next view_collect() */
     size_t len;
     const char *time; /* into text: VIEW_TIME digits, not ended */
-    size_t order;     /* as they stand in their files */
+    size_t order;     /* in the files */
 };
 
 int view_new(int dir, struct view **ret, struct err *err); /* dir: borrowed */

@@ -132,7 +132,7 @@ static int add_unexamined(struct repo *g) {
 static int read_side(const struct repo *g, const struct change *ch, bool now, struct risk_text *ret) {
     mode_t mode = now ? ch->new_.mode : ch->old_.mode;
 
-    /* What was renamed stood elsewhere: nothing of it was here. */
+    /* A renamed file was elsewhere: nothing of it was here. */
     if (!S_ISREG(mode) || (!now && (ch->kind == CHANGE_ADDED || ch->kind == CHANGE_RENAMED)))
         return (ret->data = calloc(1, 1)) ? 0 : -ENOMEM;
     return risk_text_read_some(now ? change_open_new(g->ctx.set, ch) : change_open_old(g->ctx.set, ch), GITNEW_FILE_MAX, ret);

@@ -9,7 +9,7 @@
 static const struct flow_style style = {.assign = ':', .hash = true, .fold = true, .plain_ends = ",]}\n"};
 
 struct yaml_level {
-    size_t column;  /* where its names stand */
+    size_t column;  /* of its names */
     size_t key_len; /* of the key above it */
     bool list;      /* opened by a dash */
 };
@@ -25,7 +25,7 @@ static void emit_yaml(struct yaml_reader *r, const char *value, size_t len) {
     pairs_add(r->f.out, buf_str(&r->f.key), r->f.key.len, value, len, r->f.line);
 }
 
-/* Names that stand further right than this column are no longer open. */
+/* Closes the names at or after this column. */
 static void close_levels(struct yaml_reader *r, size_t column) {
     while (r->depth && r->levels[r->depth - 1].column >= column)
         flow_cut(&r->f, r->levels[--r->depth].key_len);
@@ -62,7 +62,7 @@ static size_t name_end(const struct pairs_flow *f) {
     return 0;
 }
 
-/* | and >: every line that stands further right than the key is text. Each is a value, so that one that is new is seen. */
+/* | and >: every line that is indented more than the key is text. Each is a value, so that a new one is seen. */
 static void block(struct yaml_reader *r, size_t column) {
     struct pairs_flow *f = &r->f;
 
@@ -133,7 +133,7 @@ static size_t dashes(struct yaml_reader *r, size_t column) {
     while (!f->stopped && f->s[f->pos] == '-' && strchr(" \t\r\n", f->s[f->pos + 1])) {
         size_t start = f->pos;
 
-        close_levels(r, column + 1); /* a list may stand at the column of the key that it belongs to */
+        close_levels(r, column + 1); /* a list may be at the column of its key */
         if (r->depth && r->levels[r->depth - 1].column == column && r->levels[r->depth - 1].list)
             flow_cut(f, r->levels[--r->depth].key_len);
         open_level(r, column, true);

@@ -82,7 +82,7 @@ static int add_steps(struct apply_txn *t, const struct apply_plan *p, struct err
 
 /* -- content ------------------------------------------------------------------------------------------------------------ */
 
-/* overlayfs keeps its own notes in user.overlay.* of upper/: on the host they would mean nothing, or too much. */
+/* overlayfs has its own notes in user.overlay.* of upper/: on the host they would mean nothing, or too much. */
 static int read_xattrs(int fd, struct buf *ret) {
     static const char own[] = "user.overlay.";
     CLEANUP(buf_done) struct buf all = BUF_INIT(2 * XATTRS_MAX);

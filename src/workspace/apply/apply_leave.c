@@ -84,7 +84,7 @@ static void parker_done(struct parker *p) {
     free(p->stay.v);
 }
 
-/* The path itself, or something below it: all that begins with "path/" stands together in the sorted list. */
+/* The path itself, or something below it: all that begins with "path/" is together in the sorted list. */
 static bool has_at_or_below(const struct park_names *n, const char *path) {
     size_t low = 0, high = n->n, len = strlen(path);
     CLEANUP(freep) char *below = str_dupf("%s/", path);
@@ -186,7 +186,7 @@ static int park_folder(struct parker *p, int dir, unsigned depth, struct err *er
     return r;
 }
 
-/* The host has what was applied, so the set is made anew. Hidden names count like others here: they stay. */
+/* The host has the applied changes now, so the set is made again. Hidden names are in it: they stay. */
 static int prepare_parker(struct parker *p, struct rundir *rd, const struct apply_leavers *l, struct change_set *now,
                           struct err *err) {
     int r = change_set_make(rd, l->set->host_root, NULL, now, err);
@@ -264,7 +264,7 @@ int apply_return(struct rundir *rd, int undo, struct err *err) {
 
 #define GONE "gone" /* a folder for what is removed next */
 
-/* A run that goes on under its name must not merge against what was there before this apply. */
+/* A run that is continued must not merge against what was there before this apply. */
 static int forget_base(struct rundir *rd, int undo, struct err *err) {
     static const char *const files[][2] = {{"journal", "run.journal"}, {"base", "run.base"}};
 

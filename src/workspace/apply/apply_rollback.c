@@ -68,7 +68,7 @@ static bool is_planned(const struct rollback *rb, const char *path) {
 
 /* -- one path ----------------------------------------------------------------------------------------------------------- */
 
-/* Something that is no folder stands above the path, and rolling back makes it a folder again. */
+/* A folder above the path is something else now, and rolling back makes it a folder again. */
 static bool way_is_cleared(const struct rollback *rb, const char *path) {
     CLEANUP(freep) char *copy = strdup(path);
 

@@ -218,7 +218,7 @@ static void set_folder_mode(const struct taker *t, const char *path, mode_t mode
     apply_set_mode(t->workspace, path, mode, &now, NULL); /* failing, it shows in what is done next, or in a mode alone */
 }
 
-/* A new folder that its owner may not write to must let go of what is in it. */
+/* What is in a new read-only folder has to be removed. */
 static void open_new_folders(const struct taker *t) {
     for (size_t i = 0; i < journal_count(t->before); i++) {
         const struct journal_entry *b = journal_at(t->before, i), *a = journal_find(t->after, b->path);
@@ -270,7 +270,7 @@ static int rename_undo(struct rundir *rd, const char *from, const char *to, stru
     return errno == ENOENT ? 0 : err_sys(err, -errno, "rename '%s/%s' to '%s'", rd->path, from, to);
 }
 
-/* Out of sight at once: half of a journal would restore half of the files. */
+/* Renamed first: half of a journal would restore half of the files. */
 int apply_undo_drop(struct rundir *rd, const char *name, struct err *err) {
     int r;
 

@@ -70,8 +70,8 @@ static bool is_as_stored(const struct change_view *host, const struct journal_en
     return !S_ISLNK(host->st.st_mode) || (e->kind == JOURNAL_LINK && str_eq(e->link, host->link));
 }
 
-/* A folder's ctime tells of what came and went in it, which is judged entry by entry. A run that is taken up again begins anew,
- * but what it changed the first time is from the host's files of that time: those the journal has. */
+/* A folder's ctime changes with its entries, which are judged one by one. A run that is continued gets a new begin time, but its
+ * first changes are based on the host's files of that time: those are in the journal. */
 static bool host_touched(const struct change_maker *m, const struct change_view *host) {
     const struct journal_entry *e = base_of(m);
 
@@ -80,7 +80,7 @@ static bool host_touched(const struct change_maker *m, const struct change_view 
     return view_ctime(host) >= m->rd->info.begun_ns || (e && !is_as_stored(host, e));
 }
 
-/* The version before the run, of a file that the host changed since: the journal's; else the host's stands in for it. */
+/* The version before the run, of a file that the host changed since: the journal's, else the host's. */
 static int look_at_base(struct change_maker *m, const struct change_view *host, struct change_view *ret) {
     const struct journal_entry *e = base_of(m);
     int r;

@@ -18,7 +18,7 @@
  * make every look at its changes take minutes. */
 #define COMPARE_MAX ((uint64_t)4 << 30)
 
-/* overlayfs keeps its own records under this name. */
+/* overlayfs has its own records under this name. */
 #define OVERLAY_XATTR "user.overlay."
 
 void view_done(struct change_view *v) {

@@ -73,7 +73,7 @@ static void link_all(struct manifest *m) {
         link_entry(m, i);
 }
 
-/* Where the number of the entry stands: first[], next[], or the end of the chain. */
+/* Where the number of the entry is: first[], next[], or the end of the chain. */
 static uint32_t *find_link(const struct manifest *m, const char *path) {
     uint32_t *at = &m->first[slot_of(m, path)];
 
@@ -171,7 +171,7 @@ const struct manifest_entry *manifest_at(const struct manifest *m, size_t i) {
     return i < m->n ? &m->v[i] : NULL;
 }
 
-/* Before 1970 is as good as then: a time here is compared, or 0 for none. */
+/* Times before 1970 become 1: they are only compared, and 0 means none. */
 static uint64_t to_ns(struct timespec t) {
     return t.tv_sec < 0 ? 1 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
@@ -202,7 +202,7 @@ bool manifest_same(const struct manifest_stamp *a, const struct manifest_stamp *
 
 /* -- the file ------------------------------------------------------------------------------------------------------------- */
 
-/* The manifest as a file. It lies in the run's folder, which no sandbox sees; it is read as if one did. */
+/* No sandbox sees the run's folder, but the file is read as if one had written it. */
 
 static const char magic[] = "bawn-manifest 1\n";
 

@@ -68,8 +68,8 @@ bool transfer_is_foreign(int folder) {
 }
 
 /*
- * Root works in the sandbox's folders as the one to whom they belong: a file made with another id could not be made at all through an
- * idmapped mount (EOVERFLOW), and without root's rights the kernel refuses what the sandbox could not have done itself.
+ * Root works in the sandbox's folders as their owner: a file with another id cannot be made through an idmapped mount (EOVERFLOW),
+ * and without root's rights the kernel refuses what the sandbox could not have done itself.
  */
 struct guise {
     bool on;

@@ -88,7 +88,7 @@ static bool has_loose(int objects) {
     return r < 0 || d.error < 0;
 }
 
-/* Where fd lies, relative to the workspace; returns 0 if it is elsewhere. */
+/* Where fd is, relative to the workspace; returns 0 if it is elsewhere. */
 static int find_place(const struct gitblobs_store *s, int fd, char **ret, struct err *err) {
     CLEANUP(freep) char *path = NULL;
     size_t len = strlen(s->top);

@@ -32,7 +32,7 @@ struct gitconfig_file {
     unsigned depth;
 };
 
-/* Without ".", "..", "//"; links are not looked at, for the answer is about names. */
+/* Without ".", "..", "//"; links are not followed, for the answer is about names. */
 static char *clean_path(const char *path) {
     char *out = malloc(strlen(path) + 2);
     size_t n = 0;
@@ -68,7 +68,7 @@ static char *full_path(const struct places *p, const char *value, const char *di
     return joined ? clean_path(joined) : NULL;
 }
 
-/* The part below the workspace, "." for the folder itself, NULL if it lies elsewhere. */
+/* The part below the workspace, "." for the folder itself, NULL: elsewhere. */
 static const char *in_workspace(const struct places *p, const char *path) {
     size_t len = strlen(p->workspace);
 

@@ -76,7 +76,7 @@ static int find_packed(int dir, bool sha256, const char *ref, char ret[static GI
     return 0;
 }
 
-/* The name after "ref: " stays below refs/: safepath_open() sees to the rest. */
+/* The name after "ref: " stays below refs/; safepath_open() ensures the rest. */
 static bool is_ref_name(const char *s) {
     return str_starts(s, "refs/") && strlen(s) < GITREPO_REF_MAX;
 }

@@ -4,7 +4,7 @@
  * last "**". That is enough, and linear in len * tokens:
  * - a '*' cannot cross '/', so once a later '*' is reached, giving bytes back to an earlier one gains nothing: in the same
  *   name the later one could take them as well, and over a '/' the earlier one cannot reach;
- * - what stands between two "**" covers a fixed number of '/', so its first match also ends first, and whatever a later
+ * - the part between two "**" covers a fixed number of '/', so its first match also ends first, and whatever a later
  *   start allows, the second "**" allows from the earlier end as well;
  * - each name of the path is therefore compared with each part of the pattern at most once per start of that name.
  */
@@ -65,7 +65,7 @@ static bool add_named_set(struct glob_set *set, const unsigned char *name, size_
 
 enum { SET_BAD = -1, SET_PLAIN, SET_DONE };
 
-/* At "[:". SET_PLAIN: no ":]" follows, so the '[' stands for itself. Leaves p on the last byte it took. */
+/* At "[:". SET_PLAIN: no ":]" follows, so the '[' is literal. Leaves p on the last byte it took. */
 static int parse_named_set(struct glob_parser *s, struct glob_set *set) {
     const unsigned char *name = s->p + 2, *close;
 
@@ -219,7 +219,7 @@ void glob_done(struct ignore_glob *g) {
     *g = (struct ignore_glob){0};
 }
 
-/* Where a wildcard stands in the pattern (0: none yet, else number of the token + 1) and how far it reaches in the text. */
+/* Where a wildcard is in the pattern (0: none yet, else number of the token + 1) and how far it reaches in the text. */
 struct retry {
     size_t token, text;
 };

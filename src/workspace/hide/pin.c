@@ -25,7 +25,7 @@ static int by_folder(const void *a, const void *b) {
     return strcmp((*x)->dir, (*y)->dir);
 }
 
-/* Only what lies in the workspace; the defaults that stand in for a missing file are no file. */
+/* Only files of the workspace: the defaults in place of a missing file are not one. */
 static size_t collect_files(const struct ignore *ig, const struct ignore_source **out) {
     const struct ignore_source *s;
     size_t n = 0;

@@ -44,7 +44,7 @@ int sync_plan(struct syncer *s, struct err *err);
 /* Does what the plan says; the manifest in memory follows. */
 int sync_do(struct syncer *s, struct err *err);
 
-/* Opens a file for reading; what stands in its place now may be anything: -ESTALE if it is not what was seen. */
+/* Opens a file for reading; -ESTALE if it is not what was seen. */
 int sync_open_seen(int root, const char *path, const struct manifest_stamp *seen);
 
 /* 1 if the path, or a folder on its way, is in the set; -ENOMEM. */

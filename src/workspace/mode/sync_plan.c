@@ -91,7 +91,7 @@ static int found_on_host(const struct walk_entry *e, void *arg, struct err *err)
     return manifest_set(s->now, e->path, &st, &absent, err);
 }
 
-/* Whatever is in there, nothing can be said about it: least of all that it was deleted. */
+/* Nothing is known about what is in it: least of all that it was deleted. */
 static int closed_on_host(const struct walk_entry *e, void *arg, struct err *err) {
     struct syncer *s = arg;
     int r = place_note(&s->left, e->path, "cannot be read; what is in it stays as it is on both sides", err);

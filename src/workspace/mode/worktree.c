@@ -225,7 +225,7 @@ int worktree_make(struct rundir *rd, int workspace, const struct ignore *hidden,
     return 0;
 }
 
-/* The user may have committed to the branch in tree/ meanwhile: then the sandbox goes on from there, unless it has commits of
+/* The user may have committed to the branch in tree/ meanwhile: then the sandbox continues from there, unless it has commits of
  * its own. */
 static int follow_host(struct worktree *w, struct err *err) {
     CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);

@@ -86,7 +86,7 @@ static int import_folder(struct import *im, const char *folder) {
     return r;
 }
 
-/* The indexes of packs are made anew: git believes them without looking. */
+/* The indexes of packs are made again: git trusts them blindly. */
 static int index_packs(struct import *im) {
     for (size_t i = 0; i < im->packs.len; i++) {
         CLEANUP(freep) char *path = str_dupf("objects/pack/%s", im->packs.v[i]);

@@ -125,7 +125,7 @@ static enum journal_kind kind_of(mode_t mode) {
     return S_ISLNK(mode) ? JOURNAL_LINK : JOURNAL_OTHER;
 }
 
-/* By the magic link of a descriptor, so that it is the very file that was looked at, and never a FIFO or a device. */
+/* By the magic link of a descriptor: exactly the file that was looked at, never a FIFO or a device. */
 static int reopen_fd(int fd, int flags) {
     char self[40];
     int opened;

@@ -32,7 +32,7 @@ static int open_run_folder(int runs, const char *name, struct err *err) {
     return TAKE_FD(fd);
 }
 
-/* Shared, and given back at once; who wants to have it tries more than once. */
+/* Shared, and released at once; takers of the lock try more than once. */
 static bool is_busy(int dir) {
     CLEANUP(closep) int fd = openat(dir, RUNDIR_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
@@ -161,17 +161,6 @@ int rundir_open(const char *runs, const char *name, bool lock, struct rundir *re
         return r == -ENOENT ? no_such_run(runs, name, err) : err_ctx(err, r, "run '%s'", name);
     *ret = TAKE(rd, (struct rundir)RUNDIR_INIT);
     return 0;
-}
-
-int rundir_latest(const char *runs, const char *workspace, bool lock, struct rundir *ret, struct err *err) {
-    CLEANUP(rundir_list_done) struct rundir_list l = {0};
-    int r = rundir_list(runs, workspace, &l, err);
-
-    if (r < 0)
-        return r;
-    if (l.n == 0)
-        return err_set(err, -ENOENT, "no run of '%s' has left anything", workspace);
-    return rundir_open(runs, l.v[0].name, lock, ret, err);
 }
 
 static int remove_run(const char *runs, const char *name, struct err *err) {
