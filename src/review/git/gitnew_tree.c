@@ -120,6 +120,13 @@ static bool find_in_bases(struct repo *g, struct gitnew_level *l, const struct t
     return false;
 }
 
+static int push_entry(struct buf *path, const struct tree_entry *e) {
+    if (path->len)
+        buf_addc(path, '/');
+    buf_add(path, e->name, e->len);
+    return buf_ok(path) ? 0 : -ENOMEM;
+}
+
 static int compare_entry(struct repo *g, struct gitnew_level *l, struct buf *path, const struct tree_entry *e, unsigned depth,
                          enum risk_level *level) {
     CLEANUP(freep) struct id *folders = calloc(GITNEW_PARENTS_MAX, sizeof *folders);
@@ -131,10 +138,7 @@ static int compare_entry(struct repo *g, struct gitnew_level *l, struct buf *pat
         return -ENOMEM;
     if (find_in_bases(g, l, e, &was, folders, &n))
         return 0;
-    if (path->len)
-        buf_addc(path, '/');
-    buf_add(path, e->name, e->len);
-    if (!buf_ok(path))
+    if (push_entry(path, e) < 0)
         return -ENOMEM;
     if (!is_name(e))
         r = gitnew_add(g, RISK_GIT_DIR, *level = RISK_HIGH, 0, buf_str(path), "a tree has a name in it that leads elsewhere");
@@ -142,9 +146,7 @@ static int compare_entry(struct repo *g, struct gitnew_level *l, struct buf *pat
         r = compare_trees(g, path, &e->id, folders, n, depth + 1, level);
     else
         r = entry_judge(g, buf_str(path), &was, &now, level);
-    path->len = len;
-    if (path->data)
-        path->data[len] = 0;
+    path->data[path->len = len] = 0;
     return r;
 }
 
@@ -158,17 +160,13 @@ static int compare_gone(struct repo *g, struct gitnew_level *l, struct buf *path
     while (r == 0 && l->n == 1 && tree_next(g, &l->base[0], &at, &b) && g->steps < GITNEW_STEPS_MAX) {
         if (l->tree.data && tree_find(g, &l->tree, &from, b.name, b.len, &now))
             continue;
-        if (path->len)
-            buf_addc(path, '/');
-        buf_add(path, b.name, b.len);
-        if (!buf_ok(path))
+        if (push_entry(path, &b) < 0)
             return -ENOMEM;
         if (same_folder(b.mode))
             r = compare_trees(g, path, NULL, &b.id, 1, depth + 1, level);
         else
             r = entry_judge(g, buf_str(path), &(struct entry_side){b.mode, b.id}, &nothing, level);
-        path->len = len;
-        path->data[len] = 0;
+        path->data[path->len = len] = 0;
         g->steps++;
     }
     return r;

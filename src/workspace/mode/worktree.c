@@ -118,6 +118,12 @@ int worktree_set_known(struct worktree *w, const char *hex, struct err *err) {
     return r;
 }
 
+int worktree_read_branch(const struct worktree *w, int git_dir, char ret[static GIT_HEX_SIZE], struct err *err) {
+    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
+
+    return ref ? gitrefs_read(git_dir, w->repo.sha256, ref, ret, err) : err_oom(err);
+}
+
 int worktree_begin(struct worktree *ret, struct rundir *rd, int workspace, struct err *err) {
     CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
     struct git_opts opts = {.folder = rd->path, .owner = workspace};
@@ -228,21 +234,17 @@ int worktree_make(struct rundir *rd, int workspace, const struct ignore *hidden,
 /* The user may have committed to the branch in tree/ meanwhile: then the sandbox continues from there, unless it has commits of
  * its own. */
 static int follow_host(struct worktree *w, struct err *err) {
-    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
     CLEANUP(closep) int git = safepath_open(w->rd->fd, "git", O_RDONLY | O_DIRECTORY);
     char host[GIT_HEX_SIZE] = {0}, own[GIT_HEX_SIZE] = {0};
-    int r;
+    int r = worktree_read_branch(w, w->repo.common, host, err);
 
-    if (!ref)
-        return err_oom(err);
-    r = gitrefs_read(w->repo.common, w->repo.sha256, ref, host, err);
     if (r == -ENOENT)
         return err_set(err, -ENOENT, "the branch '" WORKTREE_GROUP "/%s' of this run is gone from the repository", w->rd->name);
     if (r < 0 || str_eq(host, w->known))
         return r;
     if (git < 0)
         return err_sys(err, git, "open the run's git directory");
-    r = gitrefs_read(git, w->repo.sha256, ref, own, NULL);
+    r = worktree_read_branch(w, git, own, NULL);
     if (r < 0 || !str_eq(own, w->known))
         return err_set(err, -ESTALE, "both the sandbox and the host committed to '" WORKTREE_GROUP "/%s'; merge them on the host",
                        w->rd->name);
@@ -277,18 +279,12 @@ static int is_merged(const struct worktree *w, const char *tip, bool *ret, struc
     return r < 0 ? r : 0;
 }
 
-static int read_branch(const struct worktree *w, char ret[static GIT_HEX_SIZE], struct err *err) {
-    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
-
-    return ref ? gitrefs_read(w->repo.common, w->repo.sha256, ref, ret, err) : err_oom(err);
-}
-
 int worktree_merged(const struct rundir *rd, int workspace, bool *ret, struct err *err) {
     CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
     char tip[GIT_HEX_SIZE] = {0};
     int r = worktree_begin(&w, (struct rundir *)rd, workspace, err);
 
-    r = r < 0 ? r : read_branch(&w, tip, err);
+    r = r < 0 ? r : worktree_read_branch(&w, w.repo.common, tip, err);
     return r < 0 ? r : is_merged(&w, tip, ret, err);
 }
 
@@ -313,7 +309,7 @@ int worktree_drop(struct rundir *rd, int workspace, bool discard, struct err *er
     r = r < 0 ? r : unregister_tree(&w, err);
     if (r < 0)
         return r;
-    r = read_branch(&w, tip, err);
+    r = worktree_read_branch(&w, w.repo.common, tip, err);
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     if (is_checked_out(&w))
