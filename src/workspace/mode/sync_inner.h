@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside sync: one round of carrying changes. sync_plan.c looks at both sides and decides, sync_do.c carries. */
+/* Inside sync: one round of carrying changes. sync.c looks at both sides and decides, sync_do.c carries. */
 #pragma once
 
 #include "workspace/copy/place.h"
@@ -39,8 +39,6 @@ struct syncer {
     struct strv conflicts; /* lines */
 };
 
-/* Looks at both sides and fills now, actions, blocked, held. */
-int sync_plan(struct syncer *s, struct err *err);
 /* Does what the plan says; the manifest in memory follows. */
 int sync_do(struct syncer *s, struct err *err);
 
