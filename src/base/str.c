@@ -100,7 +100,7 @@ int str_index(const char *word, const char *const *names, size_t n) {
     return -1;
 }
 
-int str_by_bytes(const void *a, const void *b) {
+int str_compare(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 

@@ -22,7 +22,7 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 int str_index(const char *word, const char *const *names, size_t n);
 
 /* The order of bytes, for qsort() and bsearch() of an array of strings. */
-int str_by_bytes(const void *a, const void *b);
+int str_compare(const void *a, const void *b);
 
 /* Frees *to and makes it a copy of value, which may be NULL. -ENOMEM: *to is as before. */
 int str_set(char **to, const char *value);

@@ -79,7 +79,7 @@ int dir_names(int dirfd, const char *path, struct strv *ret) {
     if (r < 0)
         return r;
     if (names.len)
-        qsort(names.v, names.len, sizeof *names.v, str_by_bytes);
+        qsort(names.v, names.len, sizeof *names.v, str_compare);
     *ret = TAKE(names, (struct strv){0});
     return 0;
 }

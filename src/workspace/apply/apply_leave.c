@@ -43,7 +43,7 @@ static void add_park_name(struct park_names *n, const char *path) {
 
 static void sort_names(struct park_names *n) {
     if (n->n)
-        qsort(n->v, n->n, sizeof *n->v, str_by_bytes);
+        qsort(n->v, n->n, sizeof *n->v, str_compare);
 }
 
 static int collect_go(struct park_names *go, const struct apply_leavers *l, struct err *err) {
@@ -60,7 +60,7 @@ static int collect_go(struct park_names *go, const struct apply_leavers *l, stru
 }
 
 static bool has_name(const struct park_names *n, const char *path) {
-    return n->n && bsearch(&path, n->v, n->n, sizeof *n->v, str_by_bytes);
+    return n->n && bsearch(&path, n->v, n->n, sizeof *n->v, str_compare);
 }
 
 /* Of all that the run has now: the caller's set may be a part of it. */

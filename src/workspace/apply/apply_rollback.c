@@ -58,12 +58,12 @@ static int collect_paths(struct rollback *rb, const struct change_set *s, const 
     if (!rb->paths)
         return err_oom(err);
     if (rb->n_paths)
-        qsort(rb->paths, rb->n_paths, sizeof *rb->paths, str_by_bytes);
+        qsort(rb->paths, rb->n_paths, sizeof *rb->paths, str_compare);
     return 0;
 }
 
 static bool is_planned(const struct rollback *rb, const char *path) {
-    return rb->n_paths && bsearch(&path, rb->paths, rb->n_paths, sizeof *rb->paths, str_by_bytes) && !strv_has(&rb->left, path);
+    return rb->n_paths && bsearch(&path, rb->paths, rb->n_paths, sizeof *rb->paths, str_compare) && !strv_has(&rb->left, path);
 }
 
 /* -- one path ----------------------------------------------------------------------------------------------------------- */

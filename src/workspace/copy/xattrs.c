@@ -21,7 +21,7 @@ static size_t sort_names(const char *list, size_t len, const char **v) {
     for (const char *s = list; s < list + len; s += strlen(s) + 1)
         if (str_starts(s, prefix))
             v[n++] = s;
-    qsort(v, n, sizeof *v, str_by_bytes);
+    qsort(v, n, sizeof *v, str_compare);
     return n;
 }
 

@@ -77,12 +77,12 @@ static int skipped_paths(const struct buf *text, struct strv *ret) {
         if (str_starts(p, "S ") && strv_add(ret, p + 2) < 0)
             return -ENOMEM;
     if (ret->len)
-        qsort(ret->v, ret->len, sizeof(char *), str_by_bytes);
+        qsort(ret->v, ret->len, sizeof(char *), str_compare);
     return 0;
 }
 
 static bool has_path(const struct strv *sorted, const char *s) {
-    return sorted->len && bsearch(&s, sorted->v, sorted->len, sizeof(char *), str_by_bytes);
+    return sorted->len && bsearch(&s, sorted->v, sorted->len, sizeof(char *), str_compare);
 }
 
 static bool same_link(int a, int b) {
