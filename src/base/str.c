@@ -12,6 +12,10 @@ bool str_starts(const char *s, const char *prefix) {
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+int str_compare(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 bool str_ends(const char *s, const char *suffix) {
     size_t n = strlen(s), m = strlen(suffix);
 
@@ -98,10 +102,6 @@ int str_index(const char *word, const char *const *names, size_t n) {
         if (names[i] && str_eq(word, names[i]))
             return (int)i;
     return -1;
-}
-
-int str_compare(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 int str_set(char **to, const char *value) {

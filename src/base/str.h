@@ -21,14 +21,14 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 /* The place of word in an array of names, some of which may be NULL; -1: it is not there. word may be NULL. */
 int str_index(const char *word, const char *const *names, size_t n);
 
-/* The order of bytes, for qsort() and bsearch() of an array of strings. */
-int str_compare(const void *a, const void *b);
-
 /* Frees *to and makes it a copy of value, which may be NULL. -ENOMEM: *to is as before. */
 int str_set(char **to, const char *value);
 
 /* A malloc'ed string; NULL if memory runs out. */
 char *str_dupf(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* For qsort(3) and bsearch(3) of an array of strings: by bytes. */
+int str_compare(const void *a, const void *b);
 
 /* For CLEANUP(freep) char *s = NULL; */
 void freep(void *p);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a run's folder: copied, or moved. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
