@@ -2,7 +2,6 @@
 /* Hostile bytes, escaped for terminals, JSON, patches and URIs. */
 #include "review/report/escape.h"
 
-#include "base/hex.h"
 #include "base/str.h"
 
 /* Unicode 15, Default_Ignorable_Code_Point and Bidi_Control, line and paragraph separators, C0 and C1. Not the emoji form
@@ -157,6 +156,3 @@ void escape_uri(struct buf *b, const char *s) {
             buf_addf(b, "%%%02X", (unsigned char)*s);
 }
 
-void escape_base64(struct buf *b, const void *data, size_t len) {
-    base64_add(b, data, len);
-}
