@@ -57,7 +57,7 @@ static uint32_t get_u32(const char *data) {
     return le32toh(n);
 }
 
-static void encode_record(const struct journal_entry *e, bool linked, struct buf *out) {
+void journal_encode(const struct journal_entry *e, bool linked, struct buf *out) {
     struct fixed f = {.kind = e->kind,
                       .flags = linked ? LINKED : 0,
                       .mode = e->mode & MODE_BITS,
@@ -355,7 +355,7 @@ static int append_record(struct journal *j, const struct journal_slot *s) {
     ssize_t n;
 
     buf_clear(&j->record);
-    encode_record(&s->e, s->linked, &j->record);
+    journal_encode(&s->e, s->linked, &j->record);
     if (!buf_ok(&j->record))
         return -ENOMEM;
     if (j->end + j->record.len > JOURNAL_SIZE_MAX)
