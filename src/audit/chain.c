@@ -280,7 +280,7 @@ static void take_hash(const char *from, char ret[static SHA256_HEX_SIZE]) {
     ret[HASH] = 0;
 }
 
-/* Plain decimal without leading zeros, behind it a comma. */
+/* Plain decimal without leading zeros, then a comma. */
 static int read_seq(const char *s, size_t len, uint64_t *ret) {
     uint64_t n = 0;
     size_t i = 0;
@@ -375,7 +375,7 @@ void chain_reader_done(struct chain_reader *r) {
     r->data = NULL;
 }
 
-/* More bytes behind those that are there. 0: there are none. */
+/* Reads more bytes. 0: there are none. */
 static ssize_t read_more(struct chain_reader *r) {
     uint64_t next = r->offset + r->len;
     ssize_t n;

@@ -230,7 +230,7 @@ static size_t name_before(const char *s, size_t end) {
     return n;
 }
 
-/* Where a value begins: behind the first '=' or ':' with a secret's name before it. 0: nowhere. */
+/* Where a value begins: after the first '=' or ':' with a secret's name before it. 0: nowhere. */
 static size_t find_value(const char *s, size_t n) {
     for (size_t i = 1; i < n; i++) {
         size_t name = s[i] == '=' || s[i] == ':' ? name_before(s, i) : 0;

@@ -107,7 +107,7 @@ static int repair_longer(struct chain *c, uint64_t size, struct chain_head *h, s
     return r;
 }
 
-/* Only the bytes behind the last whole line are cut off; the next number is the one behind the head's. */
+/* Only the bytes after the last whole line are cut off; the next number follows the head's. */
 static int repair_shorter(struct chain *c, uint64_t size, struct chain_head *h, struct buf *record) {
     CLEANUP(buf_done) struct buf members = BUF_INIT(REPAIR_MEMBERS_MAX);
     struct rest rest;

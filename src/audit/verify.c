@@ -150,7 +150,7 @@ static bool knows_head(const struct chain_head *h, const struct verify_part *p) 
     return p->mark_seq == h->seq && str_eq(p->mark_hash, h->hash);
 }
 
-/* Whole lines behind what the head knows are a killed writer's; they were checked like all others. */
+/* Whole lines after the one that the head knows are a killed writer's; they were checked like all others. */
 static int check_end(struct verify *v, const char *file, const struct snapshot *s, uint64_t size, const struct verify_part *p) {
     if (s->head_error)
         return 0;
@@ -165,7 +165,7 @@ static int check_end(struct verify *v, const char *file, const struct snapshot *
     return 0;
 }
 
-/* Half a line behind what the head knows was never said to be written. */
+/* Half a line at the end was never reported as written. */
 static uint64_t whole_lines(int fd, uint64_t known, uint64_t size) {
     CLEANUP(chain_reader_done) struct chain_reader reader = {0};
     const char *text;

@@ -241,7 +241,7 @@ static int check_entry(struct verify_all *a, const struct verify_entry *e) {
     return 0;
 }
 
-/* The current file gets the number behind the last one. */
+/* The current file gets the number after the last one. */
 static int check_numbers(struct verify_all *a, const struct entries *all) {
     int r = 0;
 

@@ -91,7 +91,7 @@ struct view_part {
     size_t n;
 };
 
-/* "key":"value" at *at, and a comma behind it. The members come first in a line, always in this order. */
+/* "key":"value" at *at, and a comma after it. The members come first in a line, always in this order. */
 static bool take_member(const char **at, const char *end, const char *key, struct view_part *ret) {
     size_t n = strlen(key);
     const char *s = *at, *stop;

@@ -26,7 +26,7 @@ struct pairs_flow {
 struct pairs_flow flow_init(struct pairs *out, const struct flow_style *style, const char *s, size_t len);
 void flow_done(struct pairs_flow *f);
 
-/* Reads the value at pos, whatever it is, and leaves pos behind it. */
+/* Reads the value at pos, whatever it is, and leaves pos after it. */
 void flow_value(struct pairs_flow *f);
 /* Reads a name, with or without quotes, and appends it to the key after a step; false: there is none. */
 bool flow_name(struct pairs_flow *f, const char *plain_ends);

@@ -38,7 +38,7 @@ static void open_level(struct yaml_reader *r, size_t column, bool list) {
         r->levels[r->depth++] = (struct yaml_level){column, r->f.key.len, list};
 }
 
-/* Where the ':' behind a name without quotes is, in this line; 0: it is no name. */
+/* Where the ':' after a name is, in this line; 0: it is no name. */
 static size_t name_end(const struct pairs_flow *f) {
     size_t i = f->pos;
 
@@ -82,7 +82,7 @@ static void block(struct yaml_reader *r, size_t column) {
     }
 }
 
-/* The value behind a name or a dash; column: of the name. */
+/* The value after a name or a dash; column: of the name. */
 static void value(struct yaml_reader *r, size_t column) {
     struct pairs_flow *f = &r->f;
     char c = flow_blank(f);

@@ -35,7 +35,7 @@ static size_t decode_char_at(const char *s, size_t left, uint32_t *ret) {
     char few[5] = {0};
     size_t n;
 
-    memcpy(few, s, MIN_OF(left, (size_t)4)); /* what lies behind may not be ours to read */
+    memcpy(few, s, MIN_OF(left, (size_t)4)); /* what follows may not be ours to read */
     if (few[0] == 0) {
         *ret = 0;
         return 1;
@@ -155,4 +155,3 @@ void escape_uri(struct buf *b, const char *s) {
         else
             buf_addf(b, "%%%02X", (unsigned char)*s);
 }
-

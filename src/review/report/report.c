@@ -130,7 +130,7 @@ static const struct {
 static const char letters[CHANGE_KINDS] = {
     [CHANGE_ADDED] = 'A', [CHANGE_MODIFIED] = 'M', [CHANGE_DELETED] = 'D', [CHANGE_RENAMED] = 'R'};
 
-/* Words behind the path, each after ", " but the first. */
+/* Words after the path, separated by ", ". */
 struct words {
     struct buf *b;
     bool any;

@@ -102,7 +102,7 @@ const char *risk_shown(const char *value, char out[static RISK_SHOWN_MAX + 4]) {
 
 /* -- lines ---------------------------------------------------------------------------------------------------------------- */
 
-enum { LINES_MAX = 1000000 }; /* that are compared; of the old version, lines behind it count as new */
+enum { LINES_MAX = 1000000 }; /* that are compared; later lines of the old version count as new */
 
 static int compare_lines(const void *a, const void *b) {
     const struct text_line *x = a, *y = b;

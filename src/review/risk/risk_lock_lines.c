@@ -39,7 +39,7 @@ static const char *word(const struct text_line *l, size_t n, size_t *ret_len) {
     }
 }
 
-/* "a@^1.0.0", a@^1.1: -> a; the part behind the '@' is a wish, the version follows. */
+/* "a@^1.0.0", a@^1.1: -> a; the part after the '@' is a range, the version follows. */
 static void yarn_header(struct deps *d, const struct text_line *l) {
     size_t start = *l->s == '"', len = strcspn(l->s + start, "\",:\n");
     const char *name = l->s + start, *at;

@@ -189,7 +189,7 @@ static void read_list(struct deps *d, const struct pairs *p, const char *list, c
         deps_odd(d, p->odd);
 }
 
-/* poetry writes [package.source] behind its [[package]], uv and pylock an inline table. */
+/* poetry writes [package.source] after its [[package]], uv and pylock an inline table. */
 void deps_read_toml(struct deps *d, const char *data, size_t len) {
     static const struct lock_list_part parts[] = {
         {"package[].name|packages[].name", DEP_NAME},

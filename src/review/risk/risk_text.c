@@ -173,7 +173,7 @@ void risk_judge_text(struct risk_case *c, const struct risk_text *before) {
 
 enum { INTERPRETER_MAX = 128 };
 
-/* The program behind "#!", and its argument if that is the program (env). False: no script. */
+/* The program after "#!", and its argument if that is the program (env). False: no script. */
 static bool interpreter(const struct risk_text *t, char out[static INTERPRETER_MAX]) {
     size_t n = t->len >= 2 ? MIN_OF(strcspn(t->data, "\r\n"), (size_t)INTERPRETER_MAX + 1) : 0, start = 2;
 

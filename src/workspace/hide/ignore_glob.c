@@ -113,7 +113,7 @@ static bool parse_member(struct glob_parser *s, struct glob_set *set, int *prev)
     return true;
 }
 
-/* Behind the '['; leaves p behind the ']'. */
+/* After the '['; leaves p after the ']'. */
 static bool parse_set(struct glob_parser *s, struct glob_set *set) {
     bool negated = at(s, 0) == '!' || at(s, 0) == '^';
     int prev = 0;
@@ -147,7 +147,7 @@ static int push_set(struct glob_parser *s, const struct glob_set *set) {
     return 1;
 }
 
-/* A run of stars. Two or more cross '/' only where they are a whole name: behind '/' or at the first wildcard, before '/' or the end. */
+/* A run of stars. Two or more cross '/' only where they are a whole name: after '/' or at the first wildcard, before '/' or the end. */
 static void parse_stars(struct glob_parser *s, bool open) {
     size_t n = 0;
 

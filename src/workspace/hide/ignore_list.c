@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-/* Ends the line where its trailing spaces begin; a space behind a backslash is none. */
+/* Ends the line where its trailing spaces begin; a space after a backslash does not count. */
 static void trim_spaces(char *s) {
     char *spaces = NULL;
 
