@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes events, one or many at a time. */
 #include "audit/audit.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ struct audit {
     bool failed; /* and reported */
 };
 
-/* *ret is "" for a user whom /etc/passwd does not know. */
+/* *ret is "" for a user that is not in /etc/passwd. */
 static int user_name(uid_t uid, char **ret, struct err *err) {
     CLEANUP(passwd_done) struct passwd_entry e = {0};
     int r = passwd_find(uid, &e);
@@ -112,7 +113,7 @@ void audit_set_run(struct audit *a, const char *run) {
 
 /* -- writing ------------------------------------------------------------------------------------------------------------- */
 
-static int open_folder(struct audit *a, struct err *err) {
+static int open_log_folder(struct audit *a, struct err *err) {
     int r;
 
     if (a->chain.dir >= 0)
@@ -128,7 +129,7 @@ static int open_folder(struct audit *a, struct err *err) {
 }
 
 static int write_pending(struct audit *a, struct err *err) {
-    int r = open_folder(a, err);
+    int r = open_log_folder(a, err);
 
     if (r < 0)
         return r;
@@ -217,10 +218,6 @@ void audit_add_number(struct buf *b, const char *key, int64_t value) {
     jsonout_int(&(struct jsonout){b, true}, key, value);
 }
 
-void audit_add_bool(struct buf *b, const char *key, bool value) {
-    jsonout_bool(&(struct jsonout){b, true}, key, value);
-}
-
 /* Each with its NUL, so that "a b" and "a", "b" differ. */
 static void add_digest(struct buf *b, char *const *argv, size_t argc) {
     char hex[SHA256_HEX_SIZE];
@@ -234,7 +231,7 @@ static void add_digest(struct buf *b, char *const *argv, size_t argc) {
 }
 
 /* The cut never leaves half a character. */
-static void cut(char *s) {
+static void cut_argument(char *s) {
     size_t n = ARGUMENT_MAX;
 
     if (strlen(s) <= n)
@@ -256,7 +253,7 @@ void audit_add_argv(struct buf *b, char *const *argv, size_t argc) {
             b->failed = true;
             return;
         }
-        cut(shown);
+        cut_argument(shown);
         jsonout_text(&j, NULL, shown);
     }
     jsonout_close(&j, ']');

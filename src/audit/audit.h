@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The audit log: what happened, to which sandbox, by whom, as JSON objects, one on a line, each chained to the one before it
+ * The audit log: what happened, in which sandbox, by which user. JSON objects, one on a line, each chained to the one before it
  * (spec/audit-events.md).
  *
  *     $XDG_STATE_HOME/bawn/audit/
  *         user.jsonl      runs of no persistent sandbox, and what the user does: policy, secrets, review, apply
  *         ID.jsonl        one for each persistent sandbox; survives `bawn rm`
- *         NAME.jsonl.N    rotated at AUDIT_SIZE_MAX; the next file's first line goes on with the chain
+ *         NAME.jsonl.N    rotated at AUDIT_SIZE_MAX; the next file's first line continues the chain
  *         NAME.head       sequence number, size and hash of the last line: without it, a missing end could not be seen
  *         index.jsonl     which files there are and how each one that was rotated ended; chained itself
  *
@@ -71,7 +71,6 @@ void audit_flush(struct audit *a);
 /* Members, with the comma where one is needed. */
 void audit_add(struct buf *b, const char *key, const char *value); /* NULL: left out */
 void audit_add_number(struct buf *b, const char *key, int64_t value);
-void audit_add_bool(struct buf *b, const char *key, bool value);
 /* "argv": the arguments, each cut at 256 bytes and redacted where it looks like a secret; "argc", "argv_sha256"
  * of the whole. */
 void audit_add_argv(struct buf *b, char *const *argv, size_t argc);

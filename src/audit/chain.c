@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Appends to a log under its lock. */
 #include "audit/chain.h"
 
 #include <errno.h>
@@ -10,8 +11,10 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
+#include "base/hex.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { OPEN_TRIES = 8, OUT_MAX = 4 * 1024 * 1024 };
@@ -79,7 +82,7 @@ static int open_head(struct chain *c) {
 }
 
 /* A head that was removed while we waited for it locks nothing any more. */
-static int lock(struct chain *c) {
+static int lock_head(struct chain *c) {
     struct stat st;
 
     for (int i = 0; i < OPEN_TRIES; i++) {
@@ -109,8 +112,8 @@ static int open_data(struct chain *c, const struct chain_head *h) {
     return c->data < 0 ? c->data : 0;
 }
 
-/* 1: the open file is the one that the head tells of, and has its size. */
-static int fits(struct chain *c, const struct chain_head *h) {
+/* 1: the open file is that of the head, and has its size. */
+static int head_fits(struct chain *c, const struct chain_head *h) {
     struct stat st;
 
     if (c->data < 0 || c->number != h->number)
@@ -120,7 +123,7 @@ static int fits(struct chain *c, const struct chain_head *h) {
     return st.st_nlink && (uint64_t)st.st_size == h->size;
 }
 
-static int begin(struct chain *c, struct chain_head *h) {
+static int begin_log(struct chain *c, struct chain_head *h) {
     uint64_t last;
     struct stat st;
     char file[CHAIN_FILE_MAX];
@@ -136,12 +139,12 @@ static int begin(struct chain *c, struct chain_head *h) {
 }
 
 /* The file is open, and head and file say the same. */
-static int ready(struct chain *c, struct chain_head *h, struct buf *record) {
+static int make_ready(struct chain *c, struct chain_head *h, struct buf *record) {
     int r = chain_head_read(c->head, h);
     bool fresh = r == -ENODATA;
 
     if (fresh)
-        r = begin(c, h);
+        r = begin_log(c, h);
     else if (r == -EBADMSG) {
         h->number = 0;
         r = 0;
@@ -153,10 +156,10 @@ static int ready(struct chain *c, struct chain_head *h, struct buf *record) {
         if (r < 0)
             return r;
     }
-    r = h->number ? fits(c, h) : 0;
+    r = h->number ? head_fits(c, h) : 0;
     if (r == 0 && h->number) {
         r = open_data(c, h);
-        r = r == -ENOENT ? 0 : r < 0 ? r : fits(c, h);
+        r = r == -ENOENT ? 0 : r < 0 ? r : head_fits(c, h);
     }
     if (r == 0)
         r = chain_repair(c, h, record);
@@ -200,10 +203,10 @@ static void add_lines(struct buf *out, const char *records, size_t len, struct c
     }
 }
 
-static int append(struct chain *c, const char *records, size_t len) {
+static int append_locked(struct chain *c, const char *records, size_t len) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(OUT_MAX), repaired = BUF_INIT(AUDIT_LINE_MAX);
     struct chain_head h = {0}, before;
-    int r = ready(c, &h, &repaired);
+    int r = make_ready(c, &h, &repaired);
 
     if (r < 0)
         return r;
@@ -229,11 +232,189 @@ int chain_append(struct chain *c, const char *records, size_t len) {
         return 0;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &old);
-    r = lock(c);
+    r = lock_head(c);
     if (r == 0) {
-        r = append(c, records, len);
+        r = append_locked(c, records, len);
         flock(c->head, LOCK_UN);
     }
     sigprocmask(SIG_SETMASK, &old, NULL);
     return r;
+}
+
+/* -- lines and heads ------------------------------------------------------------------------------------------------------ */
+
+/* Lines and heads of a log as text. */
+
+static const char prev_key[] = ",\"prev\":\"", hash_key[] = ",\"hash\":\"", seq_key[] = "{\"seq\":";
+enum { HASH = SHA256_HEX_SIZE - 1, PREV_KEY = sizeof prev_key - 1, HASH_KEY = sizeof hash_key - 1, SEQ_KEY = sizeof seq_key - 1 };
+enum { HASH_PART = HASH_KEY + HASH + 2, PREV_PART = PREV_KEY + HASH + 1, SEQ_DIGITS_MAX = 19 };
+
+void chain_record(struct buf *b, const char *type, const char *ids, const char *members) {
+    char pid[32], time[CLOCK_TEXT_SIZE];
+
+    snprintf(pid, sizeof pid, ",\"pid\":%d", (int)getpid());
+    buf_adds(b, "\"time\":\"");
+    buf_adds(b, clock_text(clock_mark(), CLOCK_ISO_US, time));
+    buf_adds(b, "\",\"type\":\"");
+    buf_adds(b, type);
+    buf_adds(b, "\",");
+    buf_adds(b, ids);
+    buf_adds(b, pid);
+    if (members && members[0]) {
+        buf_addc(b, ',');
+        buf_adds(b, members);
+    }
+    buf_addc(b, '\n');
+}
+
+void chain_start(const char *log, struct chain_head *ret) {
+    char text[CHAIN_NAME_MAX + 32];
+    int n = snprintf(text, sizeof text, "bawn audit %.*s", CHAIN_NAME_MAX, log);
+
+    *ret = (struct chain_head){.number = 1};
+    sha256_hex(text, (size_t)n, ret->hash);
+}
+
+static void take_hash(const char *from, char ret[static SHA256_HEX_SIZE]) {
+    memcpy(ret, from, HASH);
+    ret[HASH] = 0;
+}
+
+/* Plain decimal without leading zeros, then a comma. */
+static int read_seq(const char *s, size_t len, uint64_t *ret) {
+    uint64_t n = 0;
+    size_t i = 0;
+
+    for (; i < len && i < SEQ_DIGITS_MAX && s[i] >= '0' && s[i] <= '9'; i++)
+        n = n * 10 + (uint64_t)(s[i] - '0');
+    if (i == 0 || s[0] == '0' || i == len || s[i] != ',')
+        return -EBADMSG;
+    *ret = n;
+    return 0;
+}
+
+int chain_line_read(const char *line, size_t len, struct chain_line *ret) {
+    const char *hash, *prev;
+    char real[SHA256_HEX_SIZE];
+    struct sha256 h;
+
+    if (len < SEQ_KEY + PREV_PART + HASH_PART || memcmp(line, seq_key, SEQ_KEY) != 0)
+        return -EBADMSG;
+    hash = line + len - HASH_PART;
+    prev = hash - PREV_PART;
+    if (memcmp(hash, hash_key, HASH_KEY) != 0 || memcmp(prev, prev_key, PREV_KEY) != 0 || hash[-1] != '"' ||
+        memcmp(line + len - 2, "\"}", 2) != 0 || !hex_is_lower(hash + HASH_KEY, HASH) || !hex_is_lower(prev + PREV_KEY, HASH) ||
+        read_seq(line + SEQ_KEY, (size_t)(prev - line) - SEQ_KEY, &ret->seq) < 0)
+        return -EBADMSG;
+    take_hash(prev + PREV_KEY, ret->prev);
+    take_hash(hash + HASH_KEY, ret->hash);
+    sha256_init(&h);
+    sha256_add(&h, line, (size_t)(hash - line));
+    sha256_end_hex(&h, real);
+    ret->intact = memcmp(real, ret->hash, HASH) == 0;
+    return 0;
+}
+
+/* -- the head ------------------------------------------------------------------------------------------------------------ */
+
+#define HEAD_FORMAT "%020" PRIu64 " %020" PRIu64 " %020" PRIu64 " %s\n"
+enum { NUMBER_WIDTH = 20 };
+
+static int read_number(const char *s, uint64_t *ret) {
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < NUMBER_WIDTH; i++) {
+        if (s[i] < '0' || s[i] > '9' || n > UINT64_MAX / 10 - 1)
+            return -EBADMSG;
+        n = n * 10 + (uint64_t)(s[i] - '0');
+    }
+    *ret = n;
+    return s[NUMBER_WIDTH] == ' ' ? 0 : -EBADMSG;
+}
+
+int chain_head_read(int fd, struct chain_head *ret) {
+    enum { AT_HASH = 3 * (NUMBER_WIDTH + 1) };
+    char text[CHAIN_HEAD_SIZE + 1];
+    struct chain_head h;
+    ssize_t n = pread(fd, text, sizeof text, 0);
+
+    if (n <= 0)
+        return n < 0 ? -errno : -ENODATA;
+    if (n != CHAIN_HEAD_SIZE || read_number(text, &h.seq) < 0 || read_number(text + NUMBER_WIDTH + 1, &h.size) < 0 ||
+        read_number(text + 2 * (NUMBER_WIDTH + 1), &h.number) < 0 || h.number == 0 || !hex_is_lower(text + AT_HASH, HASH) ||
+        text[AT_HASH + HASH] != '\n')
+        return -EBADMSG;
+    take_hash(text + AT_HASH, h.hash);
+    *ret = h;
+    return 0;
+}
+
+int chain_head_write(int fd, const struct chain_head *h) {
+    char text[CHAIN_HEAD_SIZE + 1];
+    ssize_t n;
+
+    static_assert(3 * (NUMBER_WIDTH + 1) + HASH + 1 == CHAIN_HEAD_SIZE, "the head has one size");
+    snprintf(text, sizeof text, HEAD_FORMAT, h->seq, h->size, h->number, h->hash);
+    n = pwrite(fd, text, CHAIN_HEAD_SIZE, 0);
+    if (n < 0)
+        return -errno;
+    return n == CHAIN_HEAD_SIZE ? 0 : -EIO;
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------------- */
+
+enum { READER_SIZE = 2 * AUDIT_LINE_MAX };
+
+int chain_reader_init(struct chain_reader *r, int fd, uint64_t from, uint64_t end) {
+    *r = (struct chain_reader){.fd = fd, .at = from, .end = end, .offset = from, .data = malloc(READER_SIZE)};
+    return r->data ? 0 : -ENOMEM;
+}
+
+void chain_reader_done(struct chain_reader *r) {
+    free(r->data);
+    r->data = NULL;
+}
+
+/* Reads more bytes. 0: there are none. */
+static ssize_t read_more(struct chain_reader *r) {
+    uint64_t next = r->offset + r->len;
+    ssize_t n;
+
+    if (r->used) {
+        memmove(r->data, r->data + r->used, r->len - r->used);
+        r->offset += r->used;
+        r->len -= r->used;
+        r->used = 0;
+    }
+    if (next >= r->end || r->len == READER_SIZE)
+        return 0;
+    n = pread(r->fd, r->data + r->len, MIN_OF(READER_SIZE - r->len, r->end - next), (off_t)next);
+    if (n < 0)
+        return errno == EINTR ? read_more(r) : -errno;
+    r->len += (size_t)n;
+    return n;
+}
+
+int chain_reader_next(struct chain_reader *r, const char **ret_line, size_t *ret_len) {
+    bool long_ = false;
+
+    for (;;) {
+        char *from = r->data + r->used, *end = memchr(from, '\n', r->len - r->used);
+        ssize_t n;
+
+        if (end) {
+            *ret_line = from;
+            *ret_len = long_ || end - from > AUDIT_LINE_MAX ? 0 : (size_t)(end - from);
+            r->used += (size_t)(end - from) + 1;
+            r->at = r->offset + r->used;
+            return 1;
+        }
+        if (r->len - r->used == READER_SIZE) {
+            long_ = true;
+            r->used = r->len;
+        }
+        n = read_more(r);
+        if (n <= 0)
+            return (int)n;
+    }
 }

@@ -49,7 +49,7 @@ struct chain_head {
 };
 /* What the first line has as "prev": two logs cannot be exchanged. */
 void chain_start(const char *log, struct chain_head *ret);
-/* 0; -ENODATA: it is empty; -EBADMSG: it is none. */
+/* 0; -ENODATA: it is empty; -EBADMSG: it is damaged. */
 int chain_head_read(int fd, struct chain_head *ret);
 int chain_head_write(int fd, const struct chain_head *h);
 
@@ -74,18 +74,16 @@ int chain_reader_init(struct chain_reader *r, int fd, uint64_t from, uint64_t en
 /* 1: a line, without its '\n'. 0: the end; r->at < r->end: what is left is no whole line. -errno. */
 int chain_reader_next(struct chain_reader *r, const char **ret_line, size_t *ret_len);
 
-/* Names of the files. */
 #define CHAIN_FILE_MAX (CHAIN_NAME_MAX + 32)
 void chain_file(const char *log, uint64_t number, char ret[static CHAIN_FILE_MAX]); /* number 0: the current one */
 /* The other way: length of the log's name, 0 if the file is no log's. */
 size_t chain_file_parse(const char *file, uint64_t *ret_number);
 
-/* repair.c: *h is not what the file is. Sets it right; what the log has to say about it is added as a record. h->number == 0:
- * there is no head that can be read. */
+/* repair.c: *h and the file disagree. Mends it, and adds a record that says so. h->number == 0: the head cannot be read. */
 int chain_repair(struct chain *c, struct chain_head *h, struct buf *record);
-/* repair.c, too: the file is full. */
+/* repair.c, too: the file is full, and gets its number. */
 int chain_rotate(struct chain *c, struct chain_head *h);
-/* Once for each log: a second time tells that it was removed and begun anew. !fresh: a writer was killed on the way, perhaps behind this. */
+/* Once for each log: a second record means that it was removed and begun again. !fresh: a writer was killed, perhaps after this. */
 int chain_note_new(struct chain *c, bool fresh);
 /* The largest N of NAME.jsonl.N; 0: none. */
 int chain_last_number(const struct chain *c, uint64_t *ret);

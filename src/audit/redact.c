@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Guesses which parts of arguments are secret. */
 #include "audit/redact.h"
 
 #include <ctype.h>
@@ -193,7 +194,7 @@ static bool is_user_option(const char *s, size_t n) {
     return word_is(s, n, words, ARRAY_LEN(words));
 }
 
-/* "Authorization: Bearer x": the value comes behind it. */
+/* "Authorization: Bearer x": the value follows. */
 static bool is_scheme(const char *s, size_t n) {
     static const char *const words[] = {"bearer", "basic", "token", "digest", ":", "="};
 
@@ -229,7 +230,7 @@ static size_t name_before(const char *s, size_t end) {
     return n;
 }
 
-/* Where a value begins: behind the first '=' or ':' with a secret's name before it. 0: nowhere. */
+/* Where a value begins: after the first '=' or ':' with a secret's name before it. 0: nowhere. */
 static size_t find_value(const char *s, size_t n) {
     for (size_t i = 1; i < n; i++) {
         size_t name = s[i] == '=' || s[i] == ':' ? name_before(s, i) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What looks like a secret in the arguments of a command is not written down. A guess, for people who put secrets where `ps`
- * shows them: values behind names such as --password, TOKEN=, "api_key":, Authorization:; the user in URLs; strings with the
+ * shows them: values after names such as --password, TOKEN=, "api_key":, Authorization:; the user in URLs; strings with the
  * shape of a known token; and whatever is long and random. Too much is taken away rather than too little.
  */
 #pragma once

@@ -2,12 +2,12 @@
 /*
  * What a killed writer, a power cut or a manual edit has left. The cases:
  *
- *   more than the head says   lines of a writer that was killed before it wrote the head: taken over if they go on with the
+ *   more than the head says   lines of a writer that was killed before it wrote the head: taken over if they continue the
  *                             chain. The rest is cut off: half a line ("torn"), which was never reported as written; or something
  *                             else ("foreign")
- *   less than the head says   "lost": the chain goes on from the head, so that the gap stays visible
+ *   less than the head says   "lost": the chain continues from the head, so that the gap stays visible
  *   no file                   a rotation that was not finished, or "lost"
- *   no head                   "head": the chain goes on from the last line that is there; what followed it is not known
+ *   no head                   "head": the chain continues from the last line that is there; what followed it is not known
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ struct rest {
 };
 
 /* Follows the chain from *h, which is moved to the last line that fits. */
-static int follow(int fd, uint64_t size, struct chain_head *h, struct rest *ret) {
+static int follow_chain(int fd, uint64_t size, struct chain_head *h, struct rest *ret) {
     CLEANUP(chain_reader_done) struct chain_reader reader = {0};
     struct chain_line line;
     const char *text;
@@ -69,7 +69,7 @@ static int find_end(int fd, uint64_t size, struct chain_head *h, struct rest *re
 }
 
 /* A digest instead of the bytes: they may be anything. */
-static int cut(int fd, const struct rest *rest, struct buf *members) {
+static int cut_off(int fd, const struct rest *rest, struct buf *members) {
     enum { CUT_READ_MAX = 64 * 1024 };
     CLEANUP(freep) char *bytes = malloc(CUT_READ_MAX);
     char hex[SHA256_HEX_SIZE];
@@ -97,17 +97,17 @@ static void add_repair_record(const struct chain *c, const char *what, struct bu
 static int repair_longer(struct chain *c, uint64_t size, struct chain_head *h, struct buf *record) {
     CLEANUP(buf_done) struct buf members = BUF_INIT(REPAIR_MEMBERS_MAX);
     struct rest rest;
-    int r = follow(c->data, size, h, &rest);
+    int r = follow_chain(c->data, size, h, &rest);
 
     if (r < 0 || rest.bytes == 0)
         return r;
-    r = cut(c->data, &rest, &members);
+    r = cut_off(c->data, &rest, &members);
     if (r == 0)
         add_repair_record(c, rest.torn ? "torn" : "foreign", &members, record);
     return r;
 }
 
-/* Only the bytes behind the last whole line are cut off; the next number is the one behind the head's. */
+/* Only the bytes after the last whole line are cut off; the next number follows the head's. */
 static int repair_shorter(struct chain *c, uint64_t size, struct chain_head *h, struct buf *record) {
     CLEANUP(buf_done) struct buf members = BUF_INIT(REPAIR_MEMBERS_MAX);
     struct rest rest;
@@ -116,7 +116,7 @@ static int repair_shorter(struct chain *c, uint64_t size, struct chain_head *h, 
     if (r < 0)
         return r;
     audit_add_number(&members, "lost", (int64_t)(h->size - rest.from));
-    r = rest.bytes ? cut(c->data, &rest, &members) : 0;
+    r = rest.bytes ? cut_off(c->data, &rest, &members) : 0;
     h->size = rest.from;
     if (r == 0)
         add_repair_record(c, "lost", &members, record);
@@ -167,7 +167,7 @@ static int repair_head(struct chain *c, struct chain_head *h, struct buf *record
     r = find_end(c->data, (uint64_t)st.st_size, h, &rest);
     h->size = rest.from;
     if (r == 0 && rest.bytes)
-        r = cut(c->data, &rest, &members);
+        r = cut_off(c->data, &rest, &members);
     if (r == 0)
         add_repair_record(c, "head", &members, record);
     return r;
@@ -270,7 +270,7 @@ static int read_end(const struct chain *c, const char *file, struct chain_head *
     return r;
 }
 
-static int drop(struct chain *c, uint64_t number) {
+static int drop_file(struct chain *c, uint64_t number) {
     struct chain_head end = {0};
     char file[CHAIN_FILE_MAX];
     struct stat st;
@@ -305,6 +305,6 @@ int chain_rotate(struct chain *c, struct chain_head *h) {
     r = chain_head_write(c->head, h);
     /* A crash may have left one more; a file that cannot be removed takes space, and holds up nothing. */
     for (uint64_t i = 0; r == 0 && i < 2 && number > AUDIT_FILES_MAX + i; i++)
-        (void)drop(c, number - AUDIT_FILES_MAX - i);
+        (void)drop_file(c, number - AUDIT_FILES_MAX - i);
     return r;
 }

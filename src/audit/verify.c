@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Verifies the logs of a folder: files against their head. */
 #include "audit/verify.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ static int add_log(struct verify_all *a, const char *name, size_t len) {
     return copy ? VEC_ADD(a->logs, a->n_logs, (struct verify_log){.name = TAKE_PTR(copy)}) : -ENOMEM;
 }
 
-static int take_name(struct verify_all *a, const char *name) {
+static int take_file_name(struct verify_all *a, const char *name) {
     uint64_t n;
     size_t len = str_ends(name, ".head") ? strlen(name) - strlen(".head") : chain_file_parse(name, &n);
 
@@ -81,7 +82,7 @@ static int list_logs(struct verify_all *a) {
     int r = dir_open_at(a->dir, ".", &d);
 
     while (r == 0 && (e = dir_next(&d)))
-        r = take_name(a, e->d_name);
+        r = take_file_name(a, e->d_name);
     return r < 0 ? r : d.error;
 }
 
@@ -142,14 +143,14 @@ static int take_snapshot(int dir, const char *log, struct snapshot *s) {
     return r < 0 ? r : open_part(s, dir, log, 0);
 }
 
-/* Whether the line that the head knows, or, before any is there, the one that the next file goes on from, is in its place. */
+/* The line that the head knows is in its place; in a new file, the first line continues from it. */
 static bool knows_head(const struct chain_head *h, const struct verify_part *p) {
     if (h->size == 0)
         return p->empty || (p->first_seq == h->seq + 1 && str_eq(p->first_prev, h->hash));
     return p->mark_seq == h->seq && str_eq(p->mark_hash, h->hash);
 }
 
-/* Whole lines behind what the head knows are a killed writer's; they were checked like all others. */
+/* Whole lines after the one that the head knows are a killed writer's; they were checked like all others. */
 static int check_end(struct verify *v, const char *file, const struct snapshot *s, uint64_t size, const struct verify_part *p) {
     if (s->head_error)
         return 0;
@@ -164,7 +165,7 @@ static int check_end(struct verify *v, const char *file, const struct snapshot *
     return 0;
 }
 
-/* Half a line behind what the head knows was never said to be written. */
+/* Half a line at the end was never reported as written. */
 static uint64_t whole_lines(int fd, uint64_t known, uint64_t size) {
     CLEANUP(chain_reader_done) struct chain_reader reader = {0};
     const char *text;

@@ -65,7 +65,7 @@ struct verify_all {
     size_t n_logs, n_parts;
 };
 int verify_say(struct verify *v, bool note, const char *file, uint64_t line, const char *fmt, ...) PRINTF_LIKE(5, 6);
-/* verify_file.c: the lines of one file, up to size. expect: what the first has to go on from; NULL: any. */
+/* verify_file.c: the lines of one file, up to size. expect: what the first has to continue; NULL: any. */
 int verify_lines(struct verify *v, int fd, const char *name, uint64_t size, const struct chain_head *expect,
                  struct verify_part *part);
 int verify_index(struct verify_all *a, struct err *err);

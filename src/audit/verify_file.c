@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Verifies the lines of one file, and all files against the index. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +32,7 @@ static void take_time(const char *line, size_t len, char ret[static 32]) {
     ret[TIME_LEN] = 0;
 }
 
-/* How a line stands to the one before, which it does not go on from. */
+/* Why a line does not continue the one before. */
 static int say_break(struct verify *v, const char *file, uint64_t n, const struct chain_line *l, uint64_t before) {
     if (l->seq > before + 1)
         return verify_say(v, false, file, n, "%" PRIu64 " lines before it were removed (number %" PRIu64 " follows %" PRIu64 ")",
@@ -41,7 +42,7 @@ static int say_break(struct verify *v, const char *file, uint64_t n, const struc
     return verify_say(v, false, file, n, "not chained to the line before it: that one was changed or replaced");
 }
 
-/* What the log itself says about losses: half a line of a writer that was killed is none. */
+/* What the log itself says about losses: half a line of a killed writer is not one. */
 static int check_repair(struct verify *v, const char *file, uint64_t n, const char *line, size_t len) {
     static const char torn[] = "\"what\":\"torn\"", type[] = ",\"type\":\"repair\",";
 
@@ -49,7 +50,7 @@ static int check_repair(struct verify *v, const char *file, uint64_t n, const ch
         return 0;
     if (memmem(line, len, torn, sizeof torn - 1))
         return verify_say(v, true, file, n, "half a line of a writer that was killed was cut off before it");
-    return verify_say(v, false, file, n, "the log was repaired before it: what stood there is lost");
+    return verify_say(v, false, file, n, "the log was repaired before it: lines were lost");
 }
 
 static int check_line(struct verify *v, const char *file, uint64_t n, const char *text, size_t len, struct chain_head *before,
@@ -213,13 +214,13 @@ static const struct verify_part *find_part(const struct verify_all *a, size_t lo
     return NULL;
 }
 
-/* The oldest file that is there goes on from the one that was dropped last. */
+/* The oldest file continues the one that was dropped last. */
 static int check_seam(struct verify_all *a, const struct verify_entry *e, const char *file) {
     const struct verify_part *next = find_part(a, e->log, e->number + 1 == a->logs[e->log].number ? 0 : e->number + 1);
 
     if (!next || next->empty || (next->first_seq == e->last_seq + 1 && str_eq(next->first_prev, e->last_hash)))
         return 0;
-    return verify_say(a->v, false, file, 0, "the file behind it does not go on from where it ended");
+    return verify_say(a->v, false, file, 0, "the next file does not continue where it ended");
 }
 
 static int check_entry(struct verify_all *a, const struct verify_entry *e) {
@@ -240,7 +241,7 @@ static int check_entry(struct verify_all *a, const struct verify_entry *e) {
     return 0;
 }
 
-/* The current file gets the number behind the last one. */
+/* The current file gets the number after the last one. */
 static int check_numbers(struct verify_all *a, const struct entries *all) {
     int r = 0;
 

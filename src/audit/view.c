@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and filters the lines of all logs. */
 #include "audit/view.h"
 
 #include <errno.h>
@@ -59,7 +60,9 @@ int view_new(int dir, struct view **ret, struct err *err) {
     return 0;
 }
 
-void view_free(struct view *v) {
+void view_freep(struct view **view) {
+    struct view *v = TAKE_PTR(*view);
+
     if (!v)
         return;
     forget_maps(v);
@@ -71,11 +74,6 @@ void view_free(struct view *v) {
     free(v->lines);
     strv_done(&v->names);
     free(v);
-}
-
-void view_freep(struct view **v) {
-    view_free(*v);
-    *v = NULL;
 }
 
 bool view_saw(const struct view *v) {
@@ -93,7 +91,7 @@ struct view_part {
     size_t n;
 };
 
-/* "key":"value" at *at, and a comma behind it. The members come first in a line, always in this order. */
+/* "key":"value" at *at, and a comma after it. The members come first in a line, always in this order. */
 static bool take_member(const char **at, const char *end, const char *key, struct view_part *ret) {
     size_t n = strlen(key);
     const char *s = *at, *stop;
@@ -262,7 +260,7 @@ static int read_map(struct view *v, const struct view_filter *f, int fd, uint64_
     return r;
 }
 
-static int open_file(const struct view *v, const struct view_file *file, struct stat *st) {
+static int open_log_file(const struct view *v, const struct view_file *file, struct stat *st) {
     char name[CHAIN_FILE_MAX];
     int fd;
 
@@ -276,9 +274,9 @@ static int open_file(const struct view *v, const struct view_file *file, struct 
     return -ENOENT;
 }
 
-static int read_file(struct view *v, const struct view_filter *f, const struct view_file *file, struct view_seen *seen) {
+static int read_log_file(struct view *v, const struct view_filter *f, const struct view_file *file, struct view_seen *seen) {
     struct stat st;
-    CLEANUP(closep) int fd = open_file(v, file, &st);
+    CLEANUP(closep) int fd = open_log_file(v, file, &st);
     uint64_t from = 0;
     int r = 0;
 
@@ -297,7 +295,7 @@ static int read_file(struct view *v, const struct view_filter *f, const struct v
 static size_t first_new(const struct view *v, size_t from, size_t to, const struct view_seen *seen) {
     for (size_t i = from; seen->inode && i < to; i++) {
         struct stat st;
-        int fd = open_file(v, &v->files[i], &st);
+        int fd = open_log_file(v, &v->files[i], &st);
 
         if (fd < 0)
             continue;
@@ -327,7 +325,7 @@ int view_collect(struct view *v, const struct view_filter *f, struct view_line *
             to++;
         r = find_seen(v, v->files[i].log, &seen);
         for (size_t k = r < 0 ? to : first_new(v, i, to, seen); r == 0 && k < to; k++)
-            r = read_file(v, f, &v->files[k], seen);
+            r = read_log_file(v, f, &v->files[k], seen);
     }
     if (r < 0)
         return err_sys(err, r, "read the audit log");

@@ -22,11 +22,10 @@ struct view_line {
     const char *text; /* without the '\n'; valid until the next view_collect() */
     size_t len;
     const char *time; /* into text: VIEW_TIME digits, not ended */
-    size_t order;     /* as they stand in their files */
+    size_t order;     /* in the files */
 };
 
 int view_new(int dir, struct view **ret, struct err *err); /* dir: borrowed */
-void view_free(struct view *v);
 void view_freep(struct view **v);
 
 int view_collect(struct view *v, const struct view_filter *f, struct view_line **ret, size_t *ret_n,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of bawn-review. */
 #include "review/request.h"
 
 #include "base/err.h"

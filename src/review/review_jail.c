@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Limits, capabilities, Landlock and system call filters of bawn-review. */
 #include "review/review_jail.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ static const struct cell_limit limits[] = {
 
 /*
  * What reading files and writing to a pipe takes, out of what SECCOMP_BARE allows. Some are for libc and the sanitizers. That
- * filter is made for commands of a user, so it lets them write and execute: behind a missing Landlock that is too much here.
+ * filter is made for commands of a user, so it lets them write and execute: without Landlock that is too much here.
  */
 static const uint32_t needed[] = {
     __NR_read,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the change set of a run and judges each change. */
 #include "review/review_judge.h"
 
 #include "base/err.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Judges the repositories of a change set, one place after the other. */
 #include "review/git/gitnew.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static size_t count_level(const struct risk_list *l, enum risk_level level) {
 }
 
 /* "'.envrc' in commit 0123456789ab: " */
-static void add_place(const struct repo *g, const char *path, struct buf *b) {
+static void add_risk_place(const struct repo *g, const char *path, struct buf *b) {
     char hex[ID_HEX_SIZE];
 
     if (!path)
@@ -75,7 +76,7 @@ int gitnew_add(struct repo *g, enum risk_class class, enum risk_level level, uns
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    add_place(g, path, &b);
+    add_risk_place(g, path, &b);
     buf_adds(&b, text);
     r.reason = buf_take(&b);
     r.path = path ? strdup(path) : NULL;
@@ -131,7 +132,7 @@ static int add_unexamined(struct repo *g) {
 static int read_side(const struct repo *g, const struct change *ch, bool now, struct risk_text *ret) {
     mode_t mode = now ? ch->new_.mode : ch->old_.mode;
 
-    /* What was renamed stood elsewhere: nothing of it was here. */
+    /* A renamed file was elsewhere: nothing of it was here. */
     if (!S_ISREG(mode) || (!now && (ch->kind == CHANGE_ADDED || ch->kind == CHANGE_RENAMED)))
         return (ret->data = calloc(1, 1)) ? 0 : -ENOMEM;
     return risk_text_read_some(now ? change_open_new(g->ctx.set, ch) : change_open_old(g->ctx.set, ch), GITNEW_FILE_MAX, ret);
@@ -223,7 +224,7 @@ static const char never_carried[] =
     "worktrees/*/rebase-merge*|worktrees/*/rebase-apply*|worktrees/*/sequencer*|worktrees/*/reftable*|"
     "objects/info/commit-graphs|objects/info/commit-graphs/*|objects/pack/multi-pack-index*";
 
-static int hold_the_rest(const struct repo *g) {
+static int hold_the_rest(struct repo *g) {
     size_t len = strlen(g->dir);
     int r = 0;
 
@@ -281,6 +282,15 @@ static int repo_init(struct repo *g, const struct risk_context *ctx, const char 
     return r < 0 ? r : g->objects ? 0 : -ENOMEM;
 }
 
+static int judge_parts(struct repo *g) {
+    static int (*const parts[])(struct repo *) = {tips_gather_old, judge_carriers, objects_judge, hold_the_rest};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(parts); i++)
+        r = parts[i](g);
+    return r;
+}
+
 static int judge_repo(const struct risk_context *ctx, const char *dir, struct gitnew *out) {
     CLEANUP(freep) char *store = str_dupf("%s/objects", dir);
     struct repo g;
@@ -288,10 +298,7 @@ static int judge_repo(const struct risk_context *ctx, const char *dir, struct gi
 
     r = r < 0 ? r : store ? objects_add_store(g.objects, ctx->set->new_root, store) : -ENOMEM;
     r = r < 0 ? r : objects_add_store(g.objects, ctx->set->host_root, store);
-    r = r < 0 ? r : tips_gather_old(&g);
-    r = r < 0 ? r : judge_carriers(&g);
-    r = r < 0 ? r : objects_judge(&g);
-    r = r < 0 ? r : hold_the_rest(&g);
+    r = r < 0 ? r : judge_parts(&g);
     if (r == 0 && g.hold)
         r = strv_addf(&out->hold, "%s/", dir);
     repo_done(&g);
@@ -375,7 +382,6 @@ int gitnew_judge(const struct gitnew_args *a, struct gitnew *ret, struct err *er
     r = r < 0 ? r : add_more(&n);
     if (r < 0)
         return err_oom(err);
-    *ret = n;
-    n = (struct gitnew){0};
+    *ret = TAKE(n, (struct gitnew){0});
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run left in git's own state that a later checkout, reset, merge, switch or stash pop of the user's would bring out:
- * commits behind new or moved refs, reflogs and stashes, and the index. Each path in there that is new is judged by the same rules
+ * commits reached by new or moved refs, reflogs and stashes, and the index. Each path in there that is new is judged by the same rules
  * as a file. The risks belong to the change that carries them (".git/refs/heads/main", ".git/index"), because that
  * is what is applied or held back.
  *

@@ -251,7 +251,7 @@ static int look_index(void *arg, const char *path, mode_t *ret_mode, char **ret_
     return lo < x->list->n && str_starts(x->list->v[lo].path, path) && x->list->v[lo].path[len] == '/';
 }
 
-/* What stood there before: the old index, else the old HEAD. */
+/* What was there before: the old index, else the old HEAD. */
 static int old_entry(struct repo *g, const struct index_list *old, const char *path, struct entry_side *ret) {
     const struct index_entry *e = index_find(old, path);
 

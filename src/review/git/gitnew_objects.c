@@ -158,11 +158,10 @@ static int open_here(const struct repo *g, const char *path) {
     return fd;
 }
 
-/* Half of a pack is none, to git too. */
+/* Git ignores half of a pack, too. */
 static int check_pack(struct repo *g, const struct change *ch, const char *stem, size_t len) {
     CLEANUP(freep) char *idx = str_dupf("%.*s.idx", (int)len, stem), *pack = str_dupf("%.*s.pack", (int)len, stem);
-    CLEANUP(closep) int idx_fd = idx ? open_here(g, idx) : -1;
-    CLEANUP(closep) int pack_fd = pack ? open_here(g, pack) : -1;
+    CLEANUP(closep) int idx_fd = idx ? open_here(g, idx) : -1, pack_fd = pack ? open_here(g, pack) : -1;
 
     if (!idx || !pack)
         return -ENOMEM;
@@ -200,7 +199,7 @@ static int judge_file(struct repo *g, const struct change *ch, const char *name)
     return 0;
 }
 
-/* lfs/objects/ab/cd/abcd...: the SHA-256 of the content. git lfs puts it into the file that a pointer stands for. */
+/* lfs/objects/ab/cd/abcd...: the SHA-256 of the content. git lfs writes it in place of a pointer. */
 static int check_lfs(struct repo *g, const struct change *ch) {
     const char *name = strrchr(ch->path, '/') + 1;
     CLEANUP(closep) int fd = -1;

@@ -73,7 +73,7 @@ struct commit {
     bool cut; /* it has more parents */
 };
 int walk_commit(struct repo *g, const struct id *id, struct commit *ret); /* -ENOENT: no commit, or not readable; -ENOMEM */
-/* All commits that are new behind this id; *ret_level is the highest of them. 1 if there is no such object, else 0, -ENOMEM. */
+/* All new commits that this id leads to; *ret_level is the highest of them. 1 if there is no such object, else 0, -ENOMEM. */
 int walk_tip(struct repo *g, const struct id *tip, enum risk_level *ret_level);
 int walk_tree_of(struct repo *g, const struct id *commit, struct id *ret); /* -ENOENT: no commit, or not readable; -ENOMEM */
 /* 0, 1: not there or not readable, which is counted; -ENOMEM. */

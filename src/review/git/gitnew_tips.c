@@ -22,7 +22,7 @@ void id_write(const struct id *id, size_t id_len, char ret[static ID_HEX_SIZE]) 
     hex_encode(id->b, id_len, ret);
 }
 
-/* Patterns as in risk_glob(); the first that matches counts. Names below worktrees/NAME/ count as if they stood at the top. */
+/* Patterns as in risk_glob(); the first that matches counts. Names below worktrees/NAME/ count like those at the top. */
 static const struct {
     const char *pattern;
     enum tips_kind kind;
@@ -151,7 +151,7 @@ static int read_old(const struct repo *g, const char *path, struct risk_text *re
     return risk_text_read_some(fd, GITNEW_FILE_MAX, ret);
 }
 
-/* The refs that stand in the git directory now, unless the run touched them. */
+/* The refs in the git directory now, unless the run touched them. */
 static int gather_refs(struct repo *g) {
     const struct change_set *set = g->ctx.set;
     int root = set->host_root >= 0 ? set->host_root : set->new_root;

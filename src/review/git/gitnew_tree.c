@@ -94,8 +94,8 @@ static int level_read(struct repo *g, const struct id *tree, const struct id *ba
     return r;
 }
 
-static int compare(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n, unsigned depth,
-                   enum risk_level *level);
+static int compare_trees(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n,
+                         unsigned depth, enum risk_level *level);
 
 static bool is_name(const struct tree_entry *e) {
     return !memchr(e->name, '/', e->len) && !(e->len == 1 && e->name[0] == '.') &&
@@ -120,6 +120,13 @@ static bool find_in_bases(struct repo *g, struct gitnew_level *l, const struct t
     return false;
 }
 
+static int push_entry(struct buf *path, const struct tree_entry *e) {
+    if (path->len)
+        buf_addc(path, '/');
+    buf_add(path, e->name, e->len);
+    return buf_ok(path) ? 0 : -ENOMEM;
+}
+
 static int compare_entry(struct repo *g, struct gitnew_level *l, struct buf *path, const struct tree_entry *e, unsigned depth,
                          enum risk_level *level) {
     CLEANUP(freep) struct id *folders = calloc(GITNEW_PARENTS_MAX, sizeof *folders);
@@ -131,20 +138,15 @@ static int compare_entry(struct repo *g, struct gitnew_level *l, struct buf *pat
         return -ENOMEM;
     if (find_in_bases(g, l, e, &was, folders, &n))
         return 0;
-    if (path->len)
-        buf_addc(path, '/');
-    buf_add(path, e->name, e->len);
-    if (!buf_ok(path))
+    if (push_entry(path, e) < 0)
         return -ENOMEM;
     if (!is_name(e))
         r = gitnew_add(g, RISK_GIT_DIR, *level = RISK_HIGH, 0, buf_str(path), "a tree has a name in it that leads elsewhere");
     else if (same_folder(e->mode))
-        r = compare(g, path, &e->id, folders, n, depth + 1, level);
+        r = compare_trees(g, path, &e->id, folders, n, depth + 1, level);
     else
         r = entry_judge(g, buf_str(path), &was, &now, level);
-    path->len = len;
-    if (path->data)
-        path->data[len] = 0;
+    path->data[path->len = len] = 0;
     return r;
 }
 
@@ -158,17 +160,13 @@ static int compare_gone(struct repo *g, struct gitnew_level *l, struct buf *path
     while (r == 0 && l->n == 1 && tree_next(g, &l->base[0], &at, &b) && g->steps < GITNEW_STEPS_MAX) {
         if (l->tree.data && tree_find(g, &l->tree, &from, b.name, b.len, &now))
             continue;
-        if (path->len)
-            buf_addc(path, '/');
-        buf_add(path, b.name, b.len);
-        if (!buf_ok(path))
+        if (push_entry(path, &b) < 0)
             return -ENOMEM;
         if (same_folder(b.mode))
-            r = compare(g, path, NULL, &b.id, 1, depth + 1, level);
+            r = compare_trees(g, path, NULL, &b.id, 1, depth + 1, level);
         else
             r = entry_judge(g, buf_str(path), &(struct entry_side){b.mode, b.id}, &nothing, level);
-        path->len = len;
-        path->data[len] = 0;
+        path->data[path->len = len] = 0;
         g->steps++;
     }
     return r;
@@ -191,8 +189,8 @@ static int compare_level(struct repo *g, struct gitnew_level *l, struct buf *pat
 }
 
 /* tree NULL: it is gone. */
-static int compare(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n, unsigned depth,
-                   enum risk_level *level) {
+static int compare_trees(struct repo *g, struct buf *path, const struct id *tree, const struct id *bases, size_t n,
+                         unsigned depth, enum risk_level *level) {
     struct gitnew_level *l = NULL;
     int r;
 
@@ -215,8 +213,8 @@ int tree_judge(struct repo *g, const struct id *tree, const struct id *bases, si
 
     g->root = *tree;
     if (n == 0 && g->has_head) /* a history of its own: only what the user's HEAD does not have is new */
-        return compare(g, &path, tree, &g->head, 1, 0, level);
-    return compare(g, &path, tree, bases, n, 0, level);
+        return compare_trees(g, &path, tree, &g->head, 1, 0, level);
+    return compare_trees(g, &path, tree, bases, n, 0, level);
 }
 
 int tree_path(struct repo *g, const struct id *root, const char *path, uint32_t *ret_mode, struct id *ret) {

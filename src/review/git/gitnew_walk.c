@@ -128,7 +128,7 @@ struct frame {
     enum risk_level level;
 };
 
-static int push(struct repo *g, struct frame **top, const struct id *id) {
+static int push_frame(struct repo *g, struct frame **top, const struct id *id) {
     CLEANUP(freep) struct frame *f = calloc(1, sizeof *f);
     struct object o = {0};
     int r = f ? gitnew_read(g, id, &o) : -ENOMEM;
@@ -147,7 +147,7 @@ static int push(struct repo *g, struct frame **top, const struct id *id) {
     return r < 0 ? r : judge_commit(g, &(*top)->id, &(*top)->c, &(*top)->level);
 }
 
-static int enter(struct repo *g, struct frame **top, const struct id *id, enum risk_level *level) {
+static int enter_commit(struct repo *g, struct frame **top, const struct id *id, enum risk_level *level) {
     const uint32_t *known = idmap_find(&g->commits, id->b);
     int r;
 
@@ -163,7 +163,7 @@ static int enter(struct repo *g, struct frame **top, const struct id *id, enum r
         *level = RISK_HIGH;
         return 0;
     }
-    r = push(g, top, id);
+    r = push_frame(g, top, id);
     if (r > 0) /* a parent that is not there: how the history goes on is not known */
         *level = RISK_HIGH;
     return r < 0 ? r : 0;
@@ -171,13 +171,13 @@ static int enter(struct repo *g, struct frame **top, const struct id *id, enum r
 
 static int walk_commits(struct repo *g, const struct id *tip, enum risk_level *ret) {
     struct frame *top = NULL;
-    int r = enter(g, &top, tip, ret);
+    int r = enter_commit(g, &top, tip, ret);
 
     while (top) {
         struct frame *f = top;
 
         if (r == 0 && f->next < f->c.n) {
-            r = enter(g, &top, &f->c.parents[f->next++], &f->level);
+            r = enter_commit(g, &top, &f->c.parents[f->next++], &f->level);
             continue;
         }
         if (r == 0)

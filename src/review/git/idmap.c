@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A hash table with open addressing. */
 #include "review/git/idmap.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ uint32_t *idmap_find(const struct idmap *m, const unsigned char key[static IDMAP
     return s && s->used ? &s->value : NULL;
 }
 
-static int grow(struct idmap *m) {
+static int grow_map(struct idmap *m) {
     struct idmap wider = {.n = m->n, .cap = m->cap ? 2 * m->cap : CAP_FIRST, .seed = m->seed};
 
     if (!m->cap && getrandom(&wider.seed, sizeof wider.seed, 0) < 0)
@@ -61,7 +62,7 @@ static int grow(struct idmap *m) {
 int idmap_add(struct idmap *m, const unsigned char key[static IDMAP_KEY], uint32_t value) {
     struct idmap_slot *s;
 
-    if (m->n * 2 >= m->cap && grow(m) < 0)
+    if (m->n * 2 >= m->cap && grow_map(m) < 0)
         return -ENOMEM;
     s = probe(m, key);
     if (s->used)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Object stores, loose objects and hashing. */
 #include "review/git/objects.h"
 
 #include <errno.h>
@@ -241,8 +242,7 @@ static int open_file(int dir, const char *path) {
 
 static int add_pack(struct objects *o, int dir, const char *idx) {
     CLEANUP(freep) char *name = str_dupf("%.*s.pack", (int)(strlen(idx) - strlen(".idx")), idx);
-    CLEANUP(closep) int idx_fd = open_file(dir, idx);
-    CLEANUP(closep) int pack_fd = name ? open_file(dir, name) : -1;
+    CLEANUP(closep) int idx_fd = open_file(dir, idx), pack_fd = name ? open_file(dir, name) : -1;
     int r;
 
     if (!name)

@@ -31,7 +31,7 @@ static inline uint32_t be32(const unsigned char *p) {
 
 struct object {
     enum object_type type;
-    unsigned char *data; /* with a NUL behind it */
+    unsigned char *data; /* NUL-terminated */
     size_t len;
 };
 void object_done(struct object *o);

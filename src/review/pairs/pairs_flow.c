@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Values in brackets, JSON and TOML. */
 #include "review/pairs/pairs_flow.h"
 
 #include "base/str.h"
@@ -63,7 +64,7 @@ char flow_blank(struct pairs_flow *f) {
     return peek(f);
 }
 
-char flow_space(struct pairs_flow *f) {
+static char flow_space(struct pairs_flow *f) {
     for (;;) {
         char c = flow_blank(f);
 
@@ -209,7 +210,7 @@ bool flow_name(struct pairs_flow *f, const char *plain_ends) {
     return true;
 }
 
-static void emit(struct pairs_flow *f, const char *value, size_t len, unsigned line) {
+static void emit_pair(struct pairs_flow *f, const char *value, size_t len, unsigned line) {
     pairs_add(f->out, buf_str(&f->key), f->key.len, value, len, line);
     if (!buf_ok(&f->key) || !buf_ok(&f->scratch) || !buf_ok(&f->out->text))
         flow_stop(f);
@@ -233,7 +234,7 @@ static void element(struct pairs_flow *f) {
 
     buf_adds(&f->key, "[]");
     if (peek(f) == '{')
-        emit(f, "{", 1, f->line);
+        emit_pair(f, "{", 1, f->line);
     flow_value(f);
     flow_cut(f, len);
 }
@@ -274,7 +275,7 @@ void flow_value(struct pairs_flow *f) {
     if (!scalar(f, &f->scratch, f->style->plain_ends))
         flow_stop(f);
     else
-        emit(f, buf_str(&f->scratch), f->scratch.len, line);
+        emit_pair(f, buf_str(&f->scratch), f->scratch.len, line);
 }
 
 /* A parser library keeps one of two equal keys, and which one is not the same in every program: here both are seen. */

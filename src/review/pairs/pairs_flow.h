@@ -26,11 +26,10 @@ struct pairs_flow {
 struct pairs_flow flow_init(struct pairs *out, const struct flow_style *style, const char *s, size_t len);
 void flow_done(struct pairs_flow *f);
 
-/* Reads the value at pos, whatever it is, and leaves pos behind it. */
+/* Reads the value at pos, whatever it is, and leaves pos after it. */
 void flow_value(struct pairs_flow *f);
 /* Reads a name, with or without quotes, and appends it to the key after a step; false: there is none. */
 bool flow_name(struct pairs_flow *f, const char *plain_ends);
-char flow_space(struct pairs_flow *f); /* over spaces, line ends and comments; returns the byte at pos, 0 at the end */
 char flow_blank(struct pairs_flow *f); /* over spaces and tabs only */
 void flow_cut(struct pairs_flow *f, size_t key_len);
 void flow_rest_of_line(struct pairs_flow *f); /* to the line end, not over it */

@@ -9,7 +9,7 @@
 static const struct flow_style style = {.assign = ':', .hash = true, .fold = true, .plain_ends = ",]}\n"};
 
 struct yaml_level {
-    size_t column;  /* where its names stand */
+    size_t column;  /* of its names */
     size_t key_len; /* of the key above it */
     bool list;      /* opened by a dash */
 };
@@ -19,13 +19,13 @@ struct yaml_reader {
     size_t depth;
 };
 
-static void emit(struct yaml_reader *r, const char *value, size_t len) {
+static void emit_yaml(struct yaml_reader *r, const char *value, size_t len) {
     while (len && strchr(" \t\r", value[len - 1]))
         len--;
     pairs_add(r->f.out, buf_str(&r->f.key), r->f.key.len, value, len, r->f.line);
 }
 
-/* Names that stand further right than this column are no longer open. */
+/* Closes the names at or after this column. */
 static void close_levels(struct yaml_reader *r, size_t column) {
     while (r->depth && r->levels[r->depth - 1].column >= column)
         flow_cut(&r->f, r->levels[--r->depth].key_len);
@@ -38,7 +38,7 @@ static void open_level(struct yaml_reader *r, size_t column, bool list) {
         r->levels[r->depth++] = (struct yaml_level){column, r->f.key.len, list};
 }
 
-/* Where the ':' behind a name without quotes is, in this line; 0: it is no name. */
+/* Where the ':' after a name is, in this line; 0: it is no name. */
 static size_t name_end(const struct pairs_flow *f) {
     size_t i = f->pos;
 
@@ -62,7 +62,7 @@ static size_t name_end(const struct pairs_flow *f) {
     return 0;
 }
 
-/* | and >: every line that stands further right than the key is text. Each is a value, so that one that is new is seen. */
+/* | and >: every line that is indented more than the key is text. Each is a value, so that a new one is seen. */
 static void block(struct yaml_reader *r, size_t column) {
     struct pairs_flow *f = &r->f;
 
@@ -78,11 +78,11 @@ static void block(struct yaml_reader *r, size_t column) {
         f->pos = MIN_OF(end, f->len);
         f->line++;
         if (end > i)
-            emit(r, f->s + i, end - i);
+            emit_yaml(r, f->s + i, end - i);
     }
 }
 
-/* The value behind a name or a dash; column: of the name. */
+/* The value after a name or a dash; column: of the name. */
 static void value(struct yaml_reader *r, size_t column) {
     struct pairs_flow *f = &r->f;
     char c = flow_blank(f);
@@ -106,7 +106,7 @@ static void value(struct yaml_reader *r, size_t column) {
 
         if (c == '*' || c == '!' || c == '?')
             pairs_odd(f->out, f->line);
-        emit(r, f->s + f->pos, comment ? (size_t)(comment - (f->s + f->pos)) : n);
+        emit_yaml(r, f->s + f->pos, comment ? (size_t)(comment - (f->s + f->pos)) : n);
         flow_rest_of_line(f);
     }
 }
@@ -133,7 +133,7 @@ static size_t dashes(struct yaml_reader *r, size_t column) {
     while (!f->stopped && f->s[f->pos] == '-' && strchr(" \t\r\n", f->s[f->pos + 1])) {
         size_t start = f->pos;
 
-        close_levels(r, column + 1); /* a list may stand at the column of the key that it belongs to */
+        close_levels(r, column + 1); /* a list may be at the column of its key */
         if (r->depth && r->levels[r->depth - 1].column == column && r->levels[r->depth - 1].list)
             flow_cut(f, r->levels[--r->depth].key_len);
         open_level(r, column, true);

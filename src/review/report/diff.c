@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Diffs and merges by libgit2. */
 #include "review/report/diff.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Hostile bytes, escaped for terminals, JSON, patches and URIs. */
 #include "review/report/escape.h"
 
-#include "base/hex.h"
 #include "base/str.h"
 
 /* Unicode 15, Default_Ignorable_Code_Point and Bidi_Control, line and paragraph separators, C0 and C1. Not the emoji form
@@ -30,12 +30,12 @@ bool escape_deceptive(uint32_t code) {
 }
 
 /* The character at s, of which `left` bytes may be read. Returns its length, 0 if it is not UTF-8. */
-static size_t decode(const char *s, size_t left, uint32_t *ret) {
+static size_t decode_char_at(const char *s, size_t left, uint32_t *ret) {
     static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     char few[5] = {0};
     size_t n;
 
-    memcpy(few, s, MIN_OF(left, (size_t)4)); /* what lies behind may not be ours to read */
+    memcpy(few, s, MIN_OF(left, (size_t)4)); /* what follows may not be ours to read */
     if (few[0] == 0) {
         *ret = 0;
         return 1;
@@ -61,7 +61,7 @@ static void add_visible(struct buf *b, const char *s, size_t len, bool tabs) {
             buf_add(b, s + i, n);
             continue;
         }
-        n = decode(s + i, len - i, &code);
+        n = decode_char_at(s + i, len - i, &code);
         if (n == 0 || (n == 1 && code != '\t') || (code == '\t' && !tabs))
             buf_addf(b, "\\x%02x", (unsigned char)s[i]);
         else if (code != '\t' && escape_deceptive(code))
@@ -96,7 +96,7 @@ void escape_json(struct buf *b, const char *s, size_t len) {
     for (size_t i = 0, n; i < len; i += n) {
         uint32_t code = 0;
 
-        n = decode(s + i, len - i, &code);
+        n = decode_char_at(s + i, len - i, &code);
         if (n == 0)
             buf_adds(b, "\xef\xbf\xbd");
         else if (code == '"' || code == '\\')
@@ -115,7 +115,7 @@ void escape_json(struct buf *b, const char *s, size_t len) {
 static bool git_plain(const char *s, size_t left, size_t *ret_n) {
     uint32_t code = 0;
 
-    *ret_n = decode(s, left, &code);
+    *ret_n = decode_char_at(s, left, &code);
     if (*ret_n == 0) {
         *ret_n = 1;
         return false;
@@ -154,8 +154,4 @@ void escape_uri(struct buf *b, const char *s) {
             buf_addc(b, *s);
         else
             buf_addf(b, "%%%02X", (unsigned char)*s);
-}
-
-void escape_base64(struct buf *b, const void *data, size_t len) {
-    base64_add(b, data, len);
 }

@@ -23,4 +23,3 @@ void escape_json(struct buf *b, const char *s, size_t len);
 void escape_git_name(struct buf *b, const char *prefix, const char *s);
 /* A path as a part of a URI. */
 void escape_uri(struct buf *b, const char *s);
-void escape_base64(struct buf *b, const void *data, size_t len);

@@ -40,8 +40,6 @@ struct report_delta {
     struct diff_count count;
     char why[120]; /* for CONTENT_TOO_LARGE and CONTENT_UNKNOWN */
 };
-/* Compares the two versions; hunks NULL: only counts. */
-int report_compare(struct report *r, const struct change *c, struct buf *hunks, struct report_delta *ret, struct err *err);
 /* The whole section of one file, git-like. */
 int report_section(struct report *r, const struct change *c, struct report_delta *ret, struct err *err);
 

@@ -8,7 +8,7 @@
 #include "review/report/escape.h"
 #include "review/report/report.h"
 
-static void say(struct report_delta *d, enum report_content content, const char *why) {
+static void set_content(struct report_delta *d, enum report_content content, const char *why) {
     d->content = content;
     snprintf(d->why, sizeof d->why, "%.100s", why);
 }
@@ -28,11 +28,11 @@ static int side_load(struct report *r, const struct change *c, bool new_side, st
     r->bytes += ret->len;
     r->lines += diff_lines(ret);
     if (e == -ENODATA)
-        say(d, CONTENT_UNKNOWN, "the old version was not stored");
+        set_content(d, CONTENT_UNKNOWN, "the old version was not stored");
     else if (e == -EFBIG)
-        say(d, CONTENT_TOO_LARGE, "larger than 4 MiB");
+        set_content(d, CONTENT_TOO_LARGE, "larger than 4 MiB");
     else if (e < 0)
-        say(d, CONTENT_UNKNOWN, new_side ? "the new version cannot be read" : "the old version cannot be read");
+        set_content(d, CONTENT_UNKNOWN, new_side ? "the new version cannot be read" : "the old version cannot be read");
     return e;
 }
 
@@ -40,7 +40,8 @@ static bool same(const struct buf *a, const struct buf *b) {
     return a->len == b->len && memcmp(buf_str(a), buf_str(b), a->len) == 0;
 }
 
-int report_compare(struct report *r, const struct change *c, struct buf *hunks, struct report_delta *ret, struct err *err) {
+static int compare_versions(struct report *r, const struct change *c, struct buf *hunks, struct report_delta *ret,
+                            struct err *err) {
     CLEANUP(buf_done) struct buf old_ = BUF_INIT(DIFF_FILE_MAX), new_ = BUF_INIT(DIFF_FILE_MAX);
     const struct diff_style style = {.colour = r->q->colour, .keep_cr = !r->q->terminal};
     struct report_delta d = {.content = CONTENT_TEXT};
@@ -48,7 +49,7 @@ int report_compare(struct report *r, const struct change *c, struct buf *hunks, 
 
     *ret = d;
     if (r->bytes > DIFF_TOTAL_MAX || r->lines > DIFF_TOTAL_LINES) {
-        say(ret, CONTENT_TOO_LARGE, "256 MiB or 20 million lines were compared already; name the file to see it");
+        set_content(ret, CONTENT_TOO_LARGE, "256 MiB or 20 million lines were compared already; name the file to see it");
         return 0;
     }
     if (side_load(r, c, false, &old_, ret) < 0 || side_load(r, c, true, &new_, ret) < 0)
@@ -60,7 +61,7 @@ int report_compare(struct report *r, const struct change *c, struct buf *hunks, 
     if (d.content == CONTENT_TEXT) {
         e = diff_hunks(&old_, &new_, &style, hunks, &d.count, err);
         if (e == -EFBIG)
-            say(&d, CONTENT_TOO_LARGE, err->msg);
+            set_content(&d, CONTENT_TOO_LARGE, err->msg);
         else if (e < 0)
             return e;
     }
@@ -76,7 +77,7 @@ static bool git_knows(mode_t mode) {
     return S_ISREG(mode) || S_ISLNK(mode);
 }
 
-static void add_name(struct buf *b, const char *lead, const char *prefix, const char *path) {
+static void add_git_name(struct buf *b, const char *lead, const char *prefix, const char *path) {
     buf_adds(b, lead);
     escape_git_name(b, prefix, path);
 }
@@ -101,12 +102,12 @@ static void add_files(struct buf *b, const struct change *c) {
     const char *from = c->from ? c->from : c->path;
 
     if (c->old_.mode)
-        add_name(b, "--- ", "a/", from);
+        add_git_name(b, "--- ", "a/", from);
     else
         buf_adds(b, "--- /dev/null");
     buf_addc(b, '\n');
     if (c->new_.mode)
-        add_name(b, "+++ ", "b/", c->path);
+        add_git_name(b, "+++ ", "b/", c->path);
     else
         buf_adds(b, "+++ /dev/null");
     buf_addc(b, '\n');
@@ -123,8 +124,8 @@ static void add_content(struct report *r, const struct change *c, const struct b
         buf_add(b, buf_str(hunks), hunks->len);
         break;
     case CONTENT_BINARY:
-        add_name(b, "Binary files ", c->old_.mode ? "a/" : "", c->old_.mode ? (c->from ? c->from : c->path) : "/dev/null");
-        add_name(b, " and ", c->new_.mode ? "b/" : "", c->new_.mode ? c->path : "/dev/null");
+        add_git_name(b, "Binary files ", c->old_.mode ? "a/" : "", c->old_.mode ? (c->from ? c->from : c->path) : "/dev/null");
+        add_git_name(b, " and ", c->new_.mode ? "b/" : "", c->new_.mode ? c->path : "/dev/null");
         buf_adds(b, " differ\n");
         break;
     case CONTENT_TOO_LARGE:
@@ -170,12 +171,12 @@ int report_section(struct report *r, const struct change *c, struct report_delta
         other(r, c);
         return 0;
     }
-    e = report_compare(r, c, &hunks, ret, err);
+    e = compare_versions(r, c, &hunks, ret, err);
     if (e < 0)
         return e;
     report_colour(r, "1");
-    add_name(&r->b, "diff --git ", "a/", c->from ? c->from : c->path);
-    add_name(&r->b, " ", "b/", c->path);
+    add_git_name(&r->b, "diff --git ", "a/", c->from ? c->from : c->path);
+    add_git_name(&r->b, " ", "b/", c->path);
     buf_addc(&r->b, '\n');
     add_modes(&r->b, c);
     report_colour(r, "");
@@ -233,9 +234,9 @@ static void add_bar(struct report *r, const struct diff_count *n) {
     report_colour(r, "");
 }
 
-static int add_line(struct report *r, const struct change *c, struct totals *t, struct err *err) {
+static int add_stat_line(struct report *r, const struct change *c, struct totals *t, struct err *err) {
     struct report_delta d;
-    int e = report_compare(r, c, NULL, &d, err);
+    int e = compare_versions(r, c, NULL, &d, err);
 
     if (e < 0)
         return e;
@@ -260,7 +261,7 @@ int report_stat(struct report *r, struct err *err) {
     struct totals t = {0};
 
     for (size_t i = 0; i < r->j->n; i++) {
-        int e = add_line(r, r->j->v[i].change, &t, err);
+        int e = add_stat_line(r, r->j->v[i].change, &t, err);
 
         if (e < 0)
             return e;

@@ -15,7 +15,7 @@ static void add_string(struct buf *b, const char *key, const char *s) {
 }
 
 /* A name that is not UTF-8 also comes as its bytes: JSON has no other way to say it. */
-static void add_path(struct buf *b, const char *key, const char *path) {
+static void add_path_member(struct buf *b, const char *key, const char *path) {
     add_string(b, key, path);
     if (str_is_utf8(path))
         return;
@@ -50,7 +50,7 @@ static void add_side(struct buf *b, const char *key, const struct change_side *s
     buf_addf(b, ", \"%s\": {\"type\": \"%s\", \"mode\": \"%04o\", \"size\": %llu", key, report_type(s->mode), s->mode & 07777,
              (unsigned long long)s->size);
     if (s->link)
-        add_path(b, "link", s->link);
+        add_path_member(b, "link", s->link);
     buf_addc(b, '}');
 }
 
@@ -67,7 +67,7 @@ static void add_risks(struct buf *b, const struct risk_list *l) {
             buf_addf(b, ", \"where\": {\"kind\": \"%s\"", k->id ? "commit" : "index");
             if (k->id)
                 add_string(b, "id", k->id);
-            add_path(b, "path", k->path);
+            add_path_member(b, "path", k->path);
             buf_addc(b, '}');
         }
         add_string(b, "reason", k->reason);
@@ -109,9 +109,9 @@ static int add_change(struct report *r, const struct verdict *v, struct err *err
     int e = 0;
 
     buf_addf(b, "{\"kind\": \"%s\"", change_kind_names[c->kind]);
-    add_path(b, "path", c->path);
+    add_path_member(b, "path", c->path);
     if (c->from)
-        add_path(b, "from", c->from);
+        add_path_member(b, "from", c->from);
     add_what(b, c->what);
     add_side(b, "old", &c->old_);
     add_side(b, "new", &c->new_);
@@ -133,7 +133,7 @@ static void add_head(struct report *r) {
     buf_adds(b, "{\"version\": 1");
     add_string(b, "run", r->q->run);
     add_string(b, "mode", workspace_mode_names[r->q->mode]);
-    add_path(b, "workspace", r->q->workspace);
+    add_path_member(b, "workspace", r->q->workspace);
     buf_addf(b, ", \"summary\": {\"changes\": %zu", r->j->n);
     for (int level = RISK_HIGH; level >= RISK_NONE; level--)
         buf_addf(b, ", \"%s\": %zu", risk_level_names[level], r->j->count[level]);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Judges one change by the table of rules. */
 #include "review/risk/risk.h"
 
 #include <errno.h>
@@ -83,7 +84,8 @@ static bool content_changed(const struct change *ch) {
     return ch->kind != CHANGE_MODIFIED || (ch->what & (CHANGE_CONTENT | CHANGE_LINK | CHANGE_TYPE));
 }
 
-static int load(const struct risk_context *ctx, const struct change *ch, struct risk_text *before, struct risk_text *now) {
+static int load_versions(const struct risk_context *ctx, const struct change *ch, struct risk_text *before,
+                         struct risk_text *now) {
     int r = 0;
 
     if (content_changed(ch) && S_ISREG(ch->new_.mode))
@@ -225,8 +227,7 @@ int risk_judge_versions(const struct risk_context *ctx, const struct change *cha
     risk_sort(&list);
     if (c.failed)
         return err_oom(err);
-    *ret = list;
-    list = (struct risk_list){0};
+    *ret = TAKE(list, (struct risk_list){0});
     return 0;
 }
 
@@ -237,7 +238,7 @@ int risk_judge(const struct risk_context *ctx, const struct change *change, stru
         *ret = (struct risk_list){0};
         return 0;
     }
-    if (load(ctx, change, &before, &now) < 0)
+    if (load_versions(ctx, change, &before, &now) < 0)
         return err_oom(err);
     return risk_judge_versions(ctx, change, &before, &now, ret, err);
 }

@@ -106,7 +106,7 @@ static int add_ignore(struct risk_context *ctx, const char *dir, const char *pat
     return ignore_add_file(ctx->ignored, dir, path, text.data, text.len, NULL) == -ENOMEM ? -ENOMEM : 0;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_names(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
@@ -125,11 +125,10 @@ static void seen_done(struct risk_seen *s) {
 
 /* Only folders that changes are in, and those above them, can matter; the highest first. */
 static int add_folder(struct risk_context *ctx, const char *dir, struct risk_seen *seen, struct err *err) {
-    CLEANUP(freep) char *file = NULL;
-    CLEANUP(freep) char *above = NULL;
+    CLEANUP(freep) char *file = NULL, *above = NULL;
     int r = 0;
 
-    if (tfind(dir, &seen->tree, compare))
+    if (tfind(dir, &seen->tree, compare_names))
         return 0;
     file = str_dupf("%s%s.gitignore", dir, *dir ? "/" : "");
     above = risk_folder(dir);
@@ -139,7 +138,7 @@ static int add_folder(struct risk_context *ctx, const char *dir, struct risk_see
         r = add_folder(ctx, above, seen, err);
     if (r < 0)
         return r;
-    if (strv_add(&seen->names, dir) < 0 || !tsearch(seen->names.v[seen->names.len - 1], &seen->tree, compare) ||
+    if (strv_add(&seen->names, dir) < 0 || !tsearch(seen->names.v[seen->names.len - 1], &seen->tree, compare_names) ||
         (ctx->ignored && add_ignore(ctx, dir, file) < 0))
         return err_oom(err);
     return gather_repository(ctx, dir, err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Dependencies of a lockfile, and what changed about them. */
 #include "review/risk/risk_deps.h"
 
 #include "base/sha256.h"
@@ -32,7 +33,7 @@ void deps_begin(struct deps *d, unsigned line) {
         deps_odd(d, line);
 }
 
-static void store(struct deps *d, enum dep_field f, const char *s, size_t len) {
+static void store_field(struct deps *d, enum dep_field f, const char *s, size_t len) {
     size_t at;
 
     if (d->text.len == 0)
@@ -81,7 +82,7 @@ static void add_host(struct deps *d, const char *s, size_t len) {
     if (!*name || strstr(known, name) || strstr(name, "@npm:")) /* yarn: a@npm:1.0.0 is the usual registry */
         return;
     snprintf(all, sizeof all, "%s%s%s", known, *known ? " " : "", name);
-    store(d, DEP_SOURCE, all, strlen(all));
+    store_field(d, DEP_SOURCE, all, strlen(all));
 }
 
 static void add_hash(struct deps *d, const char *s, size_t len) {
@@ -90,7 +91,7 @@ static void add_hash(struct deps *d, const char *s, size_t len) {
     char digest[SHA256_HEX_SIZE];
 
     if (!*known) {
-        store(d, DEP_HASH, s, len);
+        store_field(d, DEP_HASH, s, len);
         return;
     }
     both = str_dupf("%s %.*s", known, (int)MIN_OF(len, (size_t)RISK_FILE_MAX), s);
@@ -99,7 +100,7 @@ static void add_hash(struct deps *d, const char *s, size_t len) {
         return;
     }
     sha256_hex(both, strlen(both), digest);
-    store(d, DEP_HASH, digest, strlen(digest));
+    store_field(d, DEP_HASH, digest, strlen(digest));
 }
 
 void deps_set(struct deps *d, enum dep_field f, const char *s, size_t len) {
@@ -115,7 +116,7 @@ void deps_set(struct deps *d, enum dep_field f, const char *s, size_t len) {
     case DEP_NAME:
     case DEP_VERSION:
     case DEP_FIELDS:
-        store(d, f, s, len);
+        store_field(d, f, s, len);
         break;
     }
 }
@@ -141,7 +142,7 @@ static int by_name(const void *a, const void *b, void *arg) {
 }
 
 /* The first that has this name (and version, unless NULL); d->n: none. */
-static size_t find(const struct deps *d, const char *name, const char *version) {
+static size_t find_dep(const struct deps *d, const char *name, const char *version) {
     size_t lo = 0, hi = d->n;
 
     while (lo < hi) {
@@ -188,10 +189,10 @@ static void compare_same(struct risk_case *c, struct shown *s, const struct deps
 
 /* A version of this name that the new file has no more; NULL: all are still there. */
 static const struct dep *replaced(const struct deps *before, const struct deps *now, const char *name) {
-    size_t first = find(before, name, NULL), end = MIN_OF(first + VERSIONS_MAX, before->n);
+    size_t first = find_dep(before, name, NULL), end = MIN_OF(first + VERSIONS_MAX, before->n);
 
     for (size_t i = first; i < end && str_eq(dep_text(before, &before->v[i], DEP_NAME), name); i++)
-        if (find(now, name, dep_text(before, &before->v[i], DEP_VERSION)) == now->n)
+        if (find_dep(now, name, dep_text(before, &before->v[i], DEP_VERSION)) == now->n)
             return &before->v[i];
     return NULL;
 }
@@ -223,7 +224,7 @@ void deps_compare(struct risk_case *c, struct deps *before, struct deps *now) {
         qsort_r(now->v, now->n, sizeof *now->v, by_name, now);
     for (size_t i = 0; i < now->n; i++) {
         const struct dep *is = &now->v[i];
-        size_t at = find(before, dep_text(now, is, DEP_NAME), dep_text(now, is, DEP_VERSION));
+        size_t at = find_dep(before, dep_text(now, is, DEP_NAME), dep_text(now, is, DEP_VERSION));
 
         risk_shown(dep_text(now, is, DEP_NAME), s.name);
         risk_shown(dep_text(now, is, DEP_VERSION), s.version);
@@ -236,7 +237,7 @@ void deps_compare(struct risk_case *c, struct deps *before, struct deps *now) {
             risk_add(c, RISK_DEPENDENCY, RISK_HIGH, is->line, "dependency '%s' is fetched without encryption", s.name);
     }
     for (size_t i = 0; i < before->n; i++)
-        if (find(now, dep_text(before, &before->v[i], DEP_NAME), NULL) == now->n)
+        if (find_dep(now, dep_text(before, &before->v[i], DEP_NAME), NULL) == now->n)
             risk_add(c, RISK_DEPENDENCY, RISK_LOW, 0, "dependency '%s' was removed",
                      risk_shown(dep_text(before, &before->v[i], DEP_NAME), s.name));
 }

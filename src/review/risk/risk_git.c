@@ -15,7 +15,7 @@ void risk_inspect_hook(struct risk_case *c) {
 }
 
 /* A word of an attribute line. False: no more. */
-static bool next_word(const char **s, const char *end, const char **word, size_t *len) {
+static bool next_attribute(const char **s, const char *end, const char **word, size_t *len) {
     while (*s < end && (**s == ' ' || **s == '\t'))
         (*s)++;
     *word = *s;
@@ -48,9 +48,9 @@ static void attribute_line(struct risk_case *c, const struct text_line *l) {
     char shown[RISK_SHOWN_MAX + 4];
     size_t len;
 
-    if (*l->s == '#' || !next_word(&s, l->s + l->len, &word, &len))
+    if (*l->s == '#' || !next_attribute(&s, l->s + l->len, &word, &len))
         return;
-    while (next_word(&s, l->s + l->len, &word, &len))
+    while (next_attribute(&s, l->s + l->len, &word, &len))
         for (size_t i = 0; i < ARRAY_LEN(attribute_words); i++) {
             CLEANUP(freep) char *text = NULL;
 

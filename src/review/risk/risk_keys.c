@@ -88,3 +88,109 @@ void risk_inspect_keys(struct risk_case *c) {
         risk_add(c, c->rule->class, RISK_LOW, 0, "%s, and its old version was not stored: everything in it counts as new",
                  c->rule->reason);
 }
+
+/* -- git's configuration -------------------------------------------------------------------------------------------------- */
+
+/* Keys of git's configuration (git 2.50, git-config(1)), and of .gitmodules. */
+
+#define HIGH RISK_GIT_CONFIG, RISK_HIGH
+#define MEDIUM RISK_GIT_CONFIG, RISK_MEDIUM
+#define LOW RISK_GIT_CONFIG, RISK_LOW
+#define FINE RISK_GIT_CONFIG, RISK_NONE, NULL
+
+static const struct risk_key git_keys[] = {
+    {"core.fsmonitor", "true|false|yes|no|on|off|1|0|", LOW, "which switches git's own file system monitor"},
+    {"core.fsmonitor", NULL, HIGH, "which git runs at every status"},
+    {"core.hookspath", NULL, HIGH, "where git looks for hooks to run"},
+    {"core.sshcommand", NULL, HIGH, "which git runs at every fetch and push"},
+    {"core.editor|sequence.editor", NULL, HIGH, "which git runs to edit a commit message or a rebase"},
+    {"core.pager|pager.*", "true|false|cat|less|", LOW, "which git shows its output with"},
+    {"core.pager|pager.*", NULL, HIGH, "which git runs to show its output"},
+    {"core.askpass", NULL, HIGH, "which git runs to ask for passwords"},
+    {"core.gitproxy", NULL, HIGH, "which git runs to reach a server"},
+    {"core.alternaterefscommand", NULL, HIGH, "which git runs at every fetch"},
+    {"core.attributesfile", NULL, HIGH, "from which git takes filters and diff drivers"},
+    {"core.excludesfile", NULL, MEDIUM, "whose patterns hide files from git status"},
+    {"core.worktree", NULL, HIGH, "which makes git work on another folder"},
+    {"core.bare", "false", FINE},
+    {"core.bare", NULL, MEDIUM, "which makes git see no working tree"},
+    {"core.untrackedcache|core.splitindex|core.commitgraph", NULL, FINE},
+    {"core.repositoryformatversion|core.filemode|core.logallrefupdates|core.ignorecase|core.precomposeunicode|"
+     "core.symlinks|core.autocrlf|core.eol|core.safecrlf|core.abbrev|core.quotepath|core.longpaths",
+     NULL, FINE},
+    {"core.protecthfs|core.protectntfs", NULL, MEDIUM, "which decides if spellings of .git are accepted"},
+    {"attr.tree", NULL, HIGH, "from which git takes attributes, and with them filters and drivers"},
+    {"diff.external", NULL, HIGH, "which git runs at every diff"},
+    {"diff.*.command|diff.*.textconv", NULL, HIGH, "which git runs to show the diff of a file"},
+    {"filter.*.clean|filter.*.smudge|filter.*.process", "git-lfs *", LOW, "which git runs at every add or checkout of a file"},
+    {"filter.*.clean|filter.*.smudge|filter.*.process", NULL, HIGH, "which git runs at every add or checkout of a file"},
+    {"merge.*.driver", NULL, HIGH, "which git runs at every merge of a file"},
+    {"mergetool.*.cmd|mergetool.*.path|difftool.*.cmd|difftool.*.path|guitool.*.cmd", NULL, HIGH,
+     "which git runs as merge or diff tool"},
+    {"merge.tool|merge.guitool|diff.tool|diff.guitool", NULL, MEDIUM, "which is the tool that git mergetool or difftool runs"},
+    {"credential.helper|credential.*.helper", NULL, HIGH, "which git runs to get, and hands, passwords"},
+    {"credential.*", NULL, MEDIUM, "which decides what is sent to whom as a password"},
+    {"gpg.program|gpg.*.program|gpg.*.defaultkeycommand", NULL, HIGH, "which git runs to sign or verify"},
+    {"gpg.*|user.signingkey|commit.gpgsign|tag.gpgsign", NULL, LOW, "which changes how commits are signed"},
+    {"uploadpack.packobjectshook", NULL, HIGH, "which git runs whenever it serves objects"},
+    {"uploadpack.*|receive.*|transfer.*|fetch.*|fsck.*", NULL, LOW, "which changes what git accepts or serves"},
+    {"alias.*", "!*", HIGH, "which git runs in a shell as a command of its own"},
+    {"alias.*", NULL, LOW, "which git takes for a command"},
+    {"include.path|includeif.*", NULL, HIGH, "a file from which git takes further configuration"},
+    {"url.*.insteadof|url.*.pushinsteadof", NULL, HIGH, "which git rewrites to another server"},
+    {"remote.*.url|remote.*.pushurl", "ext::*|-*|*::*", HIGH, "which git runs as a program to fetch or push"},
+    {"remote.*.url|remote.*.pushurl", NULL, MEDIUM, "the server that git fetches from or pushes to"},
+    {"remote.*.uploadpack|remote.*.receivepack|remote.*.vcs", NULL, HIGH, "which git runs to fetch or push"},
+    {"remote.*.proxy|http.proxy|http.*.proxy|remote.*.proxyauthmethod", NULL, HIGH,
+     "through which everything that git sends goes"},
+    {"remote.*.fetch|remote.*.push|remote.*.tagopt|remote.*.mirror|remote.*.prune*|remote.pushdefault", NULL, LOW,
+     "which changes what git fetches or pushes"},
+    {"http.*sslverify", "true|1|yes|on", FINE},
+    {"http.*sslverify|http.*sslcainfo|http.*sslcapath|http.*sslcert*|http.*sslkey|http.*schannel*|http.*sslbackend|"
+     "http.*pinnedpubkey",
+     NULL, HIGH, "which decides whether git can be deceived about a server"},
+    {"http.*extraheader|http.*cookiefile|http.*savecookies|http.*useragent|http.*curloptresolve", NULL, HIGH,
+     "which git sends to, or takes for, servers"},
+    {"submodule.*.update", "!*", HIGH, "which git runs at every submodule update"},
+    {"submodule.*.url", NULL, MEDIUM, "the server that a submodule is fetched from"},
+    {"submodule.recurse|submodule.*", NULL, LOW, "which changes what git does with submodules"},
+    {"protocol.*allow", NULL, HIGH, "which decides what ways of fetching, programs included, are allowed"},
+    {"browser.*|web.browser|instaweb.*|help.browser|man.*|help.format", NULL, HIGH, "which git runs to show help or pages"},
+    {"trailer.*.command|trailer.*.cmd", NULL, HIGH, "which git runs for commit messages"},
+    {"sendemail.*", NULL, HIGH, "which decides what git send-email runs and where mail goes"},
+    {"imap.*|imap.tunnel", NULL, HIGH, "which decides what git imap-send runs"},
+    {"safe.*", NULL, HIGH, "which tells git to trust folders of others"},
+    {"extensions.objectformat|extensions.noop*|extensions.refstorage|extensions.compatobjectformat|extensions.preciousobjects",
+     NULL, LOW, "which changes the format of the repository"},
+    {"extensions.*", NULL, HIGH, "which makes git read further files such as config.worktree"},
+    {"init.templatedir|init.*", NULL, MEDIUM, "from which git copies hooks into new repositories"},
+    {"interactive.difffilter", NULL, HIGH, "which git runs at every git add -p"},
+    {"commit.template|commit.cleanup|blame.ignorerevsfile", NULL, LOW, "a file that git reads"},
+    {"difftool.*|mergetool.*|diff.*.xfuncname|diff.*.funcname|diff.*.binary|diff.*.wordregex|diff.*|merge.*", NULL, LOW,
+     "which changes what diffs and merges look like"},
+    {"filter.*.required", NULL, LOW, "which makes a filter obligatory"},
+    {"lfs.customtransfer.*|lfs.*.path|lfs.extension.*|lfs.standalonetransferagent", NULL, HIGH, "which git lfs runs"},
+    {"lfs.url|lfs.*url|lfs.*", NULL, MEDIUM, "which changes where git lfs fetches from"},
+    {"gitcvs.*|svn.*|svn-remote.*|git-p4.*|cvsimport.*", NULL, MEDIUM, "which changes what git's bridges run or reach"},
+    {"maintenance.*|gc.*|pack.*|index.*|feature.*|repack.*|checkout.*|status.*|log.*|color.*|column.*|rerere.*|advice.*|"
+     "i18n.*|branch.*.remote|branch.*.merge|branch.*.rebase|branch.*.description|branch.*.pushremote|"
+     "branch.*.vscode-merge-base|branch.*.github-pr-owner-number|pull.*|push.*|rebase.*|user.name|user.email|"
+     "user.useconfigonly|stash.*|tag.sort|branch.sort|author.*|committer.*",
+     NULL, FINE},
+    {NULL},
+};
+const struct risk_format risk_git_config = {pairs_read_git, git_keys, RISK_LOW, "a key that no rule knows"};
+
+static const struct risk_key module_keys[] = {
+    {"submodule.../*|submodule.*/../*|submodule.*/..*", NULL, HIGH, "under a name that leads out of .git/modules"},
+    {"submodule.*.update", "!*", HIGH, "which git runs at every submodule update"},
+    {"submodule.*.update", NULL, LOW, "which is how git updates the submodule"},
+    {"submodule.*.url", "-*|ext::*|*::*|*%0a*", HIGH, "which git takes for a program or an option"},
+    {"submodule.*.url", "./*|../*|/*|file:*", MEDIUM, "a repository on this machine"},
+    {"submodule.*.url", NULL, MEDIUM, "the server that the submodule comes from"},
+    {"submodule.*.path", "-*|/*|..*|*/../*|*/..|*.git|*.git/*|*git~*", HIGH, "a place where no submodule belongs"},
+    {"submodule.*.path", NULL, LOW, "the folder that is filled with another repository"},
+    {"submodule.*", NULL, LOW, "which changes how the submodule is fetched"},
+    {NULL},
+};
+const struct risk_format risk_gitmodules = {pairs_read_git, module_keys, RISK_MEDIUM, "which does not belong into .gitmodules"};

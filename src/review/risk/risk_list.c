@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of risks, and of lines that are new. */
 #include <errno.h>
 #include <stdarg.h>
 
@@ -24,7 +25,7 @@ void risk_text_done(struct risk_text *t) {
     *t = (struct risk_text){0};
 }
 
-static bool known(const struct risk_list *l, const struct risk *r) {
+static bool is_known(const struct risk_list *l, const struct risk *r) {
     for (size_t i = 0; i < l->n; i++)
         if (l->v[i].class == r->class && l->v[i].level == r->level && str_eq(l->v[i].reason, r->reason))
             return true;
@@ -51,7 +52,7 @@ void risk_add(struct risk_case *c, enum risk_class class, enum risk_level level,
     if (vasprintf(&r.reason, fmt, ap) < 0)
         r.reason = NULL;
     va_end(ap);
-    if (r.reason && known(c->out, &r)) {
+    if (r.reason && is_known(c->out, &r)) {
         free(r.reason);
         return;
     }
@@ -101,9 +102,9 @@ const char *risk_shown(const char *value, char out[static RISK_SHOWN_MAX + 4]) {
 
 /* -- lines ---------------------------------------------------------------------------------------------------------------- */
 
-enum { LINES_MAX = 1000000 }; /* that are compared; of the old version, lines behind it count as new */
+enum { LINES_MAX = 1000000 }; /* that are compared; later lines of the old version count as new */
 
-static int compare(const void *a, const void *b) {
+static int compare_lines(const void *a, const void *b) {
     const struct text_line *x = a, *y = b;
     int r = memcmp(x->s, y->s, MIN_OF(x->len, y->len));
 
@@ -115,7 +116,7 @@ unsigned risk_first_change(const struct risk_text *old_, const struct risk_text 
     struct text_line was = {0}, is = {0};
 
     while (text_line_next(new_->data, new_->len, &new_pos, &is)) {
-        if (text_line_next(old_->data, old_->len, &old_pos, &was) && compare(&was, &is) == 0)
+        if (text_line_next(old_->data, old_->len, &old_pos, &was) && compare_lines(&was, &is) == 0)
             continue;
         *ret = is;
         return is.number;
@@ -143,10 +144,10 @@ int risk_new_lines(const struct risk_text *old_, const struct risk_text *new_, s
     }
     while (n_before < max && text_line_next(old_->data, old_->len, &pos, &l))
         before[n_before++] = l;
-    qsort(before, n_before, sizeof *before, compare);
+    qsort(before, n_before, sizeof *before, compare_lines);
     l = (struct text_line){0};
     for (pos = 0; n < max_new && text_line_next(new_->data, new_->len, &pos, &l);)
-        if (l.len && !bsearch(&l, before, n_before, sizeof *before, compare))
+        if (l.len && !bsearch(&l, before, n_before, sizeof *before, compare_lines))
             fresh[n++] = l;
     free(before);
     if (n == LINES_MAX) {

@@ -12,7 +12,7 @@ struct lock_table_names {
     size_t n;
 };
 
-static struct lock_table_names split(const char *key) {
+static struct lock_table_names split_key(const char *key) {
     struct lock_table_names k = {.n = 0};
 
     for (;;) {
@@ -79,7 +79,7 @@ static void open_group(struct grouping *g, const struct lock_table_names *k, siz
 /* Everything of one dependency follows each other in these files; if not, it counts as two. */
 static void group_pair(struct grouping *g, const struct pairs *p, size_t i) {
     const struct lock_table_leaf *leaves = g->layout->leaves;
-    struct lock_table_names k = split(pairs_key(p, i));
+    struct lock_table_names k = split_key(pairs_key(p, i));
     size_t name, leaf;
 
     if (!locate(g->layout, &k, &name, &leaf))
@@ -189,7 +189,7 @@ static void read_list(struct deps *d, const struct pairs *p, const char *list, c
         deps_odd(d, p->odd);
 }
 
-/* poetry writes [package.source] behind its [[package]], uv and pylock an inline table. */
+/* poetry writes [package.source] after its [[package]], uv and pylock an inline table. */
 void deps_read_toml(struct deps *d, const char *data, size_t len) {
     static const struct lock_list_part parts[] = {
         {"package[].name|packages[].name", DEP_NAME},

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Patterns of rules against paths and keys. */
 #include <ctype.h>
 
 #include "review/risk/risk_rule.h"
@@ -88,7 +89,7 @@ static bool deep(const struct risk_match_pattern *p, size_t i) {
     return p->len[i] == 2 && memcmp(p->part[i], "**", 2) == 0;
 }
 
-/* The first n parts of the pattern against the end of the path, as if "**" stood before them. The same way back as glob_one(). */
+/* The first n parts of the pattern against the end of the path, as if "**" came first. Backtracks like glob_one(). */
 static bool parts_match(const struct risk_match_pattern *p, size_t n, const struct risk_path *path) {
     size_t i = 0, k = 0, star = SIZE_MAX, from = 0;
 

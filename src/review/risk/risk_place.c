@@ -93,7 +93,7 @@ static char *link_at(const struct risk_context *ctx, const char *path, bool *fai
 }
 
 /* One step of a path: appends a name to where, or goes up. False: up from the top. */
-static bool step(struct buf *where, const char *part, size_t len) {
+static bool step_into(struct buf *where, const char *part, size_t len) {
     if (len == 0 || (len == 1 && part[0] == '.'))
         return true;
     if (len == 2 && memcmp(part, "..", 2) == 0) {
@@ -122,7 +122,7 @@ int risk_resolve(const struct risk_context *ctx, const char *dir, const char *pa
         size_t len = strcspn(p, "/");
         CLEANUP(freep) char *target = NULL;
 
-        if ((*p == '/' && p == rest) || !step(&where, p, len) || !buf_ok(&where))
+        if ((*p == '/' && p == rest) || !step_into(&where, p, len) || !buf_ok(&where))
             return 0;
         p += len + (p[len] == '/');
         target = len && where.len ? link_at(ctx, buf_str(&where), &failed) : NULL;
@@ -133,7 +133,7 @@ int risk_resolve(const struct risk_context *ctx, const char *dir, const char *pa
                 free(joined);
                 return 0;
             }
-            step(&where, "..", 2);
+            step_into(&where, "..", 2);
             free(rest);
             p = rest = joined;
             failed = !joined;
@@ -163,8 +163,7 @@ static bool in_git(const char *path) {
 
 void risk_judge_link(struct risk_case *c) {
     const char *link = c->change->new_.link;
-    CLEANUP(freep) char *folder = risk_folder(c->path);
-    CLEANUP(freep) char *where = NULL;
+    CLEANUP(freep) char *folder = risk_folder(c->path), *where = NULL;
     char shown[RISK_SHOWN_MAX + 4];
     int r;
 

@@ -7,7 +7,7 @@ static bool is_rule(const struct text_line *l) {
     return *l->s != '#' && l->len > 0;
 }
 
-static int report(struct risk_case *c, const struct text_line *lines, int n, bool gone) {
+static int report_patterns(struct risk_case *c, const struct text_line *lines, int n, bool gone) {
     char shown[RISK_SHOWN_MAX + 4];
     int rules = 0;
 
@@ -32,8 +32,7 @@ static int report(struct risk_case *c, const struct text_line *lines, int n, boo
 }
 
 void risk_inspect_policy(struct risk_case *c) {
-    CLEANUP(freep) struct text_line *fresh = NULL;
-    CLEANUP(freep) struct text_line *gone = NULL;
+    CLEANUP(freep) struct text_line *fresh = NULL, *gone = NULL;
     int n_fresh = risk_new_lines(&c->old_, &c->new_, &fresh), n_gone = risk_new_lines(&c->new_, &c->old_, &gone);
     struct text_line l = {0};
     int rules = 0;
@@ -48,7 +47,7 @@ void risk_inspect_policy(struct risk_case *c) {
     else if (!c->old_.whole)
         risk_add(c, c->rule->class, RISK_HIGH, 0, "%s, and its old version was not stored: patterns may be gone",
                  c->rule->reason);
-    rules = report(c, gone, n_gone, true) + report(c, fresh, n_fresh, false);
+    rules = report_patterns(c, gone, n_gone, true) + report_patterns(c, fresh, n_fresh, false);
     if (rules == 0 && c->old_.there && risk_first_change(&c->old_, &c->new_, &l) && is_rule(&l))
         risk_add(c, c->rule->class, RISK_HIGH, l.number, "%s, and the order of its patterns changed from line %u on",
                  c->rule->reason, l.number);

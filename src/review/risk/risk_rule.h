@@ -21,7 +21,7 @@ enum {
 struct risk_text {
     char *data; /* NUL-terminated, never NULL */
     size_t len;
-    bool there; /* a regular file stands, or stood, there */
+    bool there; /* there is, or was, a regular file */
     bool whole; /* all of it is in data; false: too large, not stored, or not readable */
 };
 void risk_text_done(struct risk_text *t);
@@ -33,7 +33,7 @@ struct risk_case {
     const struct change *change;
     const char *path;             /* the one that is judged: change->path */
     const struct risk_rule *rule; /* the row that matched */
-    struct risk_text old_, new_;  /* what stood at this path; of a renamed file there is no old version here */
+    struct risk_text old_, new_;  /* what was at this path; a renamed file has no old version here */
     struct risk_list *out;
     unsigned count[RISK_CLASSES][RISK_LEVELS];
     bool failed; /* memory ran out */

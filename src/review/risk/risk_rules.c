@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules by path. HIGH: the host runs or obeys it without a further decision of the user. MEDIUM: with a usual action, such as
- * a build, a test or a push. LOW: worth a look. Of each class the first row that matches counts, so exceptions stand first.
+ * a build, a test or a push. LOW: worth a look. Of each class the first row that matches counts, so exceptions come first.
  */
 #include "review/risk/risk_rule.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ignore rules as bytes, from bawn to bawn-review. */
 #include "review/risk/rules.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static int add_record(struct ignore *sets[SETS], const struct rules_record *rec,
     return ignore_add_file(sets[rec->set], dir, origin, bytes + rec->dir_len + rec->origin_len, rec->data_len, err);
 }
 
-static int read_all(struct ignore *sets[SETS], const char *data, size_t len, struct err *err) {
+static int read_records(struct ignore *sets[SETS], const char *data, size_t len, struct err *err) {
     while (len > 0) {
         struct rules_record rec;
         uint64_t need;
@@ -79,7 +80,7 @@ static int read_all(struct ignore *sets[SETS], const char *data, size_t len, str
 
 int review_rules_read(const char *data, size_t len, struct review_rules *ret, struct err *err) {
     struct ignore *sets[SETS] = {ignore_new()};
-    int r = sets[SET_NOW] ? read_all(sets, data, len, err) : err_oom(err);
+    int r = sets[SET_NOW] ? read_records(sets, data, len, err) : err_oom(err);
 
     if (r < 0) {
         for (size_t i = 0; i < SETS; i++)

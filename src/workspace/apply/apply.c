@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From a change set to steps. */
 #include "workspace/apply/apply.h"
 
 #include <errno.h>
@@ -81,7 +82,7 @@ static int add_steps(struct apply_txn *t, const struct apply_plan *p, struct err
 
 /* -- content ------------------------------------------------------------------------------------------------------------ */
 
-/* overlayfs keeps its own notes in user.overlay.* of upper/: on the host they would mean nothing, or too much. */
+/* overlayfs has its own notes in user.overlay.* of upper/: on the host they would mean nothing, or too much. */
 static int read_xattrs(int fd, struct buf *ret) {
     static const char own[] = "user.overlay.";
     CLEANUP(buf_done) struct buf all = BUF_INIT(2 * XATTRS_MAX);
@@ -192,7 +193,6 @@ int apply_changes(struct rundir *rd, const struct change_set *s, int workspace, 
         r = carry_out(&p, err);
     if (r < 0)
         return r;
-    *ret = result;
-    result = (struct apply_result){0};
+    *ret = TAKE(result, (struct apply_result){0});
     return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Takes changes out of a run for good. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/xattr.h>
@@ -14,11 +15,11 @@
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
 
-static int leave(struct strv *left, const char *path, struct err *err) {
+static int add_left(struct strv *left, const char *path, struct err *err) {
     return strv_add(left, path) < 0 ? err_oom(err) : 0;
 }
 
-static int choose(const struct change_set *s, const struct strv *only, bool *goes, struct err *err) {
+static int choose_changes(const struct change_set *s, const struct strv *only, bool *goes, struct err *err) {
     struct apply_filter f;
     int r = apply_filter_init(&f, only, NULL, err);
 
@@ -67,9 +68,9 @@ static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, str
         const struct change *c = &l->set->v[i];
 
         if (l->goes[i] && c->kind == CHANGE_DELETED && is_covered(upper, c->path))
-            r = leave(left, c->path, err);
+            r = add_left(left, c->path, err);
         if (r >= 0 && l->goes[i] && c->from && is_covered(upper, c->from))
-            r = leave(left, c->from, err);
+            r = add_left(left, c->from, err);
     }
     return r;
 }
@@ -77,7 +78,7 @@ static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, str
 /* -- sync and worktree -------------------------------------------------------------------------------------------------- */
 
 /* The copy gets its old version again. */
-static int restore(const struct change_set *s, const struct change *c, int tree, const char *path) {
+static int restore_copy(const struct change_set *s, const struct change *c, int tree, const char *path) {
     CLEANUP(closep) int old = -1;
     const struct place_meta meta = {.mode = c->old_.mode & 0777};
     struct stat st;
@@ -96,7 +97,7 @@ static int restore(const struct change_set *s, const struct change *c, int tree,
     return old < 0 ? old : place_file(tree, path, old, &meta, NULL, NULL);
 }
 
-static int restamp(struct manifest *m, int tree, const char *path, struct err *err) {
+static int restamp_copy(struct manifest *m, int tree, const char *path, struct err *err) {
     const struct manifest_entry *e = manifest_find(m, path);
     struct manifest_stamp host, copy;
     struct stat st;
@@ -119,7 +120,7 @@ static int discard_tree(struct rundir *rd, const struct apply_leavers *l, struct
             int gone = place_remove(tree, s->v[i].path, NULL, NULL);
 
             if (gone < 0 && gone != -ENOENT)
-                r = leave(left, s->v[i].path, err);
+                r = add_left(left, s->v[i].path, err);
         }
     for (size_t i = 0; i < s->n && r >= 0; i++) {
         const struct change *c = &s->v[i];
@@ -127,7 +128,7 @@ static int discard_tree(struct rundir *rd, const struct apply_leavers *l, struct
 
         if (!l->goes[i] || c->kind == CHANGE_ADDED)
             continue;
-        r = restore(s, c, tree, path) < 0 ? leave(left, path, err) : restamp(m, tree, path, err);
+        r = restore_copy(s, c, tree, path) < 0 ? add_left(left, path, err) : restamp_copy(m, tree, path, err);
     }
     return r < 0 ? r : manifest_save(m, rd->fd, "manifest", err);
 }
@@ -137,7 +138,7 @@ int discard_changes(struct rundir *rd, const struct change_set *s, const struct 
     CLEANUP(strv_done) struct strv left = {0};
     CLEANUP(freep) bool *goes = calloc(s->n + 1, sizeof *goes);
     const struct apply_leavers l = {s, goes};
-    int r = goes ? choose(s, only, goes, err) : err_oom(err);
+    int r = goes ? choose_changes(s, only, goes, err) : err_oom(err);
 
     if (r < 0)
         return r;
@@ -150,7 +151,6 @@ int discard_changes(struct rundir *rd, const struct change_set *s, const struct 
                     workspace_mode_names[rd->info.mode]);
     if (r < 0)
         return r;
-    *ret_left = left;
-    left = (struct strv){0};
+    *ret_left = TAKE(left, (struct strv){0});
     return 0;
 }

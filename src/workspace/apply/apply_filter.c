@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* --only and --except as ignore rules. */
 #include "workspace/apply/apply_filter.h"
 
 #include "base/buf.h"

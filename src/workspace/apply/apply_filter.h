@@ -13,8 +13,8 @@ struct apply_filter {
     struct ignore *only_rules, *except_rules;
 };
 
-/* Patterns as in .gitignore, read from the top of the workspace; each also stands for the path that is spelled like it and for
- * all below it, whatever characters it has. The lists (may be NULL) must live as long as the filter. */
+/* Patterns as in .gitignore, read from the top of the workspace; each also names the path that is spelled like it and all
+ * below it, whatever characters it has. The lists (may be NULL) must live as long as the filter. */
 int apply_filter_init(struct apply_filter *f, const struct strv *only, const struct strv *except, struct err *err);
 void apply_filter_done(struct apply_filter *f);
 bool apply_filter_wants(const struct apply_filter *f, const char *path, bool is_dir);

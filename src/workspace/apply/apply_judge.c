@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What an apply does with one change. */
 #include "workspace/apply/apply_plan.h"
 
 #include <errno.h>
@@ -126,7 +127,7 @@ int apply_plan_look(const struct apply_plan *p, const char *path, struct manifes
     return r;
 }
 
-/* A link of the host's would lead the run's file elsewhere (ATTACKS 18): no answer to a conflict goes through it. */
+/* A link of the host's would lead the run's file elsewhere (ATTACKS 18): no --conflict overrides this. */
 static void blocked(struct plan_item *it, int r) {
     conflict(it, r == -ELOOP || r == -ENOTDIR ? "something else is where a folder is expected" : strerror(-r));
 }

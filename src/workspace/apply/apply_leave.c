@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Takes applied changes out of a run, and puts them back. */
 #include "workspace/apply/apply_leave.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ struct parker {
     char path[PARKED_PATH_MAX];
 };
 
-static void add_name(struct park_names *n, const char *path) {
+static void add_park_name(struct park_names *n, const char *path) {
     if (path)
         n->v[n->n++] = path;
 }
@@ -51,14 +52,14 @@ static int collect_go(struct park_names *go, const struct apply_leavers *l, stru
         return err_oom(err);
     for (size_t i = 0; i < l->set->n; i++)
         if (l->goes[i]) {
-            add_name(go, l->set->v[i].path);
-            add_name(go, l->set->v[i].from);
+            add_park_name(go, l->set->v[i].path);
+            add_park_name(go, l->set->v[i].from);
         }
     sort_names(go);
     return 0;
 }
 
-static bool has(const struct park_names *n, const char *path) {
+static bool has_name(const struct park_names *n, const char *path) {
     return n->n && bsearch(&path, n->v, n->n, sizeof *n->v, str_compare);
 }
 
@@ -70,8 +71,8 @@ static int collect_stay(struct parker *p, const struct change_set *now, struct e
     for (size_t i = 0; i < now->n; i++) {
         const struct change *c = &now->v[i];
 
-        add_name(&p->stay, has(&p->go, c->path) ? NULL : c->path);
-        add_name(&p->stay, c->from && has(&p->go, c->from) ? NULL : c->from);
+        add_park_name(&p->stay, has_name(&p->go, c->path) ? NULL : c->path);
+        add_park_name(&p->stay, c->from && has_name(&p->go, c->from) ? NULL : c->from);
     }
     sort_names(&p->stay);
     p->whole = now->notes.len == 0;
@@ -83,12 +84,12 @@ static void parker_done(struct parker *p) {
     free(p->stay.v);
 }
 
-/* The path itself, or something below it: all that begins with "path/" stands together in the sorted list. */
+/* The path itself, or something below it: all that begins with "path/" is together in the sorted list. */
 static bool has_at_or_below(const struct park_names *n, const char *path) {
     size_t low = 0, high = n->n, len = strlen(path);
     CLEANUP(freep) char *below = str_dupf("%s/", path);
 
-    if (has(n, path) || !below)
+    if (has_name(n, path) || !below)
         return true;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -123,7 +124,7 @@ static int make_folders(int root, const char *path) {
 }
 
 /* A folder whose mode keeps its owner from writing to it cannot be moved: its ".." would change. */
-static int move(int from, const char *name, int to) {
+static int move_entry(int from, const char *name, int to) {
     struct stat st;
 
     if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
@@ -142,7 +143,7 @@ static int park_one(struct parker *p, int dir, const char *name, size_t parent_l
 
     if (r == 0)
         to = make_folders(p->to, parent);
-    r = r < 0 ? r : to < 0 ? to : move(dir, name, to);
+    r = r < 0 ? r : to < 0 ? to : move_entry(dir, name, to);
     return r < 0 ? err_sys(err, r, "move an applied change out of the run's folder") : 0;
 }
 
@@ -160,7 +161,7 @@ static int park_entry(struct parker *p, int dir, const char *name, unsigned dept
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(err, -errno, "look at the run's folder");
     if (!S_ISDIR(st.st_mode))
-        r = has(&p->go, p->path) ? park_one(p, dir, name, parent, err) : 0;
+        r = has_name(&p->go, p->path) ? park_one(p, dir, name, parent, err) : 0;
     else if (p->whole && !has_at_or_below(&p->stay, p->path) && has_at_or_below(&p->go, p->path))
         r = park_one(p, dir, name, parent, err);
     else if (has_at_or_below(&p->go, p->path)) {
@@ -185,8 +186,9 @@ static int park_folder(struct parker *p, int dir, unsigned depth, struct err *er
     return r;
 }
 
-/* The host has what was applied, so the set is made anew. Hidden names count like others here: they stay. */
-static int prepare(struct parker *p, struct rundir *rd, const struct apply_leavers *l, struct change_set *now, struct err *err) {
+/* The host has the applied changes now, so the set is made again. Hidden names are in it: they stay. */
+static int prepare_parker(struct parker *p, struct rundir *rd, const struct apply_leavers *l, struct change_set *now,
+                          struct err *err) {
     int r = change_set_make(rd, l->set->host_root, NULL, now, err);
 
     r = r < 0 ? r : collect_go(&p->go, l, err);
@@ -206,7 +208,7 @@ static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to
     if (!p)
         return err_oom(err);
     p->to = to;
-    r = prepare(p, rd, l, &now, err);
+    r = prepare_parker(p, rd, l, &now, err);
     r = r < 0 ? r : park_folder(p, upper, 0, err);
     r = r < 0 ? r : p->whole && p->stay.n == 0;
     parker_done(p);
@@ -223,7 +225,7 @@ static int merge_back(int from, int to, unsigned depth, struct err *err) {
     for (size_t i = 0; i < names.len && r >= 0; i++) {
         CLEANUP(closep) int sub_from = -1, sub_to = -1;
 
-        r = move(from, names.v[i], to);
+        r = move_entry(from, names.v[i], to);
         if (r != -EEXIST)
             continue;
         sub_from = safepath_open(from, names.v[i], O_RDONLY | O_DIRECTORY);
@@ -262,7 +264,7 @@ int apply_return(struct rundir *rd, int undo, struct err *err) {
 
 #define GONE "gone" /* a folder for what is removed next */
 
-/* A run that goes on under its name must not merge against what was there before this apply. */
+/* A run that is continued must not merge against what was there before this apply. */
 static int forget_base(struct rundir *rd, int undo, struct err *err) {
     static const char *const files[][2] = {{"journal", "run.journal"}, {"base", "run.base"}};
 
@@ -303,7 +305,7 @@ static struct manifest_stamp stamp_or_none(int root, const char *path) {
 }
 
 /* Merged: the copy gets the merged version, or the next run would start from one side alone. */
-static int level(int workspace, int tree, const char *path, struct err *err) {
+static int level_copy(int workspace, int tree, const char *path, struct err *err) {
     CLEANUP(closep) int host = place_open(workspace, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW), copy = -1;
     struct manifest_stamp expect;
     struct place_meta meta = {0};
@@ -320,7 +322,7 @@ static int level(int workspace, int tree, const char *path, struct err *err) {
     return place_file(tree, path, host, &meta, &expect, err);
 }
 
-static int restamp(struct manifest *m, int workspace, int tree, const char *path, struct err *err) {
+static int restamp_both(struct manifest *m, int workspace, int tree, const char *path, struct err *err) {
     struct manifest_stamp host = stamp_or_none(workspace, path), copy = stamp_or_none(tree, path);
 
     if (host.mode && copy.mode)
@@ -346,10 +348,10 @@ static int leave_tree(struct rundir *rd, const struct apply_leavers *l, int work
 
         if (!l->goes[i])
             continue;
-        r = level(workspace, tree, c->path, err);
-        r = r < 0 ? r : restamp(m, workspace, tree, c->path, err);
+        r = level_copy(workspace, tree, c->path, err);
+        r = r < 0 ? r : restamp_both(m, workspace, tree, c->path, err);
         if (r >= 0 && c->from)
-            r = restamp(m, workspace, tree, c->from, err);
+            r = restamp_both(m, workspace, tree, c->from, err);
     }
     return r < 0 ? r : manifest_save(m, rd->fd, "manifest", err);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The plan for all changes: conflicts, renames, folders. */
 #include "workspace/apply/apply_plan.h"
 
 #include <errno.h>

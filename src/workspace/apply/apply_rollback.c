@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From the journal of a run in direct mode to steps. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -33,11 +34,11 @@ static void rollback_done(struct rollback *rb) {
     free(rb->paths);
 }
 
-static int leave(struct rollback *rb, const char *path, struct err *err) {
+static int leave_path(struct rollback *rb, const char *path, struct err *err) {
     return strv_add(&rb->left, path) < 0 ? err_oom(err) : 0;
 }
 
-static int collect(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
+static int collect_paths(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
     struct apply_filter f;
     int r = apply_filter_init(&f, only, NULL, err);
 
@@ -67,7 +68,7 @@ static bool is_planned(const struct rollback *rb, const char *path) {
 
 /* -- one path ----------------------------------------------------------------------------------------------------------- */
 
-/* Something that is no folder stands above the path, and rolling back makes it a folder again. */
+/* A folder above the path is something else now, and rolling back makes it a folder again. */
 static bool way_is_cleared(const struct rollback *rb, const char *path) {
     CLEANUP(freep) char *copy = strdup(path);
 
@@ -132,7 +133,7 @@ static bool has_no_way_back(const struct journal_entry *b) {
     return b->kind == JOURNAL_OTHER || (b->kind == JOURNAL_FILE && b->blob == 0);
 }
 
-static int consider(struct rollback *rb, const char *path, struct err *err) {
+static int consider_path(struct rollback *rb, const char *path, struct err *err) {
     const struct journal_entry *b = journal_find(rb->journal, path);
     struct manifest_stamp host = {0};
     struct stat st;
@@ -141,9 +142,9 @@ static int consider(struct rollback *rb, const char *path, struct err *err) {
     if (r == 0)
         host = manifest_stamp_of(&st);
     else if (r != -ENOENT && !((r == -ELOOP || r == -ENOTDIR) && way_is_cleared(rb, path)))
-        return leave(rb, path, err);
+        return leave_path(rb, path, err);
     if (!b || !apply_path_ok(path) || changed_since(rb, &host) || has_no_way_back(b))
-        return leave(rb, path, err);
+        return leave_path(rb, path, err);
     if (b->kind != JOURNAL_ABSENT)
         return add_restore(rb, b, &host, err);
     return host.mode ? add_removal(rb, path, &host, false, err) : 0;
@@ -188,7 +189,7 @@ static int judge_folders(struct rollback *rb, struct err *err) {
         if (!path)
             return err_oom(err);
         drop_steps_at(&rb->txn, path);
-        if (leave(rb, path, err) < 0)
+        if (leave_path(rb, path, err) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -215,16 +216,16 @@ static mode_t folder_mode(const char *path, void *arg) {
     return b && b->kind == JOURNAL_DIR ? b->mode & 0777 : 0755;
 }
 
-static int plan(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
+static int plan_rollback(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
     int r;
 
     if (rb->rd->info.mode != WORKSPACE_DIRECT)
         return err_set(err, -EINVAL, "only a run in direct mode is rolled back; this one was in %s mode",
                        workspace_mode_names[rb->rd->info.mode]);
     r = journal_open(rb->rd->fd, false, NULL, &rb->journal, err);
-    r = r < 0 ? r : collect(rb, s, only, err);
+    r = r < 0 ? r : collect_paths(rb, s, only, err);
     for (size_t i = 0; i < rb->n_paths && r >= 0; i++)
-        r = consider(rb, rb->paths[i], err);
+        r = consider_path(rb, rb->paths[i], err);
     return r < 0 ? r : judge_folders(rb, err);
 }
 
@@ -237,13 +238,12 @@ static int roll(struct rollback *rb, const struct change_set *s, const struct st
     rb->txn.open = open_stored;
     rb->txn.folder = folder_mode;
     rb->txn.arg = rb;
-    r = r < 0 ? r : plan(rb, s, only, err);
+    r = r < 0 ? r : plan_rollback(rb, s, only, err);
     if (r >= 0 && !dry && rb->txn.n)
         r = apply_txn_run(&rb->txn, err);
     if (r < 0)
         return r;
-    *ret_left = rb->left;
-    rb->left = (struct strv){0};
+    *ret_left = TAKE(rb->left, (struct strv){0});
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Comparisons and checks of apply. */
 #include "workspace/apply/apply_same.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the steps of an apply or a rollback. */
 #include "workspace/apply/apply_txn.h"
 
 #include <errno.h>
@@ -59,7 +60,7 @@ static bool is_blocked(int r) {
 
 /* -- before ------------------------------------------------------------------------------------------------------------- */
 
-static int begin(struct apply_txn *t, struct err *err) {
+static int begin_undo(struct apply_txn *t, struct err *err) {
     static const struct journal_opts all = {.budget = UINT64_MAX, .file_max = UINT64_MAX}, none = {0};
     CLEANUP(closep) int after = -1;
     int r;
@@ -243,7 +244,7 @@ static int stage_file(struct apply_txn *t, struct apply_step *s, struct err *err
 }
 
 /* -ELOOP and -ENOTDIR if what is in the way is only removed later. */
-static int stage(struct apply_txn *t, struct apply_step *s, struct err *err) {
+static int stage_step(struct apply_txn *t, struct apply_step *s, struct err *err) {
     int r;
 
     if (s->kind == STEP_FILE)
@@ -265,7 +266,7 @@ static int stage_all(struct apply_txn *t, struct err *err) {
             r = note_after(t, &t->v[i], err);
     for (size_t i = 0; i < t->n && r >= 0; i++)
         if (is_staged_kind(&t->v[i])) {
-            r = stage(t, &t->v[i], err);
+            r = stage_step(t, &t->v[i], err);
             if (is_blocked(r) && !t->v[i].temp)
                 r = 0;
         }
@@ -284,7 +285,7 @@ static int remove_folder(struct apply_txn *t, const struct apply_step *s, struct
 }
 
 static int move_in(struct apply_txn *t, struct apply_step *s, struct err *err) {
-    int r = s->temp ? 0 : stage(t, s, err);
+    int r = s->temp ? 0 : stage_step(t, s, err);
 
     if (r < 0)
         return r;
@@ -384,13 +385,12 @@ static int give_up(struct apply_txn *t, int r, struct err *err) {
 }
 
 int apply_txn_run(struct apply_txn *t, struct err *err) {
-    int r;
+    static int (*const parts[])(struct apply_txn *, struct err *) = {begin_undo, note_all, stage_all, do_all};
+    int r = 0;
 
     sort_steps(t);
-    r = begin(t, err);
-    r = r < 0 ? r : note_all(t, err);
-    r = r < 0 ? r : stage_all(t, err);
-    r = r < 0 ? r : do_all(t, err);
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(parts); i++)
+        r = parts[i](t, err);
     r = r < 0 ? r : apply_undo_publish(t->rd, err);
     return r < 0 ? give_up(t, r, err) : 0;
 }

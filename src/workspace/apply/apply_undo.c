@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Takes an apply back, after a crash or when asked. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -149,7 +150,7 @@ static bool may_touch(const struct taker *t, const struct journal_entry *b, cons
     return a && is_what_was_put(t, a, st);
 }
 
-static int leave(const struct taker *t, const struct journal_entry *b, struct err *err) {
+static int leave_entry(const struct taker *t, const struct journal_entry *b, struct err *err) {
     return strv_add(t->left, b->path) < 0 ? err_oom(err) : 0;
 }
 
@@ -159,7 +160,7 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
     int r = place_stat(t->workspace, b->path, &st);
 
     if (r == -ELOOP || r == -ENOTDIR) /* something else is where a folder was */
-        return b->kind == JOURNAL_ABSENT ? 0 : leave(t, b, err);
+        return b->kind == JOURNAL_ABSENT ? 0 : leave_entry(t, b, err);
     if (r < 0 && r != -ENOENT)
         return err_sys(err, r, "look at the workspace");
     if (r == -ENOENT)
@@ -167,11 +168,11 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
     if (is_what_was_there(t, b, &st))
         return 0;
     if (!may_touch(t, b, &st))
-        return leave(t, b, err);
+        return leave_entry(t, b, err);
     r = put_back(t, b, &st, &why);
     /* In use, not empty any more, or not stored: the rest is restored all the same. */
     if (r == -ESTALE || r == -ENOTEMPTY || r == -EEXIST || r == -ELOOP || r == -ENOTDIR || r == -ENODATA)
-        return leave(t, b, err);
+        return leave_entry(t, b, err);
     return r < 0 ? err_set(err, r, "%.900s", why.msg) : 0;
 }
 
@@ -217,7 +218,7 @@ static void set_folder_mode(const struct taker *t, const char *path, mode_t mode
     apply_set_mode(t->workspace, path, mode, &now, NULL); /* failing, it shows in what is done next, or in a mode alone */
 }
 
-/* A new folder that its owner may not write to must let go of what is in it. */
+/* What is in a new read-only folder has to be removed. */
 static void open_new_folders(const struct taker *t) {
     for (size_t i = 0; i < journal_count(t->before); i++) {
         const struct journal_entry *b = journal_at(t->before, i), *a = journal_find(t->after, b->path);
@@ -269,7 +270,7 @@ static int rename_undo(struct rundir *rd, const char *from, const char *to, stru
     return errno == ENOENT ? 0 : err_sys(err, -errno, "rename '%s/%s' to '%s'", rd->path, from, to);
 }
 
-/* Out of sight at once: half of a journal would restore half of the files. */
+/* Renamed first: half of a journal would restore half of the files. */
 int apply_undo_drop(struct rundir *rd, const char *name, struct err *err) {
     int r;
 
@@ -291,7 +292,7 @@ int apply_undo_publish(struct rundir *rd, struct err *err) {
 }
 
 /* Which of two an interrupted apply_undo_publish() left. */
-static int settle(struct rundir *rd, struct err *err) {
+static int settle_undo(struct rundir *rd, struct err *err) {
     remove_tree(rd->fd, APPLY_UNDO_GONE);
     if (faccessat(rd->fd, APPLY_UNDO_OLD, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
@@ -318,7 +319,7 @@ int apply_recover(struct rundir *rd, int workspace, struct err *err) {
     if (dir < 0 && errno != ENOENT)
         return err_sys(err, -errno, "open '%s/" APPLY_UNDO_NEW "'", rd->path);
     if (dir < 0) {
-        r = settle(rd, err);
+        r = settle_undo(rd, err);
         return r < 0 ? r : 0;
     }
     r = apply_take_back(workspace, dir, TAKE_BACK_CRASH, &left, err);
@@ -326,7 +327,7 @@ int apply_recover(struct rundir *rd, int workspace, struct err *err) {
         return err_ctx(err, r, "an earlier apply did not end and could not be taken back");
     log_left(&left);
     r = apply_undo_drop(rd, APPLY_UNDO_NEW, err);
-    r = r < 0 ? r : settle(rd, err);
+    r = r < 0 ? r : settle_undo(rd, err);
     return r < 0 ? r : 1;
 }
 
@@ -362,7 +363,6 @@ int apply_undo(struct rundir *rd, int workspace, bool force, struct strv *ret_le
     }
     if (r < 0)
         return r;
-    *ret_left = left;
-    left = (struct strv){0};
+    *ret_left = TAKE(left, (struct strv){0});
     return 0;
 }

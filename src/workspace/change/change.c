@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the change set of a run; direct mode. */
 #include "workspace/change/change.h"
 
 #include <errno.h>
@@ -20,7 +21,8 @@ static bool is_same_inode(const struct change_view *a, const struct change_view 
 }
 
 /* 1: they differ. The journal does not say which kind of special file it saw. */
-static int differ(struct change_maker *m, const struct change_view *old, const struct change_view *now, unsigned *ret_what) {
+static int entries_differ(struct change_maker *m, const struct change_view *old, const struct change_view *now,
+                          unsigned *ret_what) {
     int r;
 
     if (old->entry->kind == JOURNAL_OTHER && is_same_inode(old, now)) {
@@ -42,7 +44,7 @@ static int compare_entry(struct change_maker *m, const struct journal_entry *e) 
         return err_oom(m->err);
     f.hidden = maker_hides(m, S_ISDIR(now.st.st_mode ? now.st.st_mode : old.st.st_mode));
     if (old.st.st_mode && now.st.st_mode) {
-        r = differ(m, &old, &now, &f.what);
+        r = entries_differ(m, &old, &now, &f.what);
         return r <= 0 ? r : maker_add(m, &f);
     }
     if (now.st.st_mode) {
@@ -170,8 +172,7 @@ int change_set_make(const struct rundir *rd, int workspace, const struct ignore 
         return r;
     if (s.n > 0)
         qsort(s.v, s.n, sizeof *s.v, by_path);
-    *ret = s;
-    s = (struct change_set)CHANGE_SET_INIT;
+    *ret = TAKE(s, (struct change_set)CHANGE_SET_INIT);
     return 0;
 }
 
@@ -232,7 +233,7 @@ static bool is_still_base(const struct change_set *s, const struct change *c, co
            (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec < s->made_ns;
 }
 
-static int keep(struct journal *j, const struct change_set *s, const struct change *c, int workspace, struct err *err) {
+static int store_base(struct journal *j, const struct change_set *s, const struct change *c, int workspace, struct err *err) {
     const char *path = c->from ? c->from : c->path;
     CLEANUP(closep) int content = -1;
     struct journal_entry e = {0};
@@ -261,7 +262,7 @@ int change_keep_base(const struct rundir *rd, const struct change_set *s, int wo
         if (!j)
             r = journal_open(rd->fd, true, &base_opts, &j, err);
         if (r == 0)
-            r = keep(j, s, &s->v[i], workspace, err);
+            r = store_base(j, s, &s->v[i], workspace, err);
     }
     return r;
 }

@@ -70,8 +70,8 @@ static bool is_as_stored(const struct change_view *host, const struct journal_en
     return !S_ISLNK(host->st.st_mode) || (e->kind == JOURNAL_LINK && str_eq(e->link, host->link));
 }
 
-/* A folder's ctime tells of what came and went in it, which is judged entry by entry. A run that is taken up again begins anew,
- * but what it changed the first time is from the host's files of that time: those the journal has. */
+/* A folder's ctime changes with its entries, which are judged one by one. A run that is continued gets a new begin time, but its
+ * first changes are based on the host's files of that time: those are in the journal. */
 static bool host_touched(const struct change_maker *m, const struct change_view *host) {
     const struct journal_entry *e = base_of(m);
 
@@ -80,7 +80,7 @@ static bool host_touched(const struct change_maker *m, const struct change_view 
     return view_ctime(host) >= m->rd->info.begun_ns || (e && !is_as_stored(host, e));
 }
 
-/* The version before the run, of a file that the host changed since: the journal's; else the host's stands in for it. */
+/* The version before the run, of a file that the host changed since: the journal's, else the host's. */
 static int look_at_base(struct change_maker *m, const struct change_view *host, struct change_view *ret) {
     const struct journal_entry *e = base_of(m);
     int r;
@@ -179,7 +179,7 @@ static int add_with_host(struct change_maker *m, const struct overlay_pair *p) {
     return maker_add(m, &f);
 }
 
-static int visit(struct change_maker *m, int folder, const char *name, void *arg);
+static int visit_upper(struct change_maker *m, int folder, const char *name, void *arg);
 
 /* Only of an opaque folder: what the host has and upper/ has not. */
 static int remove_if_gone(struct change_maker *m, int folder, const char *name, void *arg) {
@@ -209,7 +209,7 @@ static int enter_folder(struct change_maker *m, int dir, const char *name, const
             return maker_note(m, m->path, "could not be opened in the workspace", -errno);
     }
     in.host = host;
-    r = maker_each(m, dir, name, visit, &in);
+    r = maker_each(m, dir, name, visit_upper, &in);
     if (r == 0 && in.opaque && host >= 0)
         r = remove_hidden_by_opaque(m, dir, name, host);
     return r;
@@ -235,7 +235,7 @@ static int visit_whiteout(struct change_maker *m, const struct overlay_pair *p, 
     return add_deleted_tree(m, host, name, &p->host, &(struct overlay_removal){0});
 }
 
-static int visit(struct change_maker *m, int folder, const char *name, void *arg) {
+static int visit_upper(struct change_maker *m, int folder, const char *name, void *arg) {
     CLEANUP(pair_done) struct overlay_pair p = {.up = CHANGE_VIEW_INIT, .host = CHANGE_VIEW_INIT};
     const struct overlay_level *level = arg;
     int r = look_at_both(m, folder, name, level->host, &p);
@@ -281,7 +281,7 @@ static void settle_copied_up(struct change_maker *m) {
 
 int change_make_overlay(struct change_maker *m) {
     struct overlay_level top = {.host = m->set->host_root};
-    int r = maker_each(m, m->set->new_root, ".", visit, &top);
+    int r = maker_each(m, m->set->new_root, ".", visit_upper, &top);
 
     if (r == 0)
         settle_copied_up(m);

@@ -82,7 +82,7 @@ static int compare_halves(struct change_maker *m, const struct change *gone, con
 }
 
 /* The deleted one is left without a path, to be dropped by drop_paired(). */
-static int join(struct change_maker *m, struct change *deleted, struct change *added) {
+static int join_halves(struct change_maker *m, struct change *deleted, struct change *added) {
     unsigned what = 0;
     int r = compare_halves(m, deleted, added, &what);
 
@@ -107,7 +107,7 @@ static int join_group(struct change_maker *m, const struct rename_half *h, size_
     deleted = a->kind == CHANGE_DELETED ? a : b;
     if (inode && !was_born_by(m->set, deleted == a ? b : a, m->ids[deleted - m->set->v].known_ns))
         return 0;
-    return deleted == a ? join(m, a, b) : join(m, b, a);
+    return deleted == a ? join_halves(m, a, b) : join_halves(m, b, a);
 }
 
 static int join_equal_keys(struct change_maker *m, struct rename_half *h, size_t n, bool inode) {

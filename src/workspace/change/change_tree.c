@@ -17,7 +17,7 @@ struct change_tree {
     uint64_t dev;  /* of the copy */
 };
 
-/* Marks it as seen. An entry of which the copy had nothing is none. */
+/* Marks it as seen. NULL also if the copy had nothing there. */
 static const struct manifest_entry *find_entry(struct change_tree *t, const char *path) {
     size_t low = 0, high = manifest_count(t->manifest);
 
@@ -56,7 +56,7 @@ static void view_of_stamp(const struct manifest_stamp *s, struct change_view *re
     ret->unknown = true;
 }
 
-/* The journal keeps what it was given first; after a sync the copy has another base. */
+/* The journal has the first version; after a sync the copy has another base. */
 static bool is_base(const struct journal_entry *stored, const struct manifest_entry *e) {
     if (stored->kind != JOURNAL_FILE)
         return stored->kind != JOURNAL_ABSENT;
@@ -123,7 +123,7 @@ static int add_new(struct change_maker *m, const struct change_view *now, uint64
     return maker_add(m, &f);
 }
 
-static int visit(struct change_maker *m, int folder, const char *name, void *arg) {
+static int visit_tree(struct change_maker *m, int folder, const char *name, void *arg) {
     CLEANUP(view_done) struct change_view now = CHANGE_VIEW_INIT;
     struct change_tree *t = arg;
     const struct manifest_entry *e;
@@ -144,11 +144,11 @@ static int visit(struct change_maker *m, int folder, const char *name, void *arg
     else if (!manifest_same(&stamp, &e->copy))
         r = add_known(m, e, &now);
     if (r == 0 && S_ISDIR(now.st.st_mode))
-        r = maker_each(m, folder, name, visit, t);
+        r = maker_each(m, folder, name, visit_tree, t);
     return r;
 }
 
-/* Not seen may also mean not looked at, so it is looked for once more. */
+/* It may have been missed, so it is looked for once more. */
 static int add_deleted(struct change_maker *m, const struct change_tree *t, const struct manifest_entry *e) {
     CLEANUP(view_done) struct change_view old = CHANGE_VIEW_INIT, now = CHANGE_VIEW_INIT;
     struct change_found f = {.kind = CHANGE_DELETED, .old = &old};
@@ -194,6 +194,6 @@ int change_make_tree(struct change_maker *m) {
     t.manifest = manifest;
     t.seen = seen;
     t.dev = st.st_dev;
-    r = maker_each(m, m->set->new_root, ".", visit, &t);
+    r = maker_each(m, m->set->new_root, ".", visit_tree, &t);
     return r < 0 ? r : add_all_deleted(m, &t);
 }

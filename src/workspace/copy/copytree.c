@@ -37,7 +37,7 @@ static int note_odd(struct copier *c, const char *path, const char *what, struct
     return c->c->notes ? place_note(c->c->notes, path, what, err) : 0;
 }
 
-static void count(struct copier *c, uint64_t bytes) {
+static void count_file(struct copier *c, uint64_t bytes) {
     const struct progress *p = c->c->progress;
 
     c->files++;
@@ -46,15 +46,8 @@ static void count(struct copier *c, uint64_t bytes) {
         p->report(c->files, c->bytes, c->total, p->arg);
 }
 
-static int own(int fd, const struct stat *st) {
+static int give_owner(int fd, const struct stat *st) {
     return geteuid() == 0 && fchown(fd, st->st_uid, st->st_gid) < 0 ? -errno : 0;
-}
-
-static int copy_xattrs(int from, int to) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(XATTRS_MAX);
-    int r = xattrs_read(from, &b);
-
-    return r < 0 || b.len == 0 ? r : xattrs_write(to, b.data, b.len);
 }
 
 static bool changed_between(const struct stat *a, const struct stat *b) {
@@ -80,7 +73,7 @@ static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
     written = place_is_written(from);
     r = copy_content(from, to, INT64_MAX, NULL);
     if (r == 0)
-        r = copy_xattrs(from, to);
+        r = xattrs_copy(from, to);
     if (r < 0)
         return r;
     if (fstat(from, ret_st) < 0)
@@ -89,9 +82,9 @@ static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
     return changed_between(&before, ret_st) || manifest_stamp_racy(ret_st, now).ctime_ns == 0 ? -EAGAIN : 0;
 }
 
-static int finish(int to, const struct stat *st) {
+static int finish_entry(int to, const struct stat *st) {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
-    int r = own(to, st);
+    int r = give_owner(to, st);
 
     if (r < 0)
         return r;
@@ -117,11 +110,11 @@ static int copy_into(struct copier *c, const struct walk_entry *e, int from, int
         r = note_odd(c, e->path, "was being written while it was copied; the copy may be half of it", err);
     if (r < 0)
         return r;
-    r = finish(to, &st);
+    r = finish_entry(to, &st);
     if (r < 0 || fstat(to, &made) < 0)
         return place_err(err, r < 0 ? r : -errno, "copy", e->path);
     copy = manifest_stamp_of(&made);
-    count(c, copy.size);
+    count_file(c, copy.size);
     return manifest_set(c->m, e->path, &host, &copy, err);
 }
 
@@ -137,7 +130,7 @@ static bool is_there(struct copier *c, const struct walk_entry *e, struct stat *
 }
 
 /* A copy that silently lacks files would be taken for the workspace. */
-static int closed(const struct walk_entry *e, UNUSED void *arg, struct err *err) {
+static int refuse_closed(const struct walk_entry *e, UNUSED void *arg, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX);
 
     buf_add_printable(&b, e->path);
@@ -156,23 +149,22 @@ static int open_source(const struct walk_entry *e) {
     return S_ISREG(st.st_mode) ? TAKE_FD(fd) : -ENOENT;
 }
 
-static int copy_file(struct copier *c, const struct walk_entry *e, struct err *err) {
-    CLEANUP(closep) int from = -1;
-    CLEANUP(closep) int to = -1;
+static int copy_regular(struct copier *c, const struct walk_entry *e, struct err *err) {
+    CLEANUP(closep) int from = -1, to = -1;
     struct manifest_stamp host, copy;
     struct stat made;
 
     if (is_there(c, e, &made)) {
         host = manifest_stamp_of(&e->st);
         copy = manifest_stamp_of(&made);
-        count(c, 0);
+        count_file(c, 0);
         return manifest_set(c->m, e->path, &host, &copy, err);
     }
     from = open_source(e);
     if (from == -ENOENT)
         return note_odd(c, e->path, "was replaced while it was copied; it is left out", err);
     if (from == -EACCES)
-        return closed(e, NULL, err);
+        return refuse_closed(e, NULL, err);
     if (from < 0)
         return place_err(err, from, "read", e->path);
     unlinkat(c->to[e->depth], e->name, 0); /* of an earlier try */
@@ -200,12 +192,12 @@ static int copy_link(struct copier *c, const struct walk_entry *e, struct err *e
     if (fstatat(to, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return place_err(err, -errno, "copy", e->path);
     copy = manifest_stamp_of(&st);
-    count(c, 0);
+    count_file(c, 0);
     return manifest_set(c->m, e->path, &host, &copy, err);
 }
 
 /* Writable for us until it is full. */
-static int open_folder(struct copier *c, const struct walk_entry *e, struct err *err) {
+static int enter_copy(struct copier *c, const struct walk_entry *e, struct err *err) {
     int to = c->to[e->depth], *next = &c->to[e->depth + 1];
 
     if (mkdirat(to, e->name, 0700) < 0 && errno == EEXIST && unlinkat(to, e->name, 0) == 0 && mkdirat(to, e->name, 0700) < 0)
@@ -217,16 +209,16 @@ static int open_folder(struct copier *c, const struct walk_entry *e, struct err 
     return 0;
 }
 
-static int found(const struct walk_entry *e, void *arg, struct err *err) {
+static int copy_entry(const struct walk_entry *e, void *arg, struct err *err) {
     struct copier *c = arg;
 
     if (place_is_temp(e->name))
         return WALK_SKIP;
     switch (e->st.st_mode & S_IFMT) {
     case S_IFDIR:
-        return open_folder(c, e, err);
+        return enter_copy(c, e, err);
     case S_IFREG:
-        return copy_file(c, e, err);
+        return copy_regular(c, e, err);
     case S_IFLNK:
         return copy_link(c, e, err);
     default:
@@ -234,12 +226,12 @@ static int found(const struct walk_entry *e, void *arg, struct err *err) {
     }
 }
 
-static int left(const struct walk_entry *e, void *arg, struct err *err) {
+static int leave_copy(const struct walk_entry *e, void *arg, struct err *err) {
     struct manifest_stamp host = manifest_stamp_of(&e->st), copy;
     struct copier *c = arg;
     int fd = c->to[e->depth + 1];
     struct stat st;
-    int r = finish(fd, &e->st);
+    int r = finish_entry(fd, &e->st);
 
     if (r < 0 || fstat(fd, &st) < 0)
         return place_err(err, r < 0 ? r : -errno, "copy the folder", e->path);
@@ -257,8 +249,8 @@ static int count_one(const struct walk_entry *e, void *arg, UNUSED struct err *e
 
 int copytree_make(const struct copytree *c, struct manifest *m, struct err *err) {
     CLEANUP(copier_done) struct copier k = {.c = c, .m = m};
-    const struct walk_ops counting = {.found = count_one, .closed = closed, .arg = &k};
-    const struct walk_ops copying = {.found = found, .left = left, .closed = closed, .arg = &k};
+    const struct walk_ops counting = {.found = count_one, .closed = refuse_closed, .arg = &k};
+    const struct walk_ops copying = {.found = copy_entry, .left = leave_copy, .closed = refuse_closed, .arg = &k};
     int r = 0;
 
     for (size_t i = 1; i < ARRAY_LEN(k.to); i++)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds visible names of hidden files. */
 #include "workspace/copy/hardlinks.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static struct linked *find_linked(const struct hardlinks_search *s, const struct
     return NULL;
 }
 
-static void meet(struct hardlinks_search *s, struct linked *l) {
+static void meet_name(struct hardlinks_search *s, struct linked *l) {
     if (l->left > 0 && --l->left == 0)
         s->left--;
 }
@@ -50,7 +51,7 @@ static int add_linked(struct hardlinks_search *s, const struct stat *st, struct 
     if (!S_ISREG(st->st_mode) || st->st_nlink < 2 || st->st_size == 0)
         return 0;
     if (l) {
-        meet(s, l);
+        meet_name(s, l);
         return 0;
     }
     if (s->n == HARDLINKS_MAX) {
@@ -73,12 +74,12 @@ static int in_hidden_folder(const struct walk_entry *e, void *arg, struct err *e
     return add_linked(s, &e->st, err);
 }
 
-static int skip(const struct walk_entry *e UNUSED, void *arg UNUSED, struct err *err UNUSED) {
+static int skip_closed_folder(const struct walk_entry *e UNUSED, void *arg UNUSED, struct err *err UNUSED) {
     return WALK_SKIP;
 }
 
-static int look_at(struct hardlinks_search *s, int workspace, const char *path, struct err *err) {
-    const struct walk_ops ops = {.found = in_hidden_folder, .closed = skip, .arg = s};
+static int look_at_hidden(struct hardlinks_search *s, int workspace, const char *path, struct err *err) {
+    const struct walk_ops ops = {.found = in_hidden_folder, .closed = skip_closed_folder, .arg = s};
     CLEANUP(closep) int fd = -1;
     struct err ignored = {0};
     struct stat st;
@@ -104,17 +105,17 @@ static int in_workspace(const struct walk_entry *e, void *arg, struct err *err) 
         return WALK_ON;
     if (strv_add(s->ret, e->path) < 0)
         return err_oom(err);
-    meet(s, l);
+    meet_name(s, l);
     return s->left ? WALK_ON : -ECANCELED;
 }
 
 int hardlinks_of_hidden(int workspace, const struct strv *linked, const struct ignore *rules, struct strv *ret, struct err *err) {
     CLEANUP(search_done) struct hardlinks_search s = {.ret = ret};
-    const struct walk_ops ops = {.found = in_workspace, .closed = skip, .arg = &s};
+    const struct walk_ops ops = {.found = in_workspace, .closed = skip_closed_folder, .arg = &s};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < linked->len; i++)
-        r = look_at(&s, workspace, linked->v[i], err);
+        r = look_at_hidden(&s, workspace, linked->v[i], err);
     if (r == 0 && s.left)
         r = walk_tree(workspace, rules, &ops, err);
     return r == -ECANCELED ? s.cut : r < 0 ? r : s.cut;

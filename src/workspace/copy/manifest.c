@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The manifest as a hash table and as a file. */
 #include "workspace/copy/manifest.h"
 
 #include <errno.h>
@@ -72,7 +73,7 @@ static void link_all(struct manifest *m) {
         link_entry(m, i);
 }
 
-/* Where the number of the entry stands: first[], next[], or the end of the chain. */
+/* Where the number of the entry is: first[], next[], or the end of the chain. */
 static uint32_t *find_link(const struct manifest *m, const char *path) {
     uint32_t *at = &m->first[slot_of(m, path)];
 
@@ -81,7 +82,7 @@ static uint32_t *find_link(const struct manifest *m, const char *path) {
     return at;
 }
 
-static int grow(struct manifest *m) {
+static int grow_manifest(struct manifest *m) {
     size_t cap = m->cap ? 2 * m->cap : FIRST_CAP;
     struct manifest_entry *v = reallocarray(m->v, cap, sizeof *v);
     uint32_t *first, *next;
@@ -114,7 +115,7 @@ int manifest_set(struct manifest *m, const char *path, const struct manifest_sta
     }
     if (m->n >= MANIFEST_MAX)
         return err_set(err, -E2BIG, "there are more than %d files", MANIFEST_MAX);
-    if (m->n == m->cap && grow(m) < 0)
+    if (m->n == m->cap && grow_manifest(m) < 0)
         return err_oom(err);
     e.path = strdup(path);
     if (!e.path)
@@ -170,7 +171,7 @@ const struct manifest_entry *manifest_at(const struct manifest *m, size_t i) {
     return i < m->n ? &m->v[i] : NULL;
 }
 
-/* Before 1970 is as good as then: a time here is compared, or 0 for none. */
+/* Times before 1970 become 1: they are only compared, and 0 means none. */
 static uint64_t to_ns(struct timespec t) {
     return t.tv_sec < 0 ? 1 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
@@ -201,7 +202,7 @@ bool manifest_same(const struct manifest_stamp *a, const struct manifest_stamp *
 
 /* -- the file ------------------------------------------------------------------------------------------------------------- */
 
-/* The manifest as a file. It lies in the run's folder, which no sandbox sees; it is read as if one did. */
+/* No sandbox sees the run's folder, but the file is read as if one had written it. */
 
 static const char magic[] = "bawn-manifest 1\n";
 
@@ -258,7 +259,7 @@ static struct manifest_stamp get_stamp(const char *s) {
     return st;
 }
 
-static int bad(struct err *err) {
+static int manifest_damaged(struct err *err) {
     return err_set(err, -EBADMSG, "the list of the copy's files is damaged");
 }
 
@@ -269,17 +270,17 @@ static int parse_entry(struct manifest_reader *rd, struct manifest *m, struct er
     uint32_t len;
 
     if (!s)
-        return bad(err);
+        return manifest_damaged(err);
     memcpy(&len, s, sizeof len);
     s = take_bytes(rd, len);
     if (!s || len > MANIFEST_PATH_MAX || !path_is_below(s, len))
-        return bad(err);
+        return manifest_damaged(err);
     path = strndup(s, len);
     if (!path)
         return err_oom(err);
     s = take_bytes(rd, 2 * STAMP_BYTES);
     if (!s || manifest_find(m, path))
-        return bad(err);
+        return manifest_damaged(err);
     host = get_stamp(s);
     copy = get_stamp(s + STAMP_BYTES);
     return manifest_set(m, path, &host, &copy, err);
@@ -294,10 +295,10 @@ int manifest_parse(const char *data, size_t len, struct manifest **ret, struct e
     if (!m)
         return err_oom(err);
     if (!s || memcmp(s, magic, sizeof magic - 1) != 0 || !(s = take_bytes(&rd, sizeof n)))
-        return bad(err);
+        return manifest_damaged(err);
     memcpy(&n, s, sizeof n);
     if (n > MANIFEST_MAX)
-        return bad(err);
+        return manifest_damaged(err);
     for (uint64_t i = 0; i < n; i++) {
         int r = parse_entry(&rd, m, err);
 
@@ -305,7 +306,7 @@ int manifest_parse(const char *data, size_t len, struct manifest **ret, struct e
             return r;
     }
     if (rd.at != rd.end)
-        return bad(err);
+        return manifest_damaged(err);
     manifest_sort(m);
     *ret = TAKE_PTR(m);
     return 0;
@@ -328,6 +329,6 @@ int manifest_load(int dir, const char *name, struct manifest **ret, struct err *
     int r = file_read_at(dir, name, 0, &b);
 
     if (r == -EINVAL || r == -EFBIG)
-        return bad(err);
+        return manifest_damaged(err);
     return r < 0 ? err_sys(err, r, "read the list of the copy's files") : manifest_parse(buf_str(&b), b.len, ret, err);
 }

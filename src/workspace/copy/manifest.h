@@ -30,7 +30,7 @@ void manifest_freep(struct manifest **m);
 /* Adds an entry or replaces it. -E2BIG past MANIFEST_MAX. Pointers to other entries are no longer valid. */
 int manifest_set(struct manifest *m, const char *path, const struct manifest_stamp *host, const struct manifest_stamp *copy,
                  struct err *err);
-/* The same as if nothing was ever set; the order of manifest_at() changes. */
+/* Removes the entry; the order of manifest_at() changes. */
 void manifest_drop(struct manifest *m, const char *path);
 const struct manifest_entry *manifest_find(const struct manifest *m, const char *path);
 void manifest_sort(struct manifest *m);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Stages files and links, and moves them into place. */
 #include "workspace/copy/place.h"
 
 #include <errno.h>
@@ -305,8 +306,7 @@ int place_link(int root, const char *path, const char *target, const struct mani
 
 int place_dir(int root, const char *path, mode_t mode, struct err *err) {
     const char *name = path;
-    CLEANUP(closep) int dir = open_parent(root, path, true, &name);
-    CLEANUP(closep) int folder = -1;
+    CLEANUP(closep) int dir = open_parent(root, path, true, &name), folder = -1;
     int r = dir;
 
     if (r >= 0)

@@ -42,8 +42,8 @@ int place_remove(int root, const char *path, const struct manifest_stamp *expect
 
 /*
  * The same in two steps, for many files that shall change together: first all are staged under names of their own beside their
- * targets, where anything that can fail for want of space or rights fails, then they are moved into place. *ret_temp is
- * the path of the staged one, malloc'ed; place_discard() removes one. After place_commit() it is gone,
+ * targets, where missing space or rights show, then they are moved into place. *ret_temp is
+ * the path of the staged one, malloc'ed; place_discard() removes it. After place_commit() it is gone,
  * whatever it returns.
  */
 int place_stage_file(int root, const char *path, int content, const struct place_meta *meta, char **ret_temp, struct err *err);
@@ -67,7 +67,7 @@ int place_open(int root, const char *path, int flags);
  */
 bool place_is_written(int fd);
 int place_writers(int fd); /* the same: 1, 0, or -errno where leases are not available */
-/* Where the link at the path leads, malloc'ed; NULL: it is none, or no memory. */
+/* Where the link at the path leads, malloc'ed; NULL: not a link, or no memory. */
 char *place_link_target(int root, const char *path);
 /* "PATH: WHAT" to a list of lines, the path safe for a terminal. */
 int place_note(struct strv *to, const char *path, const char *what, struct err *err);

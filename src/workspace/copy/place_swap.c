@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Exchanges a file with its new version, and back if it was changed meanwhile. */
 #include "workspace/copy/place_priv.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes tar headers and contents. */
 #include "workspace/copy/tarball.h"
 
 #include <errno.h>
@@ -108,7 +109,7 @@ static int write_pax(struct tarball *t, const struct tarball_entry *e) {
     return r < 0 ? r : fill_block(t, b.len);
 }
 
-static int begin(struct tarball *t, const struct tarball_entry *e) {
+static int begin_entry(struct tarball *t, const struct tarball_entry *e) {
     bool fits = strlen(e->name) <= NAME_ROOM && strlen(e->link) <= NAME_ROOM && e->size <= octal_size_max;
     int r = tarball_is_name(e->name) ? 0 : -EINVAL;
 
@@ -122,8 +123,8 @@ static uint64_t time_of(const struct stat *st) {
 }
 
 int tarball_bytes(struct tarball *t, const char *name, const void *data, size_t len) {
-    int r =
-        begin(t, &(struct tarball_entry){.name = name, .link = "", .type = '0', .mode = 0644, .size = len, .mtime = t->mtime});
+    int r = begin_entry(
+        t, &(struct tarball_entry){.name = name, .link = "", .type = '0', .mode = 0644, .size = len, .mtime = t->mtime});
 
     r = r < 0 ? r : fd_write_all(t->fd, data, len);
     return r < 0 ? r : fill_block(t, len);
@@ -134,7 +135,7 @@ int tarball_file(struct tarball *t, const char *name, int fd, const struct stat 
     uint64_t size = (uint64_t)st->st_size, done = 0;
     const struct tarball_entry e = {
         .name = name, .link = "", .type = '0', .mode = st->st_mode, .size = size, .mtime = time_of(st)};
-    int r = begin(t, &e);
+    int r = begin_entry(t, &e);
 
     r = r < 0 ? r : transfer_pour(fd, t->fd, size, &done);
     for (; r == 0 && done < size; done += MIN_OF(size - done, sizeof zeros))
@@ -143,11 +144,12 @@ int tarball_file(struct tarball *t, const char *name, int fd, const struct stat 
 }
 
 int tarball_link(struct tarball *t, const char *name, const char *target, const struct stat *st) {
-    return begin(t, &(struct tarball_entry){.name = name, .link = target, .type = '2', .mode = 0777, .mtime = time_of(st)});
+    return begin_entry(t, &(struct tarball_entry){.name = name, .link = target, .type = '2', .mode = 0777, .mtime = time_of(st)});
 }
 
 int tarball_folder(struct tarball *t, const char *name, const struct stat *st) {
-    return begin(t, &(struct tarball_entry){.name = name, .link = "", .type = '5', .mode = st->st_mode, .mtime = time_of(st)});
+    return begin_entry(t,
+                       &(struct tarball_entry){.name = name, .link = "", .type = '5', .mode = st->st_mode, .mtime = time_of(st)});
 }
 
 int tarball_end(struct tarball *t) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Copies files and trees between a sandbox and the host. */
 #include "workspace/copy/transfer.h"
 
 #include <errno.h>
@@ -67,8 +68,8 @@ bool transfer_is_foreign(int folder) {
 }
 
 /*
- * Root works in the sandbox's folders as the one to whom they belong: a file made with another id could not be made at all through an
- * idmapped mount (EOVERFLOW), and without root's rights the kernel refuses what the sandbox could not have done itself.
+ * Root works in the sandbox's folders as their owner: a file with another id cannot be made through an idmapped mount (EOVERFLOW),
+ * and without root's rights the kernel refuses what the sandbox could not have done itself.
  */
 struct guise {
     bool on;
@@ -100,7 +101,7 @@ static int guise_take(const struct transfer *t, int dir, struct guise *ret) {
 
 /* -- files -------------------------------------------------------------------------------------------------------------- */
 
-static int fill(int from, int to, uint64_t *ret_bytes) {
+static int fill_file(int from, int to, uint64_t *ret_bytes) {
     struct stat st;
 
     if (fstat(from, &st) < 0)
@@ -126,7 +127,7 @@ static bool is_covered(int dir, const char *name) {
 }
 
 /* rename() of a file replaces links, FIFOs and files, never a folder. */
-static int settle(int dir, const char *temp, const char *name) {
+static int rename_over(int dir, const char *temp, const char *name) {
     int r = renameat(dir, temp, dir, name) < 0 ? -errno : 0;
 
     if (r < 0)
@@ -143,7 +144,7 @@ static int give_name(int fd, int dir, const char *name) {
         return r;
     if (errno != EEXIST)
         return -errno;
-    return linkat(AT_FDCWD, proc, dir, temp, AT_SYMLINK_FOLLOW) < 0 ? -errno : settle(dir, temp, name);
+    return linkat(AT_FDCWD, proc, dir, temp, AT_SYMLINK_FOLLOW) < 0 ? -errno : rename_over(dir, temp, name);
 }
 
 /* A file without a name is gone if this process is; not every file system has them. */
@@ -157,11 +158,11 @@ static int make_file(int from, int dir, const char *name, mode_t mode, uint64_t 
         fd = openat(dir, temp, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (r < 0 || fd < 0)
         return r < 0 ? r : -errno;
-    r = fill(from, fd, ret_bytes);
+    r = fill_file(from, fd, ret_bytes);
     if (r == 0 && fchmod(fd, mode) < 0)
         r = -errno;
     if (r == 0)
-        r = named ? settle(dir, temp, name) : give_name(fd, dir, name);
+        r = named ? rename_over(dir, temp, name) : give_name(fd, dir, name);
     else if (named)
         unlinkat(dir, temp, 0);
     return r;
@@ -201,7 +202,7 @@ static int put_link(struct transfer *t, const char *target, int dir, const char 
     if (r == 0 && symlinkat(target, dir, name) < 0) {
         r = -errno;
         if (r == -EEXIST)
-            r = symlinkat(target, dir, temp) < 0 ? -errno : settle(dir, temp, name);
+            r = symlinkat(target, dir, temp) < 0 ? -errno : rename_over(dir, temp, name);
     }
     t->links += r == 0;
     return r;
@@ -287,7 +288,7 @@ static const char *single_fault(int r) {
     }
 }
 
-static int judge(struct course *c, const struct walk_entry *e, int r, struct err *err) {
+static int note_or_fail(struct course *c, const struct walk_entry *e, int r, struct err *err) {
     const char *why = single_fault(r);
 
     if (r >= 0)
@@ -295,24 +296,24 @@ static int judge(struct course *c, const struct walk_entry *e, int r, struct err
     return why ? note_left_out(c->t, e->path, why, err) : place_err(err, r, "copy", e->path);
 }
 
-static int copy_file(struct course *c, const struct walk_entry *e, struct err *err) {
+static int carry_file(struct course *c, const struct walk_entry *e, struct err *err) {
     struct stat st;
     CLEANUP(closep) int from = transfer_open(e->dir, e->name, &st);
     int r = from < 0 ? from : put_file(c->t, from, c->to[e->depth], e->name, st.st_mode);
 
-    return judge(c, e, r, err);
+    return note_or_fail(c, e, r, err);
 }
 
-static int copy_link(struct course *c, const struct walk_entry *e, struct err *err) {
+static int carry_link(struct course *c, const struct walk_entry *e, struct err *err) {
     char target[PATH_MAX];
     ssize_t n = readlinkat(e->dir, e->name, target, sizeof target - 1);
 
     if (n < 0)
-        return judge(c, e, -errno, err);
+        return note_or_fail(c, e, -errno, err);
     target[n] = 0;
     if (c->t->out && !transfer_link_stays(target, e->depth))
         return note_left_out(c->t, e->path, "is a link that leads out of what is copied", err);
-    return judge(c, e, put_link(c->t, target, c->to[e->depth], e->name), err);
+    return note_or_fail(c, e, put_link(c->t, target, c->to[e->depth], e->name), err);
 }
 
 static bool is_foreign(const struct course *c, const struct walk_entry *e) {
@@ -324,21 +325,21 @@ static bool is_foreign(const struct course *c, const struct walk_entry *e) {
     return fd < 0 || transfer_is_foreign(fd);
 }
 
-static int skip(struct course *c, const struct walk_entry *e, const char *why, struct err *err) {
+static int skip_entry(struct course *c, const struct walk_entry *e, const char *why, struct err *err) {
     int r = note_left_out(c->t, e->path, why, err);
 
     return r < 0 ? r : WALK_SKIP;
 }
 
-static int open_folder(struct course *c, const struct walk_entry *e, struct err *err) {
+static int enter_folder(struct course *c, const struct walk_entry *e, struct err *err) {
     bool made = false;
     int fd, r;
 
     if (is_foreign(c, e))
-        return skip(c, e, "belongs to the kernel", err);
+        return skip_entry(c, e, "belongs to the kernel", err);
     fd = put_folder(c->t, c->to[e->depth], e->name, &made);
     if (fd < 0) {
-        r = judge(c, e, fd, err);
+        r = note_or_fail(c, e, fd, err);
         return r < 0 ? r : WALK_SKIP;
     }
     closep(&c->to[e->depth + 1]);
@@ -347,42 +348,42 @@ static int open_folder(struct course *c, const struct walk_entry *e, struct err 
     return WALK_ON;
 }
 
-static int found(const struct walk_entry *e, void *arg, struct err *err) {
+static int carry_entry(const struct walk_entry *e, void *arg, struct err *err) {
     struct course *c = arg;
 
     if (++c->t->entries > TRANSFER_ENTRIES_MAX)
         return err_set(err, -E2BIG, "more than %d files and folders: copy them in parts", TRANSFER_ENTRIES_MAX);
     switch (e->st.st_mode & S_IFMT) {
     case S_IFDIR:
-        return open_folder(c, e, err);
+        return enter_folder(c, e, err);
     case S_IFREG:
-        return copy_file(c, e, err);
+        return carry_file(c, e, err);
     case S_IFLNK:
-        return copy_link(c, e, err);
+        return carry_link(c, e, err);
     default:
         return note_left_out(c->t, e->path, "is a device, FIFO or socket", err);
     }
 }
 
-static int left(const struct walk_entry *e, void *arg, struct err *err) {
+static int leave_folder(const struct walk_entry *e, void *arg, struct err *err) {
     struct course *c = arg;
     unsigned in = e->depth + 1;
     int r = c->new_[in] ? set_mode(c->t, c->to[in], e->st.st_mode) : 0;
 
     closep(&c->to[in]);
-    return judge(c, e, r, err);
+    return note_or_fail(c, e, r, err);
 }
 
-static int closed(const struct walk_entry *e, void *arg, struct err *err) {
+static int note_closed(const struct walk_entry *e, void *arg, struct err *err) {
     struct course *c = arg;
     int r = note_left_out(c->t, e->path, "permission denied", err);
 
-    return r < 0 ? r : left(e, arg, err);
+    return r < 0 ? r : leave_folder(e, arg, err);
 }
 
 int transfer_tree(struct transfer *t, int from, int to, struct err *err) {
     CLEANUP(course_done) struct course c = {.t = t};
-    const struct walk_ops ops = {.found = found, .left = left, .closed = closed, .arg = &c};
+    const struct walk_ops ops = {.found = carry_entry, .left = leave_folder, .closed = note_closed, .arg = &c};
     struct stat st;
 
     for (size_t i = 1; i < ARRAY_LEN(c.to); i++)

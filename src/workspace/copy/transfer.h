@@ -43,7 +43,7 @@ int transfer_tree(struct transfer *t, int from, int to, struct err *err);
 int transfer_folder(struct transfer *t, int dir, const char *name, struct err *err);
 
 /* May this link, in a folder that is `depth` below what is copied, be followed without leaving it? ".." counts only in front, where the
- * folders that it goes up are known to be folders: behind a name, which may be another link, it can lead anywhere. */
+ * folders that it goes up are known to be folders: after a name, which may be another link, it can lead anywhere. */
 bool transfer_link_stays(const char *target, unsigned depth);
 /* A regular file of the sandbox, open for reading (-EINVAL: it is something else); no link, no waiting. */
 int transfer_open(int dir, const char *name, struct stat *ret);

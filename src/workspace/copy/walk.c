@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Walks a tree. */
 #include "workspace/copy/walk.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static int pry_open(const struct walk_entry *e, struct stat *ret) {
     return 0;
 }
 
-static int look(struct walk_state *w, struct walk_entry *e) {
+static int look_at_entry(struct walk_state *w, struct walk_entry *e) {
     if (fstatat(e->dir, e->name, &e->st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     return w->ops->pry && !S_ISLNK(e->st.st_mode) ? pry_open(e, &e->st) : 0;
@@ -70,10 +71,10 @@ static int enter_folder(struct walk_state *w, struct walk_entry *e) {
 }
 
 /* w->path is the entry's. */
-static int visit(struct walk_state *w, int dir, const char *name, const struct ignore_list *rules) {
+static int visit_entry(struct walk_state *w, int dir, const char *name, const struct ignore_list *rules) {
     struct walk_entry e = {.dir = dir, .name = name, .path = buf_str(&w->path), .depth = w->depth};
     struct ignore_why why;
-    int r = look(w, &e);
+    int r = look_at_entry(w, &e);
 
     if (r == -ENOENT)
         return 0;
@@ -96,7 +97,7 @@ static int visit_name(struct walk_state *w, int dir, const char *name, const str
     buf_adds(&w->path, name);
     if (!buf_ok(&w->path))
         return err_set(w->err, -ENAMETOOLONG, "the tree has a path of more than %d bytes", WALK_PATH_MAX);
-    r = visit(w, dir, name, rules);
+    r = visit_entry(w, dir, name, rules);
     w->path.len = before;
     w->path.data[before] = 0;
     return r;

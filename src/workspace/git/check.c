@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compares the rules of a workspace with the defaults. */
 #include "workspace/git/check.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes our git directory and runs git in it. */
 #include "workspace/git/git.h"
 
 #include <errno.h>
@@ -159,8 +160,7 @@ int git_init(struct git *ret, const struct git_opts *opts, struct err *err) {
     r = fill_dir(&g, opts, err);
     if (r < 0)
         return r;
-    *ret = g;
-    g = (struct git)GIT_INIT;
+    *ret = TAKE(g, (struct git)GIT_INIT);
     return 0;
 }
 
@@ -181,7 +181,7 @@ struct launch_git {
     char tree[ENV_LINE]; /* see enter_tree() */
 };
 
-static int prepare(struct launch_git *l, struct err *err) {
+static int prepare_launch(struct launch_git *l, struct err *err) {
     const struct git_call *c = l->call;
     size_t n = 0, own = 0;
 
@@ -270,7 +270,7 @@ int git_run(const struct git *g, const struct git_call *call, struct buf *out, s
                             .own_memory = g->drop,
                             .before = become_git,
                             .arg = &l};
-    int status = prepare(&l, err);
+    int status = prepare_launch(&l, err);
 
     if (status < 0)
         return status;

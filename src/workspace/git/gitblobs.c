@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the loose objects of hidden files. */
 #include "workspace/git/gitblobs.h"
 
 #include <errno.h>
@@ -87,7 +88,7 @@ static bool has_loose(int objects) {
     return r < 0 || d.error < 0;
 }
 
-/* Where fd lies, relative to the workspace; returns 0 if it is elsewhere. */
+/* Where fd is, relative to the workspace; returns 0 if it is elsewhere. */
 static int find_place(const struct gitblobs_store *s, int fd, char **ret, struct err *err) {
     CLEANUP(freep) char *path = NULL;
     size_t len = strlen(s->top);
@@ -150,8 +151,7 @@ static size_t id_len_of(const struct gitblobs_store *s) {
 /* The path of a loose object relative to the workspace, malloc'ed; returns 1, or 0 if there is no such object in it. */
 static int store_find(const struct gitblobs_store *s, const unsigned char *id, char **ret, struct err *err) {
     CLEANUP(freep) char *place = NULL;
-    CLEANUP(closep) int found = -1;
-    CLEANUP(closep) int again = -1;
+    CLEANUP(closep) int found = -1, again = -1;
     char name[GIT_OBJECT_NAME_SIZE];
     struct stat st;
     int r;
@@ -247,7 +247,7 @@ static size_t strip_crlf(unsigned char *data, size_t len) {
     return n;
 }
 
-static int read_file(struct gitblobs_search *s, int fd, struct err *err) {
+static int read_blob_file(struct gitblobs_search *s, int fd, struct err *err) {
     struct stat st;
     size_t size, lean;
     int r;
@@ -273,10 +273,10 @@ static int read_hidden(struct gitblobs_search *s, int dir, const char *path, str
 
     if (fd < 0)
         return is_absent(fd) ? 0 : place_err(err, fd, "read", path);
-    return read_file(s, fd, err);
+    return read_blob_file(s, fd, err);
 }
 
-static int visit(const struct walk_entry *e, void *arg, struct err *err) {
+static int visit_hidden(const struct walk_entry *e, void *arg, struct err *err) {
     struct gitblobs_search *s = arg;
 
     if (s->entries++ == GITBLOBS_ENTRIES_MAX)
@@ -289,7 +289,7 @@ static int skip_closed(const struct walk_entry *e, void *arg, struct err *err) {
 }
 
 static int search_folder(struct gitblobs_search *s, const char *path, struct err *err) {
-    const struct walk_ops ops = {.found = visit, .closed = skip_closed, .arg = s};
+    const struct walk_ops ops = {.found = visit_hidden, .closed = skip_closed, .arg = s};
     CLEANUP(closep) int fd = place_open(s->store.workspace, path, O_RDONLY | O_DIRECTORY);
 
     if (fd < 0)

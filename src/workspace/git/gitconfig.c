@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses git's configuration. */
 #include "workspace/git/gitconfig.h"
 
 #include <errno.h>
@@ -211,8 +212,7 @@ static int parse_config(struct gitconfig_parser *s, gitconfig_fn *each, void *ar
 int gitconfig_parse(const char *data, size_t len, gitconfig_fn *each, void *arg, struct err *err) {
     /* A key is longer than what it is made of by two dots and its NUL. */
     size_t size = len + 4;
-    CLEANUP(freep) char *key = NULL;
-    CLEANUP(freep) char *value = NULL;
+    CLEANUP(freep) char *key = NULL, *value = NULL;
     struct gitconfig_parser s = {.p = data, .end = data + len, .line = 1};
 
     if (len > GITCONFIG_SIZE_MAX)

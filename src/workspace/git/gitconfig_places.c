@@ -32,7 +32,7 @@ struct gitconfig_file {
     unsigned depth;
 };
 
-/* Without ".", "..", "//"; links are not looked at, for the answer is about names. */
+/* Without ".", "..", "//"; links are not followed, for the answer is about names. */
 static char *clean_path(const char *path) {
     char *out = malloc(strlen(path) + 2);
     size_t n = 0;
@@ -68,7 +68,7 @@ static char *full_path(const struct places *p, const char *value, const char *di
     return joined ? clean_path(joined) : NULL;
 }
 
-/* The part below the workspace, "." for the folder itself, NULL if it lies elsewhere. */
+/* The part below the workspace, "." for the folder itself, NULL: elsewhere. */
 static const char *in_workspace(const struct places *p, const char *path) {
     size_t len = strlen(p->workspace);
 
@@ -77,7 +77,7 @@ static const char *in_workspace(const struct places *p, const char *path) {
     return str_starts(path, p->workspace) && path[len] == '/' ? path + len + 1 : NULL;
 }
 
-static int add_place(struct places *p, const char *path, struct err *err) {
+static int add_git_place(struct places *p, const char *path, struct err *err) {
     const char *below = in_workspace(p, path);
 
     if (!below || strv_has(p->found, below))
@@ -85,7 +85,7 @@ static int add_place(struct places *p, const char *path, struct err *err) {
     return strv_add(p->found, below) < 0 ? err_oom(err) : 0;
 }
 
-static int read_file(struct places *p, const char *path, unsigned depth, struct err *err);
+static int read_config_file(struct places *p, const char *path, unsigned depth, struct err *err);
 
 static int each(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
     struct gitconfig_file *f = arg;
@@ -105,12 +105,12 @@ static int each(const char *key, const char *value, unsigned line, void *arg, st
     path = full_path(p, value, f->path, (size_t)(strrchr(f->path, '/') - f->path));
     if (!path)
         return err_oom(err);
-    r = add_place(p, path, err);
-    return r < 0 ? r : read_file(p, path, f->depth + 1, err);
+    r = add_git_place(p, path, err);
+    return r < 0 ? r : read_config_file(p, path, f->depth + 1, err);
 }
 
 /* A file that is missing, closed or broken is one that git does not obey either. */
-static int read_file(struct places *p, const char *path, unsigned depth, struct err *err) {
+static int read_config_file(struct places *p, const char *path, unsigned depth, struct err *err) {
     CLEANUP(buf_done) struct buf data = BUF_INIT(GITCONFIG_SIZE_MAX);
     struct gitconfig_file f = {p, path, depth};
     int r = file_read(path, FILE_FOLLOW, &data);
@@ -124,7 +124,7 @@ static int read_file(struct places *p, const char *path, unsigned depth, struct 
 }
 
 /* The folder that a one-line file leads to, or -errno. */
-static int follow(int dir, const char *name, const char *prefix) {
+static int follow_line(int dir, const char *name, const char *prefix) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX);
     int fd, r = gitrepo_read_line(dir, name, &line);
 
@@ -135,26 +135,24 @@ static int follow(int dir, const char *name, const char *prefix) {
 }
 
 static int read_in(struct places *p, int dir, const char *name, struct err *err) {
-    CLEANUP(freep) char *folder = NULL;
-    CLEANUP(freep) char *path = NULL;
+    CLEANUP(freep) char *folder = NULL, *path = NULL;
     int r = paths_of_fd(dir, &folder, err);
 
     if (r < 0)
         return r;
     path = str_dupf("%s/%s", folder, name);
-    return path ? read_file(p, path, 0, err) : err_oom(err);
+    return path ? read_config_file(p, path, 0, err) : err_oom(err);
 }
 
 static int read_repository(struct places *p, int workspace, struct err *err) {
-    CLEANUP(closep) int dir = openat(workspace, ".git", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CLEANUP(closep) int common = -1;
+    CLEANUP(closep) int dir = openat(workspace, ".git", O_RDONLY | O_DIRECTORY | O_CLOEXEC), common = -1;
     int r;
 
     if (dir < 0)
-        dir = follow(workspace, ".git", "gitdir: ");
+        dir = follow_line(workspace, ".git", "gitdir: ");
     if (dir < 0)
         return 0;
-    common = follow(dir, "commondir", "");
+    common = follow_line(dir, "commondir", "");
     r = read_in(p, common >= 0 ? common : dir, "config", err);
     return r < 0 ? r : read_in(p, dir, "config.worktree", err);
 }
@@ -167,11 +165,11 @@ int gitconfig_places(int workspace, const char *path, const char *const *more, s
 
     for (size_t i = 0; r >= 0 && more && more[i]; i++)
         if (more[i][0] == '/')
-            r = read_file(&p, more[i], 0, err);
+            r = read_config_file(&p, more[i], 0, err);
     r = r < 0 ? r : read_repository(&p, workspace, err);
     if (r >= 0 && p.hooks) {
         below = in_workspace(&p, p.hooks);
-        r = add_place(&p, p.hooks, err);
+        r = add_git_place(&p, p.hooks, err);
     }
     if (r >= 0 && ret_hooks) {
         *ret_hooks = below ? strdup(below) : NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filters the user's git configuration by a list of keys. */
 #include "workspace/git/gitidentity.h"
 
 #include <errno.h>
@@ -99,16 +100,16 @@ static int add_key(const char *key, const char *value, unsigned line UNUSED, voi
     return buf_ok(out) ? 0 : err_oom(err);
 }
 
-int git_identity_filter(const char *data, size_t len, struct buf *out, struct err *err) {
+static int add_allowed_keys(const char *data, size_t len, struct buf *out, struct err *err) {
     int r = gitconfig_parse(data, len, add_key, out, err);
 
     return r == -EBADMSG ? 0 : r; /* what git would refuse as well */
 }
 
-static int add_file(const char *path, struct buf *out, struct err *err) {
+static int add_config_file(const char *path, struct buf *out, struct err *err) {
     CLEANUP(buf_done) struct buf data = BUF_INIT(FILE_MAX);
 
-    return file_read(path, FILE_FOLLOW, &data) < 0 ? 0 : git_identity_filter(buf_str(&data), data.len, out, err);
+    return file_read(path, FILE_FOLLOW, &data) < 0 ? 0 : add_allowed_keys(buf_str(&data), data.len, out, err);
 }
 
 int git_identity(char *const *environ_, const char *home, struct buf *out, struct err *err) {
@@ -122,6 +123,6 @@ int git_identity(char *const *environ_, const char *home, struct buf *out, struc
     second = str_dupf("%s/.gitconfig", home);
     if (!first || !second)
         return err_oom(err);
-    r = add_file(first, out, err);
-    return r < 0 ? r : add_file(second, out, err);
+    r = add_config_file(first, out, err);
+    return r < 0 ? r : add_config_file(second, out, err);
 }

@@ -13,5 +13,3 @@ struct buf;
 /* Appends the allowed keys of $XDG_CONFIG_HOME/git/config (or ~/.config/git/config) and ~/.gitconfig. Files that are missing or
  * cannot be read add nothing: it is a convenience, not a promise. */
 int git_identity(char *const *environ_, const char *home, struct buf *out, struct err *err);
-/* The filter alone: bytes of one file. */
-int git_identity_filter(const char *data, size_t len, struct buf *out, struct err *err);

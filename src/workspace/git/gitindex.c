@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the index. */
 #include "workspace/git/gitindex.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ static bool read_cut(struct gitindex_reader *s, size_t *ret) {
     return true;
 }
 
-/* The path goes to s->path; leaves p behind the entry, which began at `entry`. */
+/* The path goes to s->path; leaves p after the entry, which began at `entry`. */
 static bool read_path(struct gitindex_reader *s, const unsigned char *entry) {
     const unsigned char *stop;
     size_t cut = s->path_len, len, padded;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads, lists and moves refs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -75,7 +76,7 @@ static int find_packed(int dir, bool sha256, const char *ref, char ret[static GI
     return 0;
 }
 
-/* The name after "ref: " stays below refs/: safepath_open() sees to the rest. */
+/* The name after "ref: " stays below refs/; safepath_open() ensures the rest. */
 static bool is_ref_name(const char *s) {
     return str_starts(s, "refs/") && strlen(s) < GITREPO_REF_MAX;
 }
@@ -284,8 +285,7 @@ static bool without(const struct buf *text, const char *ref, struct buf *ret) {
 static const char packed_lock[] = "packed-refs.lock";
 
 static int rewrite_packed(const struct gitrepo *r, const char *ref, int lock, struct err *err) {
-    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX);
-    CLEANUP(buf_done) struct buf rest = BUF_INIT(GITREPO_PACKED_MAX);
+    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX), rest = BUF_INIT(GITREPO_PACKED_MAX);
     int n = gitrepo_read(r->common, "packed-refs", &text);
 
     if (n == -ENOENT || (n == 0 && !without(&text, ref, &rest)))
@@ -362,8 +362,7 @@ static void clear_up(const struct gitrepo *r, const char *group, const char *nam
 int gitrefs_move(const struct gitrepo *r, const char *group, const char *name, const char *old, const char *to, struct err *err) {
     CLEANUP(freep) char *ref = str_dupf("refs/heads/%s/%s", group, name);
     CLEANUP(freep) char *lock_name = str_dupf("%s.lock", name);
-    CLEANUP(closep) int dir = -1;
-    CLEANUP(closep) int lock = -1;
+    CLEANUP(closep) int dir = -1, lock = -1;
     int n;
 
     if (!ref || !lock_name)

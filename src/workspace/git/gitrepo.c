@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens a repository and refuses what worktree mode cannot serve. */
 #include "workspace/git/gitrepo.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ void git_object_name(const unsigned char *id, size_t len, char ret[static GIT_OB
 }
 
 /* Root leaves nothing in another user's folder that they cannot remove. */
-static int give(int fd, int folder) {
+static int give_to_owner(int fd, int folder) {
     struct stat st;
 
     if (geteuid() != 0)
@@ -49,7 +50,7 @@ static int give(int fd, int folder) {
 
 int gitrepo_create(int dir, const char *name, mode_t mode, struct err *err) {
     CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    int r = fd < 0 ? -errno : give(fd, dir);
+    int r = fd < 0 ? -errno : give_to_owner(fd, dir);
 
     if (r == -EEXIST)
         return err_set(err, -EBUSY, "'%s' exists: another git process is at work, or left it behind (then remove it)", name);
@@ -84,7 +85,7 @@ int gitrepo_make_dir(int parent, const char *name, mode_t mode, struct err *err)
     if (!made && errno != EEXIST)
         return err_sys(err, -errno, "make the folder '%s'", name);
     fd = safepath_open(parent, name, O_RDONLY | O_DIRECTORY);
-    r = fd < 0 ? fd : made ? give(fd, parent) : 0;
+    r = fd < 0 ? fd : made ? give_to_owner(fd, parent) : 0;
     return r < 0 ? err_sys(err, r, "open the folder '%s'", name) : TAKE_FD(fd);
 }
 
@@ -110,10 +111,8 @@ static bool same_folder(int a, int b) {
 /* The repository must know this worktree, at this place: else a .git file made by an agent could show a sandbox the objects of
  * any repository of the user's (ATTACKS 37). */
 static bool is_registered(int workspace, const struct gitrepo *r, const char *dir_path) {
-    CLEANUP(buf_done) struct buf back = BUF_INIT(GITREPO_FILE_MAX);
-    CLEANUP(buf_done) struct buf id = BUF_INIT(GITREPO_FILE_MAX);
-    CLEANUP(closep) int known = -1;
-    CLEANUP(closep) int top = -1;
+    CLEANUP(buf_done) struct buf back = BUF_INIT(GITREPO_FILE_MAX), id = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(closep) int known = -1, top = -1;
 
     buf_addf(&id, "worktrees/%s", strrchr(dir_path, '/') + 1);
     known = safepath_open(r->common, buf_str(&id), O_PATH | O_DIRECTORY);
@@ -126,8 +125,7 @@ static bool is_registered(int workspace, const struct gitrepo *r, const char *di
 
 /* .git is a file: "gitdir: PATH". */
 static int open_linked(int workspace, struct gitrepo *r, struct err *err) {
-    CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX);
-    CLEANUP(buf_done) struct buf common = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX), common = BUF_INIT(GITREPO_FILE_MAX);
     CLEANUP(freep) char *dir_path = NULL;
     int n = read_strict(workspace, ".git", &line);
 
@@ -205,9 +203,8 @@ static int judge_key(const char *key, const char *value, unsigned line, void *ar
     return 0;
 }
 
-static int judge(struct gitrepo *r, struct err *err) {
-    CLEANUP(buf_done) struct buf own = BUF_INIT(GITCONFIG_SIZE_MAX);
-    CLEANUP(buf_done) struct buf alternates = BUF_INIT(GITREPO_FILE_MAX);
+static int judge_config(struct gitrepo *r, struct err *err) {
+    CLEANUP(buf_done) struct buf own = BUF_INIT(GITCONFIG_SIZE_MAX), alternates = BUF_INIT(GITREPO_FILE_MAX);
     int n = gitrepo_read(r->common, "config", &r->config);
 
     if (n < 0)
@@ -229,11 +226,10 @@ int gitrepo_open(int workspace, struct gitrepo *ret, struct err *err) {
     CLEANUP(gitrepo_done) struct gitrepo r = GITREPO_INIT;
     int n = open_dirs(workspace, &r, err);
 
-    n = n < 0 ? n : judge(&r, err);
+    n = n < 0 ? n : judge_config(&r, err);
     if (n < 0)
         return n;
-    *ret = r;
-    r = (struct gitrepo)GITREPO_INIT;
+    *ret = TAKE(r, (struct gitrepo)GITREPO_INIT);
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of default rules. */
 #include "workspace/hide/defaults.h"
 
 #include "workspace/hide/ignore.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of all files of a workspace, by folder. */
 #include "workspace/hide/ignore.h"
 
 #include <errno.h>
@@ -58,7 +59,7 @@ static int *bucket_of(const struct ignore *ig, const char *dir, size_t len) {
 }
 
 /* The newest file of exactly this folder. */
-static const struct ignore_list *find(const struct ignore *ig, const char *dir, size_t len) {
+static const struct ignore_list *find_list(const struct ignore *ig, const char *dir, size_t len) {
     if (ig->n == 0)
         return NULL;
     for (int i = *bucket_of(ig, dir, len); i >= 0; i = ig->lists[i]->next)
@@ -67,14 +68,14 @@ static const struct ignore_list *find(const struct ignore *ig, const char *dir, 
     return NULL;
 }
 
-static void enter(struct ignore *ig, size_t i) {
+static void enter_list(struct ignore *ig, size_t i) {
     int *bucket = bucket_of(ig, ig->lists[i]->dir, ig->lists[i]->dir_len);
 
     ig->lists[i]->next = *bucket;
     *bucket = (int)i;
 }
 
-static int grow(struct ignore *ig, struct err *err) {
+static int grow_lists(struct ignore *ig, struct err *err) {
     size_t cap = ig->cap ? 2 * ig->cap : 16;
     struct ignore_list **lists = reallocarray(ig->lists, cap, sizeof(struct ignore_list *));
     struct ignore_source *sources;
@@ -94,13 +95,13 @@ static int grow(struct ignore *ig, struct err *err) {
     ig->cap = cap;
     memset(buckets, 0xff, cap * sizeof *buckets);
     for (size_t i = 0; i < ig->n; i++)
-        enter(ig, i);
+        enter_list(ig, i);
     return 0;
 }
 
 const struct ignore_list *ignore_rules_in(const struct ignore *ig, const char *dir, size_t len) {
     for (;;) {
-        const struct ignore_list *l = find(ig, dir, len);
+        const struct ignore_list *l = find_list(ig, dir, len);
         const char *slash;
 
         if (l || len == 0)
@@ -146,7 +147,7 @@ int ignore_add_file(struct ignore *ig, const char *dir, const char *origin, cons
     int r = check_limits(ig, dir, origin, len, err);
 
     if (r == 0 && ig->n == ig->cap)
-        r = grow(ig, err);
+        r = grow_lists(ig, err);
     if (r == 0)
         r = ignore_list_new(dir, origin, data, len, &l, err);
     if (r < 0)
@@ -164,7 +165,7 @@ int ignore_add_file(struct ignore *ig, const char *dir, const char *origin, cons
     ig->rules += l->n;
     ig->bytes += len;
     ig->lists[ig->n++] = l;
-    enter(ig, ig->n - 1);
+    enter_list(ig, ig->n - 1);
     return 0;
 }
 
@@ -177,8 +178,8 @@ const char *ignore_folder(const struct ignore *ig, size_t i) {
 }
 
 /* `name` is where the last name of the path starts. */
-static enum ignore_verdict judge(const struct ignore_list *l, const char *path, size_t len, size_t name, bool is_dir,
-                                 struct ignore_why *ret_why) {
+static enum ignore_verdict judge_by_lists(const struct ignore_list *l, const char *path, size_t len, size_t name, bool is_dir,
+                                          struct ignore_why *ret_why) {
     for (; l; l = l->up) {
         size_t skip = l->dir_len ? l->dir_len + 1 : 0;
         int i = l->n ? ignore_list_find(l, path + skip, len - skip, name - skip, is_dir) : -1;
@@ -198,17 +199,17 @@ enum ignore_verdict ignore_judge(const struct ignore_list *rules, const char *pa
 
     if (ret_why)
         *ret_why = (struct ignore_why){0};
-    return judge(rules, path, len, slash ? (size_t)(slash - path) + 1 : 0, is_dir, ret_why);
+    return judge_by_lists(rules, path, len, slash ? (size_t)(slash - path) + 1 : 0, is_dir, ret_why);
 }
 
 enum ignore_verdict ignore_explain(const struct ignore *ig, const char *path, bool is_dir, struct ignore_why *ret_why) {
-    const struct ignore_list *l = find(ig, "", 0);
+    const struct ignore_list *l = find_list(ig, "", 0);
     size_t name = 0, len = strlen(path);
 
     for (;;) {
         const char *slash = memchr(path + name, '/', len - name);
         size_t end = slash ? (size_t)(slash - path) : len;
-        enum ignore_verdict v = judge(l, path, end, name, slash || is_dir, ret_why);
+        enum ignore_verdict v = judge_by_lists(l, path, end, name, slash || is_dir, ret_why);
 
         if (!slash || v == IGNORE_EXCLUDED) {
             if (v == IGNORE_NONE && ret_why)
@@ -216,7 +217,7 @@ enum ignore_verdict ignore_explain(const struct ignore *ig, const char *path, bo
             return v;
         }
         if (ig->n > 1 || !l) {
-            const struct ignore_list *deeper = find(ig, path, end);
+            const struct ignore_list *deeper = find_list(ig, path, end);
 
             l = deeper ? deeper : l;
         }

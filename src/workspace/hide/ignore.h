@@ -58,14 +58,14 @@ enum ignore_verdict ignore_match(const struct ignore *ig, const char *path, bool
 /* The same, and why; ret_why may be NULL. */
 enum ignore_verdict ignore_explain(const struct ignore *ig, const char *path, bool is_dir, struct ignore_why *ret_why);
 
-/* The i-th file as it was added; NULL behind the last. */
+/* The i-th file as it was added; NULL after the last. */
 struct ignore_source {
     char *dir, *origin, *data;
     size_t len;
 };
 const struct ignore_source *ignore_source(const struct ignore *ig, size_t i);
 
-/* The folder of the i-th file that was added; NULL behind the last. */
+/* The folder of the i-th file that was added; NULL after the last. */
 const char *ignore_folder(const struct ignore *ig, size_t i);
 
 /*

@@ -4,7 +4,7 @@
  * last "**". That is enough, and linear in len * tokens:
  * - a '*' cannot cross '/', so once a later '*' is reached, giving bytes back to an earlier one gains nothing: in the same
  *   name the later one could take them as well, and over a '/' the earlier one cannot reach;
- * - what stands between two "**" covers a fixed number of '/', so its first match also ends first, and whatever a later
+ * - the part between two "**" covers a fixed number of '/', so its first match also ends first, and whatever a later
  *   start allows, the second "**" allows from the earlier end as well;
  * - each name of the path is therefore compared with each part of the pattern at most once per start of that name.
  */
@@ -65,7 +65,7 @@ static bool add_named_set(struct glob_set *set, const unsigned char *name, size_
 
 enum { SET_BAD = -1, SET_PLAIN, SET_DONE };
 
-/* At "[:". SET_PLAIN: no ":]" follows, so the '[' stands for itself. Leaves p on the last byte it took. */
+/* At "[:". SET_PLAIN: no ":]" follows, so the '[' is literal. Leaves p on the last byte it took. */
 static int parse_named_set(struct glob_parser *s, struct glob_set *set) {
     const unsigned char *name = s->p + 2, *close;
 
@@ -113,7 +113,7 @@ static bool parse_member(struct glob_parser *s, struct glob_set *set, int *prev)
     return true;
 }
 
-/* Behind the '['; leaves p behind the ']'. */
+/* After the '['; leaves p after the ']'. */
 static bool parse_set(struct glob_parser *s, struct glob_set *set) {
     bool negated = at(s, 0) == '!' || at(s, 0) == '^';
     int prev = 0;
@@ -131,7 +131,7 @@ static bool parse_set(struct glob_parser *s, struct glob_set *set) {
     return true;
 }
 
-static void push(struct ignore_glob *g, enum glob_kind kind, int byte) {
+static void push_token(struct ignore_glob *g, enum glob_kind kind, int byte) {
     g->tokens[g->n++] = (struct glob_token){.kind = (uint8_t)kind, .byte = (uint8_t)byte};
 }
 
@@ -142,12 +142,12 @@ static int push_set(struct glob_parser *s, const struct glob_set *set) {
         return -ENOMEM;
     if (g->path) /* "[a/]" and "[!a]" never match a '/' */
         g->sets[g->n_sets - 1].bits['/' / 64] &= ~(UINT64_C(1) << ('/' % 64));
-    push(g, GLOB_CLASS, 0);
+    push_token(g, GLOB_CLASS, 0);
     g->tokens[g->n - 1].set = (uint16_t)(g->n_sets - 1);
     return 1;
 }
 
-/* A run of stars. Two or more cross '/' only where they are a whole name: behind '/' or at the first wildcard, before '/' or the end. */
+/* A run of stars. Two or more cross '/' only where they are a whole name: after '/' or at the first wildcard, before '/' or the end. */
 static void parse_stars(struct glob_parser *s, bool open) {
     size_t n = 0;
 
@@ -155,17 +155,17 @@ static void parse_stars(struct glob_parser *s, bool open) {
         n++;
     s->p += n;
     if (n == 1 || !s->g->path || !open || (s->p < s->end && at(s, 0) != '/' && !(at(s, 0) == '\\' && at(s, 1) == '/'))) {
-        push(s->g, GLOB_STAR, 0);
+        push_token(s->g, GLOB_STAR, 0);
     } else if (at(s, 0) == '/') {
-        push(s->g, GLOB_FOLDERS, 0);
+        push_token(s->g, GLOB_FOLDERS, 0);
         s->p++;
     } else {
-        push(s->g, GLOB_DEEP, 0);
+        push_token(s->g, GLOB_DEEP, 0);
     }
 }
 
 /* The first wildcard counts as a beginning ("a**" + "/b" matches "ab"): git compares the bytes before it by themselves. */
-static int parse(struct glob_parser *s, const unsigned char *begin, const unsigned char *first_wildcard) {
+static int parse_glob(struct glob_parser *s, const unsigned char *begin, const unsigned char *first_wildcard) {
     int r = 1;
 
     while (s->p < s->end && r > 0) {
@@ -176,7 +176,7 @@ static int parse(struct glob_parser *s, const unsigned char *begin, const unsign
             parse_stars(s, s->p == begin || s->p == first_wildcard || s->p[-1] == '/');
             continue;
         case '?':
-            push(s->g, GLOB_ANY, 0);
+            push_token(s->g, GLOB_ANY, 0);
             break;
         case '[':
             s->p++;
@@ -185,10 +185,10 @@ static int parse(struct glob_parser *s, const unsigned char *begin, const unsign
         case '\\':
             if (++s->p == s->end)
                 return 0;
-            push(s->g, GLOB_BYTE, *s->p);
+            push_token(s->g, GLOB_BYTE, *s->p);
             break;
         default:
-            push(s->g, GLOB_BYTE, *s->p);
+            push_token(s->g, GLOB_BYTE, *s->p);
         }
         s->p++;
     }
@@ -205,7 +205,7 @@ int glob_compile(const char *pattern, size_t len, bool path, struct ignore_glob 
         return -ENOMEM;
     while (first < s.end && !strchr("*?[\\", *first))
         first++;
-    r = parse(&s, begin, first);
+    r = parse_glob(&s, begin, first);
     if (r <= 0)
         glob_done(&g);
     else
@@ -219,7 +219,7 @@ void glob_done(struct ignore_glob *g) {
     *g = (struct ignore_glob){0};
 }
 
-/* Where a wildcard stands in the pattern (0: none yet, else number of the token + 1) and how far it reaches in the text. */
+/* Where a wildcard is in the pattern (0: none yet, else number of the token + 1) and how far it reaches in the text. */
 struct retry {
     size_t token, text;
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compiles the rules of one file and finds the one that decides. */
 #include "workspace/hide/ignore_list.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-/* Ends the line where its trailing spaces begin; a space behind a backslash is none. */
+/* Ends the line where its trailing spaces begin; a space after a backslash does not count. */
 static void trim_spaces(char *s) {
     char *spaces = NULL;
 
@@ -23,7 +24,7 @@ static void trim_spaces(char *s) {
         *spaces = 0;
 }
 
-static bool is_plain(const struct ignore_glob *g, size_t from, size_t to) {
+static bool is_plain_glob(const struct ignore_glob *g, size_t from, size_t to) {
     for (; from < to; from++)
         if (g->tokens[from].kind != GLOB_BYTE)
             return false;
@@ -44,17 +45,17 @@ static void drop_leading_folders(struct ignore_glob *g, bool *path) {
 static enum rule_kind classify(const struct ignore_glob *g, bool path) {
     size_t n = g->n;
 
-    if (is_plain(g, 0, n))
+    if (is_plain_glob(g, 0, n))
         return path ? RULE_PATH : RULE_NAME;
-    if (!path && n <= AFFIX_MAX && g->tokens[0].kind == GLOB_STAR && is_plain(g, 1, n))
+    if (!path && n <= AFFIX_MAX && g->tokens[0].kind == GLOB_STAR && is_plain_glob(g, 1, n))
         return RULE_SUFFIX;
-    if (!path && n <= AFFIX_MAX && g->tokens[n - 1].kind == GLOB_STAR && is_plain(g, 0, n - 1))
+    if (!path && n <= AFFIX_MAX && g->tokens[n - 1].kind == GLOB_STAR && is_plain_glob(g, 0, n - 1))
         return RULE_PREFIX;
     return path ? RULE_PATH_GLOB : RULE_NAME_GLOB;
 }
 
 /* Takes the plain bytes out of the tokens: all there are, or those that a glob starts with. */
-static int take_bytes(struct ignore_rule *r) {
+static int take_plain_bytes(struct ignore_rule *r) {
     const struct ignore_glob *g = &r->glob;
     size_t first = r->kind == RULE_SUFFIX ? 1 : 0, n = first;
 
@@ -97,7 +98,7 @@ static int compile(struct ignore_rule *r) {
         return made;
     drop_leading_folders(&r->glob, &path);
     r->kind = (uint8_t)classify(&r->glob, path);
-    return take_bytes(r);
+    return take_plain_bytes(r);
 }
 
 static void rule_done(struct ignore_rule *r) {
@@ -105,7 +106,7 @@ static void rule_done(struct ignore_rule *r) {
     glob_done(&r->glob);
 }
 
-static int add_line(struct ignore_list *l, char *text, unsigned line, struct err *err) {
+static int add_rule(struct ignore_list *l, char *text, unsigned line, struct err *err) {
     struct ignore_rule r = {.text = text, .line = line, .next = -1};
     int made;
 
@@ -123,7 +124,7 @@ static int add_line(struct ignore_list *l, char *text, unsigned line, struct err
     return err_oom(err);
 }
 
-static int add_lines(struct ignore_list *l, char *s, char *end, struct err *err) {
+static int add_rules(struct ignore_list *l, char *s, char *end, struct err *err) {
     if (end - s >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) /* the byte order mark that some editors write */
         s += 3;
     for (unsigned line = 1; s < end; line++) {
@@ -135,7 +136,7 @@ static int add_lines(struct ignore_list *l, char *s, char *end, struct err *err)
         if (stop > s && *s != '#') {
             if (stop[-1] == '\r')
                 stop[-1] = 0;
-            r = add_line(l, s, line, err);
+            r = add_rule(l, s, line, err);
         }
         if (r < 0)
             return r;
@@ -203,7 +204,7 @@ int ignore_list_new(const char *dir, const char *origin, const char *data, size_
     }
     if (len > 0)
         memcpy(l->data, data, len);
-    r = add_lines(l, l->data, l->data + len, err);
+    r = add_rules(l, l->data, l->data + len, err);
     if (r == 0)
         r = build_index(l, err);
     if (r < 0)

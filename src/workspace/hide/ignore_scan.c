@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Walks a workspace and judges each name. */
 #include "workspace/hide/ignore_scan.h"
 
 #include <dirent.h>
@@ -34,7 +35,7 @@ static void walk_done(struct ignore_walk *w) {
 }
 
 /* Names come from the tree and messages go to a terminal. */
-static int fail(struct err *err, int r, const char *what, const char *path) {
+static int scan_failed(struct err *err, int r, const char *what, const char *path) {
     CLEANUP(buf_done) struct buf shown = BUF_INIT(4 * PATH_MAX);
 
     buf_add_printable(&shown, path[0] ? path : ".");
@@ -55,14 +56,15 @@ static int open_regular(int fd, const char *name, const char *path, struct err *
     int file;
 
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? -ENOENT : fail(err, -errno, "read", path);
+        return errno == ENOENT ? -ENOENT : scan_failed(err, -errno, "read", path);
     if (!S_ISREG(st.st_mode))
         return no_regular_file(path, err);
     file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    return file < 0 ? fail(err, errno == ENOENT ? -ELOOP : -errno, "read", path) : file;
+    return file < 0 ? scan_failed(err, errno == ENOENT ? -ELOOP : -errno, "read", path) : file;
 }
 
-int ignore_load(struct ignore *ig, int fd, const char *dir, struct err *err) {
+/* Adds DIR/.sandboxignore (dir: path of the folder open as fd, "" for the workspace). Returns 1, or 0 if there is none. */
+static int load_ignore_file(struct ignore *ig, int fd, const char *dir, struct err *err) {
     CLEANUP(buf_done) struct buf origin = BUF_INIT(4 * PATH_MAX + sizeof IGNORE_FILE), text = BUF_INIT(IGNORE_FILE_MAX);
     CLEANUP(closep) int file = -1;
     int r;
@@ -78,20 +80,20 @@ int ignore_load(struct ignore *ig, int fd, const char *dir, struct err *err) {
     if (r == -EINVAL)
         return no_regular_file(buf_str(&origin), err);
     if (r < 0 && r != -EFBIG)
-        return fail(err, r, "read", buf_str(&origin));
+        return scan_failed(err, r, "read", buf_str(&origin));
     /* One that is too large is refused there, before a byte of it is read. */
     r = ignore_add_file(ig, dir, buf_str(&origin), buf_str(&text), r < 0 ? IGNORE_FILE_MAX + 1 : text.len, err);
     return r < 0 ? r : 1;
 }
 
-static int make_room(struct ignore_walk *w) {
+static int make_entry_room(struct ignore_walk *w) {
     size_t cap = w->cap ? 2 * w->cap : 4 * READ_AT_ONCE;
     char *more;
 
     if (w->cap - w->len >= READ_AT_ONCE)
         return 0;
     if (cap > SCAN_ENTRIES_MAX)
-        return fail(w->err, -E2BIG, "search", w->path);
+        return scan_failed(w->err, -E2BIG, "search", w->path);
     more = realloc(w->entries, cap);
     if (!more)
         return err_oom(w->err);
@@ -104,13 +106,13 @@ static int make_room(struct ignore_walk *w) {
 static int read_entries(struct ignore_walk *w, int fd) {
     for (;;) {
         ssize_t n;
-        int r = make_room(w);
+        int r = make_entry_room(w);
 
         if (r < 0)
             return r;
         n = getdents64(fd, w->entries + w->len, w->cap - w->len);
         if (n < 0)
-            return fail(w->err, -errno, "list", w->path);
+            return scan_failed(w->err, -errno, "list", w->path);
         if (n == 0)
             return 0;
         w->len += (size_t)n;
@@ -135,7 +137,7 @@ static int is_folder(struct ignore_walk *w, int fd, unsigned char type, const ch
     if (type != DT_UNKNOWN)
         return type == DT_DIR;
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? -ENOENT : fail(w->err, -errno, "look at", w->path);
+        return errno == ENOENT ? -ENOENT : scan_failed(w->err, -errno, "look at", w->path);
     return S_ISDIR(st.st_mode);
 }
 
@@ -162,7 +164,7 @@ static int descend(struct ignore_walk *w, int fd, const char *name, const struct
     if (folder < 0 && (errno == EACCES || errno == EPERM)) /* another user's, or closed by its owner, who could open it inside */
         return hand_over(w, true, false, true, &(struct ignore_why){0});
     if (folder < 0)
-        return fail(w->err, -errno, "open", w->path);
+        return scan_failed(w->err, -errno, "open", w->path);
     if (w->depth == IGNORE_DEPTH_MAX)
         return err_set(w->err, -ELOOP, "the workspace is deeper than %d folders", IGNORE_DEPTH_MAX);
     w->depth++;
@@ -172,7 +174,7 @@ static int descend(struct ignore_walk *w, int fd, const char *name, const struct
 }
 
 /* w->path is the entry's path, w->path + name its name. */
-static int visit(struct ignore_walk *w, int fd, unsigned char type, size_t name, const struct ignore_list *rules) {
+static int visit_path(struct ignore_walk *w, int fd, unsigned char type, size_t name, const struct ignore_list *rules) {
     int folder = is_folder(w, fd, type, w->path + name);
     struct ignore_why why;
 
@@ -196,7 +198,7 @@ static int visit_entry(struct ignore_walk *w, int fd, size_t at, const struct ig
         w->path[before] = '/';
     memcpy(w->path + start, name, len + 1);
     w->path_len = start + len;
-    r = visit(w, fd, entry_at(w, at)->d_type, start, rules); /* may move the entries */
+    r = visit_path(w, fd, entry_at(w, at)->d_type, start, rules); /* may move the entries */
     w->path_len = before;
     w->path[before] = 0;
     return r;
@@ -209,7 +211,7 @@ static int walk_folder(struct ignore_walk *w, int fd, const struct ignore_list *
     if (r == 0 && w->fixed)
         rules = ignore_rules_in(w->ig, w->path, w->path_len);
     else if (r == 0 && w->path_len > 0 && has_ignore_file(w, start)) {
-        r = ignore_load(w->ig, fd, w->path, w->err);
+        r = load_ignore_file(w->ig, fd, w->path, w->err);
         rules = ignore_rules_in(w->ig, w->path, w->path_len);
     }
     end = w->len;
@@ -239,7 +241,7 @@ int ignore_scan(struct ignore *ig, int root, ignore_found_fn *found, void *arg, 
 
     if (fd < 0)
         return fd;
-    r = ignore_load(ig, fd, "", err);
+    r = load_ignore_file(ig, fd, "", err);
     if (r == 0)
         r = defaults_add(ig, err);
     return r < 0 ? r : walk_folder(&w, fd, ignore_rules_in(ig, "", 0));

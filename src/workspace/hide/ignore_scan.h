@@ -33,6 +33,3 @@ int ignore_scan(struct ignore *ig, int root, ignore_found_fn *found, void *arg, 
 
 /* The same walk by the rules that ig has already; no file of the tree is read, and no default added. */
 int ignore_scan_by(struct ignore *ig, int root, ignore_found_fn *found, void *arg, struct err *err);
-
-/* Adds DIR/.sandboxignore (dir: path of the folder open as fd, "" for the workspace). Returns 1, or 0 if there is none. */
-int ignore_load(struct ignore *ig, int fd, const char *dir, struct err *err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Stores accepted rules and compares them with the present ones. */
 #include "workspace/hide/pin.h"
 
 #include <errno.h>
@@ -24,8 +25,8 @@ static int by_folder(const void *a, const void *b) {
     return strcmp((*x)->dir, (*y)->dir);
 }
 
-/* Only what lies in the workspace; the defaults that stand in for a missing file are no file. */
-static size_t collect(const struct ignore *ig, const struct ignore_source **out) {
+/* Only files of the workspace: the defaults in place of a missing file are not one. */
+static size_t collect_files(const struct ignore *ig, const struct ignore_source **out) {
     const struct ignore_source *s;
     size_t n = 0;
 
@@ -36,7 +37,7 @@ static size_t collect(const struct ignore *ig, const struct ignore_source **out)
     return n;
 }
 
-static int serialize(const struct ignore *ig, struct buf *out, struct err *err) {
+static int serialize_rules(const struct ignore *ig, struct buf *out, struct err *err) {
     CLEANUP(freep) const struct ignore_source **files = NULL;
     size_t n = 0;
 
@@ -45,7 +46,7 @@ static int serialize(const struct ignore *ig, struct buf *out, struct err *err) 
     files = calloc(n + 1, sizeof(struct ignore_source *));
     if (!files)
         return err_oom(err);
-    n = collect(ig, files);
+    n = collect_files(ig, files);
     buf_adds(out, head);
     for (size_t i = 0; i < n; i++) {
         buf_addf(out, "%zu %zu\n", strlen(files[i]->dir), files[i]->len);
@@ -55,29 +56,29 @@ static int serialize(const struct ignore *ig, struct buf *out, struct err *err) 
     return buf_ok(out) ? 0 : err_oom(err);
 }
 
-static int broken(const char *path, struct err *err) {
+static int pin_broken(const char *path, struct err *err) {
     return err_set(err, -EBADMSG,
                    "'%s' is damaged; remove it, look at the workspace's " IGNORE_FILE ", and run 'bawn init --accept'", path);
 }
 
-/* Reads what serialize() wrote. The bytes are the user's own, but a damaged file must not become fewer rules. */
+/* Reads what serialize_rules() wrote. The bytes are the user's own, but a damaged file must not become fewer rules. */
 static int parse_pin(const char *path, const char *data, size_t len, struct ignore *ret, struct err *err) {
     const char *p = data + sizeof head - 1, *end = data + len;
     bool top = false;
     int r = 0;
 
     if (len < sizeof head - 1 || memcmp(data, head, sizeof head - 1) != 0)
-        return broken(path, err);
+        return pin_broken(path, err);
     while (r >= 0 && p < end) {
         size_t dir_len, text_len;
         int used = 0;
         char dir[PATH_MAX];
 
         if (sscanf(p, "%zu %zu%n", &dir_len, &text_len, &used) != 2 || used == 0 || p[used] != '\n')
-            return broken(path, err);
+            return pin_broken(path, err);
         p += used + 1;
         if (dir_len >= sizeof dir || text_len > IGNORE_FILE_MAX || (size_t)(end - p) < dir_len + text_len)
-            return broken(path, err);
+            return pin_broken(path, err);
         memcpy(dir, p, dir_len);
         dir[dir_len] = 0;
         r = ignore_add_file(ret, dir, "accepted " IGNORE_FILE, p + dir_len, text_len, err);
@@ -94,7 +95,7 @@ int pin_folder(char *const *environ_, const char *home, char **ret, struct err *
 int pin_accept(const char *dir, const char *workspace, const struct ignore *now, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(PIN_MAX);
     char name[SHA256_HEX_SIZE];
-    int r = serialize(now, &text, err);
+    int r = serialize_rules(now, &text, err);
 
     if (r < 0)
         return r;
@@ -140,7 +141,7 @@ int pin_check(const char *dir, const char *workspace, const struct ignore *now, 
     CLEANUP(buf_done) struct buf text = BUF_INIT(PIN_MAX), data = BUF_INIT(PIN_MAX);
     CLEANUP(freep) char *path = NULL;
     char name[SHA256_HEX_SIZE];
-    int r = serialize(now, &text, err);
+    int r = serialize_rules(now, &text, err);
 
     if (r < 0)
         return r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The protected paths as ignore rules. */
 #include "workspace/hide/protect.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 enum { LINES_MAX = IGNORE_FILE_MAX };
 
-/* A name can hold what would mean something else in a pattern, or end its line: '?' stands for that and protects a bit more. */
+/* A byte that means something in a pattern is escaped. One that would end the line becomes '?', which protects a bit more. */
 static void add_quoted(struct buf *b, const char *path) {
     buf_addc(b, '/');
     for (const char *p = path; *p; p++) {

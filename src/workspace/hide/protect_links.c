@@ -41,7 +41,7 @@ static ssize_t read_link(const struct protect_route *w, const char *path, char t
     return n;
 }
 
-static int enter(struct protect_route *w, const char *name, size_t len, const char *rest) {
+static int enter_name(struct protect_route *w, const char *name, size_t len, const char *rest) {
     char next[PATH_MAX], target[PATH_MAX], joined[sizeof w->rest];
     int n = snprintf(next, sizeof next, "%s/%.*s", w->at, (int)len, name);
     ssize_t r = n >= (int)sizeof next ? -ENAMETOOLONG : w->ends ? -ENOENT : read_link(w, next, target);
@@ -66,7 +66,7 @@ static int enter(struct protect_route *w, const char *name, size_t len, const ch
     return 1;
 }
 
-static void leave(struct protect_route *w) {
+static void leave_name(struct protect_route *w) {
     char *slash = strrchr(w->at, '/');
 
     if (slash)
@@ -89,11 +89,11 @@ int protect_follow(int root, const char *root_path, const char *path, protect_pl
             break;
         if ((len == 1 && name[0] == '.') || (len == 2 && memcmp(name, "..", 2) == 0)) {
             if (len == 2)
-                leave(&w);
+                leave_name(&w);
             memmove(w.rest, name + len, strlen(name + len) + 1);
             continue;
         }
-        r = enter(&w, name, len, name + len);
+        r = enter_name(&w, name, len, name + len);
         if (r < 0)
             return r;
         links += r;

@@ -61,7 +61,7 @@ static int stage_file(int from, int to, const char *path, const struct manifest_
     return 0;
 }
 
-static int stage(int from, int to, const char *path, const struct manifest_stamp *seen, struct load *ret, struct err *err) {
+static int stage_thing(int from, int to, const char *path, const struct manifest_stamp *seen, struct load *ret, struct err *err) {
     CLEANUP(freep) char *target = NULL;
     int r;
 
@@ -109,7 +109,7 @@ static int carry_content(struct syncer *s, enum sync_side from, const struct man
     const struct manifest_stamp nothing = {0}, *there = sync_stamp(e, to);
     CLEANUP(load_done) struct load l = {0};
     struct stat staged;
-    int r = stage(s->root[from], s->root[to], e->path, sync_stamp(e, from), &l, err);
+    int r = stage_thing(s->root[from], s->root[to], e->path, sync_stamp(e, from), &l, err);
 
     if (r < 0)
         return r;
@@ -187,8 +187,7 @@ static char *beside_name(const char *path, const char *run, unsigned k) {
 static bool is_same_version(int root, const char *a, const char *b) {
     CLEANUP(closep) int x = place_open(root, a, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     CLEANUP(closep) int y = place_open(root, b, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    CLEANUP(freep) char *from = place_link_target(root, a);
-    CLEANUP(freep) char *to = place_link_target(root, b);
+    CLEANUP(freep) char *from = place_link_target(root, a), *to = place_link_target(root, b);
 
     if (from || to)
         return from && to && str_eq(from, to);
@@ -198,7 +197,7 @@ static bool is_same_version(int root, const char *a, const char *b) {
 static int stage_beside(struct syncer *s, const struct manifest_entry *e, char **ret_name, struct err *err) {
     int host = s->root[SYNC_HOST];
     CLEANUP(load_done) struct load l = {0};
-    int r = stage(s->root[SYNC_COPY], host, e->path, &e->copy, &l, err);
+    int r = stage_thing(s->root[SYNC_COPY], host, e->path, &e->copy, &l, err);
 
     if (r == 0 && !l.settled) /* the version in the copy goes when this one is in place: it has to be whole */
         r = place_err(err, -ESTALE, "read", e->path);
@@ -250,7 +249,7 @@ static bool is_local(int r) {
     return false;
 }
 
-static int settle(struct syncer *s, const char *path, int r, const struct err *why, struct err *err) {
+static int settle_failure(struct syncer *s, const char *path, int r, const struct err *why, struct err *err) {
     if (r >= 0)
         return 0;
     if (r == -ESTALE)
@@ -271,7 +270,7 @@ static void count(struct syncer *s, const struct manifest_entry *e, uint8_t acti
         s->in++;
 }
 
-static int carry(struct syncer *s, size_t i, struct err *err) {
+static int carry_by_plan(struct syncer *s, size_t i, struct err *err) {
     const struct manifest_entry *e = manifest_at(s->now, i);
     uint8_t action = s->actions[i];
     struct err why = {0};
@@ -279,7 +278,7 @@ static int carry(struct syncer *s, size_t i, struct err *err) {
 
     if (r == 0)
         count(s, e, action);
-    return settle(s, e->path, r, &why, err);
+    return settle_failure(s, e->path, r, &why, err);
 }
 
 /* The host's version stays where it is and goes to the copy, when the copy's is safe beside it. */
@@ -291,7 +290,7 @@ static int put_beside(struct syncer *s, size_t i, struct err *err) {
     int r = stage_beside(s, e, &name, &why);
 
     if (r < 0)
-        return settle(s, e->path, r, &why, err);
+        return settle_failure(s, e->path, r, &why, err);
     buf_adds(&line, "the host's version stays, the sandbox's is ");
     buf_add_printable(&line, name);
     if (!buf_ok(&line))
@@ -300,7 +299,7 @@ static int put_beside(struct syncer *s, size_t i, struct err *err) {
     if (r < 0)
         return r;
     r = carry_path(s, SYNC_HOST, e, &why);
-    return settle(s, e->path, r, &why, err);
+    return settle_failure(s, e->path, r, &why, err);
 }
 
 static int note_same(struct syncer *s, const struct manifest_entry *e, bool settled, struct err *err) {
@@ -314,7 +313,7 @@ static int note_same(struct syncer *s, const struct manifest_entry *e, bool sett
 }
 
 static int carry_now(struct syncer *s, size_t i, struct err *err) {
-    int r = carry(s, i, err);
+    int r = carry_by_plan(s, i, err);
 
     s->actions[i] |= DONE;
     return r;
@@ -386,7 +385,7 @@ static int remove_one(struct syncer *s, size_t i, struct err *err) {
     s->actions[i] |= DONE;
     if (S_ISDIR(e->host.mode | e->copy.mode) && (r == -ENOTEMPTY || r == -ESTALE))
         return keep_folder(s, e, err);
-    return settle(s, e->path, r, &why, err);
+    return settle_failure(s, e->path, r, &why, err);
 }
 
 static int close_folder(struct syncer *s, size_t i, struct err *err) {
@@ -400,7 +399,7 @@ static int close_folder(struct syncer *s, size_t i, struct err *err) {
     if (!is_carry(action) || !S_ISDIR(mode) || (mode & 0700) == 0700 || !manifest_find(s->base, e->path))
         return 0;
     r = place_dir(s->root[to], e->path, mode, &why);
-    return r < 0 ? settle(s, e->path, r, &why, err) : keep_folder(s, e, err);
+    return r < 0 ? settle_failure(s, e->path, r, &why, err) : keep_folder(s, e, err);
 }
 
 int sync_do(struct syncer *s, struct err *err) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside sync: one round of carrying changes. sync_plan.c looks at both sides and decides, sync_do.c carries. */
+/* Inside sync: one round of carrying changes. sync.c looks at both sides and decides, sync_do.c carries. */
 #pragma once
 
 #include "workspace/copy/place.h"
@@ -39,12 +39,10 @@ struct syncer {
     struct strv conflicts; /* lines */
 };
 
-/* Looks at both sides and fills now, actions, blocked, held. */
-int sync_plan(struct syncer *s, struct err *err);
 /* Does what the plan says; the manifest in memory follows. */
 int sync_do(struct syncer *s, struct err *err);
 
-/* Opens a file for reading; what stands in its place now may be anything: -ESTALE if it is not what was seen. */
+/* Opens a file for reading; -ESTALE if it is not what was seen. */
 int sync_open_seen(int root, const char *path, const struct manifest_stamp *seen);
 
 /* 1 if the path, or a folder on its way, is in the set; -ENOMEM. */

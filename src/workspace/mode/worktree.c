@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes, opens and drops the worktree of a run. */
 #include "workspace/mode/worktree.h"
 
 #include <errno.h>
@@ -36,8 +37,7 @@ int worktree_open_registered(const struct worktree *w, struct err *err) {
 }
 
 static int unregister_tree(const struct worktree *w, struct err *err) {
-    CLEANUP(closep) int dir = worktree_open_registered(w, err);
-    CLEANUP(closep) int all = -1;
+    CLEANUP(closep) int dir = worktree_open_registered(w, err), all = -1;
     int r;
 
     if (dir < 0)
@@ -56,7 +56,7 @@ static int write_line(int dir, const char *name, const char *before, const char 
     return line ? gitrepo_write(dir, name, line, strlen(line), 0644, err) : err_oom(err);
 }
 
-static int fill(const struct worktree *w, int dir, struct err *err) {
+static int fill_registered(const struct worktree *w, int dir, struct err *err) {
     int r = write_line(dir, "gitdir", w->tree_path, "/.git", err);
 
     r = r < 0 ? r : write_line(dir, "HEAD", "ref: refs/heads/" WORKTREE_GROUP "/", w->rd->name, err);
@@ -79,7 +79,7 @@ static int register_tree(struct worktree *w, struct err *err) {
     if (fstatat(all, w->id, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_set(err, -EEXIST, "the repository has a worktree '%s' already; see 'git worktree list'", w->id);
     dir = gitrepo_make_dir(all, w->id, 0777, err);
-    r = dir < 0 ? dir : fill(w, dir, err);
+    r = dir < 0 ? dir : fill_registered(w, dir, err);
     r = r < 0 ? r : write_line(w->tree, ".git", "gitdir: ", target, err);
     return r;
 }
@@ -118,6 +118,12 @@ int worktree_set_known(struct worktree *w, const char *hex, struct err *err) {
     return r;
 }
 
+int worktree_read_branch(const struct worktree *w, int git_dir, char ret[static GIT_HEX_SIZE], struct err *err) {
+    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
+
+    return ref ? gitrefs_read(git_dir, w->repo.sha256, ref, ret, err) : err_oom(err);
+}
+
 int worktree_begin(struct worktree *ret, struct rundir *rd, int workspace, struct err *err) {
     CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
     struct git_opts opts = {.folder = rd->path, .owner = workspace};
@@ -140,8 +146,7 @@ int worktree_begin(struct worktree *ret, struct rundir *rd, int workspace, struc
     if (rd->lock >= 0) /* what a killed process left: no other is at work in here */
         unlinkat(rd->fd, "tip.lock", 0);
     w.tree = safepath_open(rd->fd, "tree", O_RDONLY | O_DIRECTORY);
-    *ret = w;
-    w = (struct worktree)WORKTREE_INIT;
+    *ret = TAKE(w, (struct worktree)WORKTREE_INIT);
     return 0;
 }
 
@@ -180,14 +185,16 @@ static int set_info(struct rundir *rd, const char *commit, struct err *err) {
 }
 
 /* Everything in the run's folder first, then what the repository knows of. */
-static int make(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
+static int make_tree(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
     int r;
 
     w->tree = worktree_make_dir(w, "tree", err);
     r = w->tree < 0 ? w->tree : worktree_checkout(w, commit, hidden, err);
     r = r < 0 ? r : worktree_make_private(w, commit, err);
     r = r < 0 ? r : worktree_set_known(w, commit, err);
-    r = r < 0 ? r : set_info(w->rd, commit, err);
+    if (r < 0)
+        return r;
+    r = set_info(w->rd, commit, err);
     r = r < 0 ? r : gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, NULL, commit, err);
     if (r < 0)
         return r;
@@ -217,31 +224,27 @@ int worktree_make(struct rundir *rd, int workspace, const struct ignore *hidden,
         return r;
     if (w.tree >= 0)
         return err_set(err, -EEXIST, "the run '%s' has a working tree already", rd->name);
-    r = make(&w, commit, hidden, err);
+    r = make_tree(&w, commit, hidden, err);
     if (r < 0)
         return r;
     ret->objects = TAKE_PTR(w.repo.objects_path);
     return 0;
 }
 
-/* The user may have committed to the branch in tree/ meanwhile: then the sandbox goes on from there, unless it has commits of
+/* The user may have committed to the branch in tree/ meanwhile: then the sandbox continues from there, unless it has commits of
  * its own. */
 static int follow_host(struct worktree *w, struct err *err) {
-    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
     CLEANUP(closep) int git = safepath_open(w->rd->fd, "git", O_RDONLY | O_DIRECTORY);
     char host[GIT_HEX_SIZE] = {0}, own[GIT_HEX_SIZE] = {0};
-    int r;
+    int r = worktree_read_branch(w, w->repo.common, host, err);
 
-    if (!ref)
-        return err_oom(err);
-    r = gitrefs_read(w->repo.common, w->repo.sha256, ref, host, err);
     if (r == -ENOENT)
         return err_set(err, -ENOENT, "the branch '" WORKTREE_GROUP "/%s' of this run is gone from the repository", w->rd->name);
     if (r < 0 || str_eq(host, w->known))
         return r;
     if (git < 0)
         return err_sys(err, git, "open the run's git directory");
-    r = gitrefs_read(git, w->repo.sha256, ref, own, NULL);
+    r = worktree_read_branch(w, git, own, NULL);
     if (r < 0 || !str_eq(own, w->known))
         return err_set(err, -ESTALE, "both the sandbox and the host committed to '" WORKTREE_GROUP "/%s'; merge them on the host",
                        w->rd->name);
@@ -276,25 +279,18 @@ static int is_merged(const struct worktree *w, const char *tip, bool *ret, struc
     return r < 0 ? r : 0;
 }
 
-static int read_branch(const struct worktree *w, char ret[static GIT_HEX_SIZE], struct err *err) {
-    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
-
-    return ref ? gitrefs_read(w->repo.common, w->repo.sha256, ref, ret, err) : err_oom(err);
-}
-
 int worktree_merged(const struct rundir *rd, int workspace, bool *ret, struct err *err) {
     CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
     char tip[GIT_HEX_SIZE] = {0};
     int r = worktree_begin(&w, (struct rundir *)rd, workspace, err);
 
-    r = r < 0 ? r : read_branch(&w, tip, err);
+    r = r < 0 ? r : worktree_read_branch(&w, w.repo.common, tip, err);
     return r < 0 ? r : is_merged(&w, tip, ret, err);
 }
 
 /* Another working tree with this branch would be left without a commit. */
 static bool is_checked_out(const struct worktree *w) {
-    CLEANUP(buf_done) struct buf here = BUF_INIT(GITREPO_FILE_MAX);
-    CLEANUP(buf_done) struct buf main_ = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(buf_done) struct buf here = BUF_INIT(GITREPO_FILE_MAX), main_ = BUF_INIT(GITREPO_FILE_MAX);
     CLEANUP(freep) char *line = str_dupf("ref: refs/heads/" WORKTREE_GROUP "/%s\n", w->rd->name);
 
     gitrepo_read(w->repo.dir, "HEAD", &here);
@@ -313,7 +309,7 @@ int worktree_drop(struct rundir *rd, int workspace, bool discard, struct err *er
     r = r < 0 ? r : unregister_tree(&w, err);
     if (r < 0)
         return r;
-    r = read_branch(&w, tip, err);
+    r = worktree_read_branch(&w, w.repo.common, tip, err);
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     if (is_checked_out(&w))

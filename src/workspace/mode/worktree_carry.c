@@ -30,7 +30,7 @@ struct import {
     struct err *err;
 };
 
-static int copy_file(struct import *im, int from, int to, const char *name) {
+static int import_file(struct import *im, int from, int to, const char *name) {
     uint64_t max = (uint64_t)1 << WORKTREE_BYTES_MAX_LOG2, bytes = 0;
     CLEANUP(closep) int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     CLEANUP(closep) int out = -1;
@@ -63,10 +63,10 @@ static int import_entry(struct import *im, const char *folder, int from, int to,
     int r;
 
     if (!str_eq(folder, "pack"))
-        return strlen(name) + 2 == (sha256 ? 64 : 40) && hex_is_lower(name, strlen(name)) ? copy_file(im, from, to, name) : 0;
+        return strlen(name) + 2 == (sha256 ? 64 : 40) && hex_is_lower(name, strlen(name)) ? import_file(im, from, to, name) : 0;
     if (!is_pack(name, sha256))
         return 0;
-    r = copy_file(im, from, to, name);
+    r = import_file(im, from, to, name);
     return r < 0 ? r : strv_add(&im->packs, name) < 0 ? err_oom(im->err) : 0;
 }
 
@@ -86,7 +86,7 @@ static int import_folder(struct import *im, const char *folder) {
     return r;
 }
 
-/* The indexes of packs are made anew: git believes them without looking. */
+/* The indexes of packs are made again: git trusts them blindly. */
 static int index_packs(struct import *im) {
     for (size_t i = 0; i < im->packs.len; i++) {
         CLEANUP(freep) char *path = str_dupf("objects/pack/%s", im->packs.v[i]);
@@ -121,18 +121,23 @@ static int import_objects(const struct worktree *w, int git, struct err *err) {
 }
 
 /* The repository's objects and what was imported. */
-static int ask(const struct worktree *w, const char *const *argv, bool may_fail, struct buf *out, struct err *err) {
+static int run_with_both(const struct worktree *w, struct git_call *call, struct buf *out, struct err *err) {
     CLEANUP(closep) int more = safepath_open(w->git.fd, "objects", O_RDONLY | O_DIRECTORY);
+
+    call->more = more;
+    return more < 0 ? err_sys(err, more, "open our git objects") : git_run(&w->git, call, out, err);
+}
+
+static int ask_git(const struct worktree *w, const char *const *argv, bool may_fail, struct buf *out, struct err *err) {
     struct git_call call = git_call(argv, w->repo.objects);
 
-    call.more = more;
     call.may_fail = may_fail;
-    return more < 0 ? err_sys(err, more, "open our git objects") : git_run(&w->git, &call, out, err);
+    return run_with_both(w, &call, out, err);
 }
 
 static int check_commit(const struct worktree *w, const char *hex, struct err *err) {
     CLEANUP(buf_done) struct buf type = BUF_INIT(100);
-    int r = ask(w, GIT_ARGS("cat-file", "-t", hex), false, &type, err);
+    int r = ask_git(w, GIT_ARGS("cat-file", "-t", hex), false, &type, err);
 
     if (r < 0)
         return err_ctx(err, r, "the branch of the run");
@@ -141,13 +146,9 @@ static int check_commit(const struct worktree *w, const char *hex, struct err *e
 
 /* Where the sandbox's work ends. Normally its branch; if HEAD was moved on from there (another branch, or none), that. */
 static int choose_tip(const struct worktree *w, int git, char ret[static GIT_HEX_SIZE], struct err *err) {
-    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
     char tip[GIT_HEX_SIZE] = {0}, head[GIT_HEX_SIZE] = {0};
-    int r, has_head = gitrefs_read(git, w->repo.sha256, "HEAD", head, NULL);
+    int has_head = gitrefs_read(git, w->repo.sha256, "HEAD", head, NULL), r = worktree_read_branch(w, git, tip, err);
 
-    if (!ref)
-        return err_oom(err);
-    r = gitrefs_read(git, w->repo.sha256, ref, tip, err);
     if (r == -ENOENT) /* deleted inside */
         memcpy(tip, w->known, sizeof tip);
     else if (r < 0)
@@ -155,7 +156,7 @@ static int choose_tip(const struct worktree *w, int git, char ret[static GIT_HEX
     r = check_commit(w, tip, err);
     if (r == 0 && has_head == 0 && !str_eq(head, tip)) {
         r = check_commit(w, head, err);
-        r = r < 0 ? r : ask(w, GIT_ARGS("merge-base", "--is-ancestor", tip, head), true, NULL, err);
+        r = r < 0 ? r : ask_git(w, GIT_ARGS("merge-base", "--is-ancestor", tip, head), true, NULL, err);
         memcpy(ret, r == 0 ? head : tip, GIT_HEX_SIZE);
         return r < 0 ? r : 0;
     }
@@ -179,16 +180,14 @@ static int to_number(struct buf *text, int *ret, struct err *err) {
 /* Commits on other branches of the sandbox's that neither the repository nor the branch has. */
 static int count_others(const struct worktree *w, int git, const char *tip, int *ret, struct err *err) {
     CLEANUP(gitref_list_done) struct gitref_list theirs = {0}, ours = {0};
-    CLEANUP(buf_done) struct buf revs = BUF_INIT(GITREPO_PACKED_MAX);
-    CLEANUP(buf_done) struct buf text = BUF_INIT(100);
-    CLEANUP(closep) int more = safepath_open(w->git.fd, "objects", O_RDONLY | O_DIRECTORY);
+    CLEANUP(buf_done) struct buf revs = BUF_INIT(GITREPO_PACKED_MAX), text = BUF_INIT(100);
     CLEANUP(closep) int in = -1;
     struct git_call call = git_call(GIT_ARGS("rev-list", "--count", "--ignore-missing", "--stdin"), w->repo.objects);
     int r = gitrefs_list(git, w->repo.sha256, &theirs, err);
 
     r = r < 0 ? r : gitrefs_list(w->repo.common, w->repo.sha256, &ours, err);
-    if (r < 0 || more < 0)
-        return r < 0 ? r : err_sys(err, more, "open our git objects");
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < theirs.n; i++)
         if (str_starts(theirs.v[i].name, "refs/heads/"))
             buf_addf(&revs, "%s\n", theirs.v[i].hex);
@@ -197,24 +196,21 @@ static int count_others(const struct worktree *w, int git, const char *tip, int 
     buf_addf(&revs, "^%s\n", tip);
     in = buf_ok(&revs) ? git_input(&revs, err) : err_oom(err);
     call.in = in;
-    call.more = more;
-    r = in < 0 ? in : git_run(&w->git, &call, &text, err);
+    r = in < 0 ? in : run_with_both(w, &call, &text, err);
     return r < 0 ? r : to_number(&text, ret, err);
 }
 
 static int count_commits(const struct worktree *w, const char *tip, int *ret, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(100);
     CLEANUP(freep) char *not_known = str_dupf("^%s", w->known);
-    int r = not_known ? ask(w, GIT_ARGS("rev-list", "--count", tip, not_known), false, &text, err) : err_oom(err);
+    int r = not_known ? ask_git(w, GIT_ARGS("rev-list", "--count", tip, not_known), false, &text, err) : err_oom(err);
 
     return r < 0 ? r : to_number(&text, ret, err);
 }
 
 /* A pack of what is new, and the same checks as for one from the network. */
 static int send_objects(const struct worktree *w, const char *tip, struct err *err) {
-    CLEANUP(closep) int more = safepath_open(w->git.fd, "objects", O_RDONLY | O_DIRECTORY);
-    CLEANUP(closep) int pack = openat(w->git.fd, "new.pack", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    CLEANUP(closep) int in = -1;
+    CLEANUP(closep) int pack = openat(w->git.fd, "new.pack", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), in = -1;
     CLEANUP(buf_done) struct buf revs = BUF_INIT(1000);
     struct git_call make = git_call(GIT_ARGS("pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"), w->repo.objects);
     struct git_call take = git_call(GIT_ARGS("index-pack", "--stdin", "--strict"), w->repo.objects);
@@ -222,15 +218,14 @@ static int send_objects(const struct worktree *w, const char *tip, struct err *e
     struct git_call check = git_call(GIT_ARGS("rev-list", "--objects", "--quiet", tip, not_known), w->repo.objects);
     int r;
 
-    if (more < 0 || pack < 0 || !not_known)
-        return err_sys(err, more < 0 ? more : pack < 0 ? -errno : -ENOMEM, "make a pack");
+    if (pack < 0 || !not_known)
+        return err_sys(err, pack < 0 ? -errno : -ENOMEM, "make a pack");
     buf_addf(&revs, "%s\n%s\n", tip, not_known);
     in = git_input(&revs, err);
     make.in = in;
-    make.more = more;
     make.out = pack;
     take.in = pack;
-    r = in < 0 ? in : git_run(&w->git, &make, NULL, err);
+    r = in < 0 ? in : run_with_both(w, &make, NULL, err);
     if (r >= 0 && lseek(pack, 0, SEEK_SET) < 0)
         r = err_sys(err, -errno, "read the pack");
     r = r < 0 ? r : git_run(&w->git, &take, NULL, err);
@@ -239,20 +234,17 @@ static int send_objects(const struct worktree *w, const char *tip, struct err *e
 }
 
 static int move_branch(struct worktree *w, const char *tip, struct err *err) {
-    CLEANUP(freep) char *ref = str_dupf("refs/heads/" WORKTREE_GROUP "/%s", w->rd->name);
     char host[GIT_HEX_SIZE] = {0};
     int r = 0;
 
-    if (!ref)
-        return err_oom(err);
-    /* One that was killed behind the move has moved it already. */
-    if (gitrefs_read(w->repo.common, w->repo.sha256, ref, host, NULL) < 0 || !str_eq(host, tip))
+    /* One that was killed after the move has moved it already. */
+    if (worktree_read_branch(w, w->repo.common, host, NULL) < 0 || !str_eq(host, tip))
         r = gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, w->known, tip, err);
     r = r < 0 ? r : worktree_set_known(w, tip, err);
     return r < 0 ? r : worktree_renew_index(w, tip, err);
 }
 
-static int carry(struct worktree *w, int git, struct err *err) {
+static int carry_commits(struct worktree *w, int git, struct err *err) {
     char tip[GIT_HEX_SIZE] = {0};
     int commits = 0, others = 0, r = import_objects(w, git, err);
 
@@ -282,5 +274,5 @@ int worktree_carry(struct rundir *rd, int workspace, struct err *err) {
     git = safepath_open(rd->fd, "git", O_RDONLY | O_DIRECTORY);
     if (git < 0 || w.tree < 0 || !w.known[0])
         return err_set(err, -ENOENT, "the run '%s' has no working tree", rd->name);
-    return carry(&w, git, err);
+    return carry_commits(&w, git, err);
 }

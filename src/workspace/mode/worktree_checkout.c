@@ -10,10 +10,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/safepath.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/same.h"
 #include "workspace/copy/walk.h"
+#include "workspace/git/gitconfig.h"
 #include "workspace/hide/ignore.h"
 #include "workspace/mode/worktree_priv.h"
 
@@ -79,7 +81,7 @@ static int skipped_paths(const struct buf *text, struct strv *ret) {
     return 0;
 }
 
-static bool has(const struct strv *sorted, const char *s) {
+static bool has_path(const struct strv *sorted, const char *s) {
     return sorted->len && bsearch(&s, sorted->v, sorted->len, sizeof(char *), str_compare);
 }
 
@@ -93,8 +95,7 @@ static bool same_link(int a, int b) {
 /* Whether the workspace has at the path what the commit has. Git is not asked: it would open a FIFO named .gitattributes. */
 static bool is_clean(const struct worktree *w, const struct walk_entry *e, const struct stat *host) {
     int flags = S_ISLNK(host->st_mode) ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
-    CLEANUP(closep) int a = -1;
-    CLEANUP(closep) int b = -1;
+    CLEANUP(closep) int a = -1, b = -1;
 
     if ((host->st_mode & S_IFMT) != (e->st.st_mode & S_IFMT))
         return false;
@@ -142,8 +143,7 @@ int worktree_write_manifest(struct worktree *w, struct err *err) {
 
 /* Of the paths that were left out, those that the index still has. */
 static int mark_hidden(const struct worktree *w, const struct buf *before, struct err *err) {
-    CLEANUP(buf_done) struct buf after = BUF_INIT(GIT_OUTPUT_MAX);
-    CLEANUP(buf_done) struct buf marked = BUF_INIT(GIT_OUTPUT_MAX);
+    CLEANUP(buf_done) struct buf after = BUF_INIT(GIT_OUTPUT_MAX), marked = BUF_INIT(GIT_OUTPUT_MAX);
     CLEANUP(strv_done) struct strv hidden = {0};
     int r = skipped_paths(before, &hidden) < 0 ? err_oom(err) : 0;
 
@@ -151,7 +151,7 @@ static int mark_hidden(const struct worktree *w, const struct buf *before, struc
         return r;
     r = run_git(w, GIT_ARGS("ls-files", "-z"), w->tree, NULL, &after, err);
     for (const char *p = buf_str(&after), *end = p + after.len; r >= 0 && p < end; p += strlen(p) + 1)
-        if (has(&hidden, p))
+        if (has_path(&hidden, p))
             buf_add(&marked, p, strlen(p) + 1);
     if (r >= 0 && !buf_ok(&marked))
         return err_oom(err);
@@ -171,4 +171,182 @@ int worktree_renew_index(struct worktree *w, const char *commit, struct err *err
     r = r < 0 ? r : run_git(w, GIT_ARGS("read-tree", "-i", "-m", commit), -1, NULL, NULL, err);
     r = r < 0 ? r : mark_hidden(w, &before, err);
     return r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", WORKTREE_INDEX_MAX, err);
+}
+
+/* -- the sandbox's side: git/ --------------------------------------------------------------------------------------------- */
+
+/*
+ * The git directory that the sandbox sees: a repository of its own that borrows the objects. It belongs to the sandbox from
+ * then on; nothing on the host ever uses it as a git directory.
+ */
+
+enum { CONFIG_MAX = 4 * 1024 * 1024 };
+
+/* How text is stored: no program, no path, no address in them. */
+static const char *const copied_keys[] = {"core.autocrlf", "core.eol",        "core.filemode",
+                                          "core.symlinks", "core.ignorecase", "i18n.commitencoding"};
+static const char *const remote_keys[] = {"url", "pushurl", "fetch"};
+
+/* https://user:token@host/path?key -> https://host/path; ssh://git:secret@host -> ssh://git@host; git@host:path stays. */
+static int clean_url(const char *url, char **ret) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(CONFIG_MAX);
+    const char *host = strstr(url, "://"), *at = NULL, *end;
+
+    if (!host)
+        return (*ret = strdup(url)) ? 0 : -ENOMEM;
+    host += strlen("://");
+    end = host + strcspn(host, "/");
+    for (const char *p = host; p < end; p++)
+        if (*p == '@')
+            at = p;
+    buf_add(&b, url, (size_t)(host - url));
+    if (at && strncasecmp(url, "http", 4) != 0) {
+        buf_add(&b, host, MIN_OF(strcspn(host, ":"), (size_t)(at - host)));
+        buf_addc(&b, '@');
+    }
+    host = at ? at + 1 : host;
+    buf_add(&b, host, strncasecmp(url, "http", 4) == 0 ? strcspn(host, "?") : strlen(host));
+    *ret = buf_take(&b);
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int add_remote(const char *key, const char *value, struct buf *out, struct err *err) {
+    const char *name = strchr(key, '.') + 1, *end = strrchr(key, '.');
+    CLEANUP(freep) char *clean = NULL;
+
+    if (clean_url(value, &clean) < 0)
+        return err_oom(err);
+    buf_adds(out, "[remote ");
+    gitconfig_add_quoted(out, name, (size_t)(end - name));
+    buf_addf(out, "]\n\t%s = ", end + 1);
+    gitconfig_add_quoted(out, clean, strlen(clean));
+    buf_addc(out, '\n');
+    return 0;
+}
+
+static int add_key(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
+    const char *dot = strchr(key, '.');
+    struct buf *out = arg;
+
+    if (!dot || !value)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(remote_keys); i++)
+        if (gitconfig_is(key, "remote", remote_keys[i]) && strrchr(key, '.') != dot)
+            return add_remote(key, value, out, err);
+    for (size_t i = 0; i < ARRAY_LEN(copied_keys); i++)
+        if (str_eq(key, copied_keys[i])) {
+            buf_addf(out, "[%.*s]\n\t%s = ", (int)(dot - key), key, dot + 1);
+            gitconfig_add_quoted(out, value, strlen(value));
+            buf_addc(out, '\n');
+        }
+    return 0;
+}
+
+static int write_config(const struct worktree *w, int git, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(CONFIG_MAX);
+    int r;
+
+    buf_addf(&text, "[core]\n\trepositoryFormatVersion = %d\n\tbare = false\n\tlogAllRefUpdates = true\n", w->repo.sha256);
+    if (w->repo.sha256)
+        buf_adds(&text, "[extensions]\n\tobjectFormat = sha256\n");
+    r = gitconfig_parse(buf_str(&w->repo.config), w->repo.config.len, add_key, &text, err);
+    if (r < 0)
+        return r;
+    return buf_ok(&text) ? gitrepo_write(git, "config", text.data, text.len, 0644, err) : err_oom(err);
+}
+
+/* Branches, tags and what is known of remotes, so that `git log main..` works inside. */
+static int write_refs(const struct worktree *w, int git, struct err *err) {
+    CLEANUP(gitref_list_done) struct gitref_list refs = {0};
+    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_PACKED_MAX);
+    int r = gitrefs_list(w->repo.common, w->repo.sha256, &refs, err);
+
+    if (r < 0)
+        return r;
+    buf_adds(&text, "# pack-refs with: sorted \n");
+    for (size_t i = 0; i < refs.n; i++)
+        buf_addf(&text, "%s %s\n", refs.v[i].hex, refs.v[i].name);
+    if (!buf_ok(&text))
+        return err_set(err, -EFBIG, "the repository has too many refs");
+    return gitrepo_write(git, "packed-refs", text.data, text.len, 0644, err);
+}
+
+static int make_dirs(int git, const char *path, struct err *err) {
+    CLEANUP(closep) int dir = fcntl(git, F_DUPFD_CLOEXEC, 0);
+    char name[256];
+
+    for (const char *p = path; *p;) {
+        size_t len = strcspn(p, "/");
+        int next;
+
+        snprintf(name, sizeof name, "%.*s", (int)len, p);
+        next = gitrepo_make_dir(dir, name, 0755, err);
+        if (next < 0)
+            return next;
+        close(dir);
+        dir = next;
+        p += len + (p[len] == '/');
+    }
+    return TAKE_FD(dir);
+}
+
+static int write_in(int git, const char *folder, const char *name, const char *text, struct err *err) {
+    CLEANUP(closep) int dir = make_dirs(git, folder, err);
+
+    return dir < 0 ? dir : gitrepo_write(dir, name, text, strlen(text), 0644, err);
+}
+
+/* What the repository leaves out of git status for this user alone; no harm if it cannot be read. */
+static int copy_exclude(const struct worktree *w, int git, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(WORKTREE_EXCLUDE_MAX);
+
+    if (gitrepo_read(w->repo.common, "info/exclude", &text) < 0 || !text.data)
+        return 0;
+    return write_in(git, "info", "exclude", text.data, err);
+}
+
+static int write_branch(const struct worktree *w, int git, const char *commit, struct err *err) {
+    CLEANUP(freep) char *head = str_dupf("ref: refs/heads/" WORKTREE_GROUP "/%s\n", w->rd->name);
+    CLEANUP(freep) char *line = str_dupf("%s\n", commit);
+    int r = head && line ? gitrepo_write(git, "HEAD", head, strlen(head), 0644, err) : err_oom(err);
+
+    return r < 0 ? r : write_in(git, "refs/heads/" WORKTREE_GROUP, w->rd->name, line, err);
+}
+
+/* git obeys a .git file only if it belongs to the user (safe.directory). */
+static int write_dotgit(const struct worktree *w, struct err *err) {
+    static const char text[] = "gitdir: " WORKTREE_GIT "\n";
+    int r = gitrepo_write(w->rd->fd, "dotgit", text, strlen(text), 0644, err);
+
+    if (r == 0 && geteuid() == 0 && fchownat(w->rd->fd, "dotgit", w->git.uid, w->git.gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(err, -errno, "give 'dotgit' to the owner of the workspace");
+    return r;
+}
+
+int worktree_make_private(struct worktree *w, const char *commit, struct err *err) {
+    CLEANUP(closep) int git = worktree_make_dir(w, "git", err);
+    CLEANUP(closep) int pack = git < 0 ? git : make_dirs(git, "objects/pack", err);
+    int r = pack < 0 ? pack : write_config(w, git, err);
+
+    r = r < 0 ? r : write_refs(w, git, err);
+    r = r < 0 ? r : write_branch(w, git, commit, err);
+    if (r < 0)
+        return r;
+    r = write_in(git, "objects/info", "alternates", WORKTREE_OBJECTS "\n", err);
+    r = r < 0 ? r : copy_exclude(w, git, err);
+    if (r >= 0 && w->repo.shallow.len)
+        r = gitrepo_write(git, "shallow", w->repo.shallow.data, w->repo.shallow.len, 0644, err);
+    r = r < 0 ? r : worktree_copy(w->git.fd, "index", git, "index", WORKTREE_INDEX_MAX, err);
+    return r < 0 ? r : write_dotgit(w, err);
+}
+
+int worktree_set_private(struct worktree *w, const char *commit, struct err *err) {
+    CLEANUP(closep) int git = safepath_open(w->rd->fd, "git", O_RDONLY | O_DIRECTORY);
+    CLEANUP(closep) int host = worktree_open_registered(w, err);
+    int r;
+
+    if (git < 0 || host < 0)
+        return host < 0 ? host : err_sys(err, git, "open the run's git directory");
+    r = write_branch(w, git, commit, err);
+    return r < 0 ? r : worktree_copy(host, "index", git, "index", WORKTREE_INDEX_MAX, err);
 }

@@ -37,6 +37,8 @@ void worktree_end(struct worktree *w);
 
 /* The file `tip` in the run's folder: what we know of the branch, out of the sandbox's reach. */
 int worktree_set_known(struct worktree *w, const char *hex, struct err *err);
+/* Where the branch of the run is, in the repository or in the sandbox's git directory. -ENOENT: it is not there. */
+int worktree_read_branch(const struct worktree *w, int git_dir, char ret[static GIT_HEX_SIZE], struct err *err);
 /* A folder in the run's folder that the sandbox will see: it belongs to the owner of the workspace. Returns a descriptor. */
 int worktree_make_dir(const struct worktree *w, const char *name, struct err *err);
 /* A file of up to max bytes from one folder to another, as gitrepo_write() does it. */
@@ -50,6 +52,6 @@ int worktree_renew_index(struct worktree *w, const char *commit, struct err *err
 
 int worktree_open_registered(const struct worktree *w, struct err *err); /* the folder in worktrees/; -ENOENT */
 
-/* worktree_private.c: git/ and dotgit, for the sandbox. */
+/* worktree_checkout.c, too: git/ and dotgit, for the sandbox. */
 int worktree_make_private(struct worktree *w, const char *commit, struct err *err);
 int worktree_set_private(struct worktree *w, const char *commit, struct err *err); /* moves the branch in there */

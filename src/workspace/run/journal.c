@@ -1,15 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the journal, looks up paths and appends records. */
 #include "workspace/run/journal.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/pathtext.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "workspace/run/journal_priv.h"
+
+/* -- records -------------------------------------------------------------------------------------------------------------- */
+
+enum { RECORD_HEAD = 8, LINKED = 1, MODE_BITS = 07777 };
+
+/* The numbers of a record, in this order. */
+struct fixed {
+    uint32_t kind, flags, mode, path_len, link_len, xattrs_len;
+    uint64_t size, mtime_ns, blob, dev, ino;
+};
+static_assert(sizeof(struct fixed) == 6 * 4 + 5 * 8, "no padding");
+
+uint32_t journal_checksum(const char *data, size_t len) {
+    static const uint32_t nibble[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+                                        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+    uint32_t crc = ~0u;
+
+    for (size_t i = 0; i < len; i++) {
+        crc ^= (unsigned char)data[i];
+        crc = crc >> 4 ^ nibble[crc & 15];
+        crc = crc >> 4 ^ nibble[crc & 15];
+    }
+    return ~crc;
+}
+
+/* Little-endian in the file: a home may be shared between machines. The same function reads and writes. */
+static void swap_if_big(struct fixed *f) {
+    uint32_t *small[] = {&f->kind, &f->flags, &f->mode, &f->path_len, &f->link_len, &f->xattrs_len};
+    uint64_t *large[] = {&f->size, &f->mtime_ns, &f->blob, &f->dev, &f->ino};
+
+    for (size_t i = 0; i < ARRAY_LEN(small); i++)
+        *small[i] = le32toh(*small[i]);
+    for (size_t i = 0; i < ARRAY_LEN(large); i++)
+        *large[i] = le64toh(*large[i]);
+}
+
+static uint32_t get_u32(const char *data) {
+    uint32_t n;
+
+    memcpy(&n, data, sizeof n);
+    return le32toh(n);
+}
+
+void journal_encode(const struct journal_entry *e, bool linked, struct buf *out) {
+    struct fixed f = {.kind = e->kind,
+                      .flags = linked ? LINKED : 0,
+                      .mode = e->mode & MODE_BITS,
+                      .path_len = (uint32_t)strlen(e->path),
+                      .link_len = e->link ? (uint32_t)strlen(e->link) : 0,
+                      .xattrs_len = (uint32_t)e->xattrs_len,
+                      .size = e->size,
+                      .mtime_ns = e->mtime_ns,
+                      .blob = e->blob,
+                      .dev = e->dev,
+                      .ino = e->ino};
+    uint32_t head[2] = {0};
+    size_t path_len = f.path_len, link_len = f.link_len, begin = out->len;
+
+    swap_if_big(&f);
+    buf_add(out, head, sizeof head);
+    buf_add(out, &f, sizeof f);
+    buf_add(out, e->path, path_len + 1);
+    buf_add(out, e->link ? e->link : "", link_len + 1);
+    buf_add(out, e->xattrs, e->xattrs_len);
+    if (!buf_ok(out))
+        return;
+    head[0] = htole32((uint32_t)(out->len - begin - RECORD_HEAD));
+    head[1] = htole32(journal_checksum(out->data + begin + RECORD_HEAD, out->len - begin - RECORD_HEAD));
+    memcpy(out->data + begin, head, sizeof head);
+}
+
+bool journal_is_path(const char *path, size_t len) {
+    return len <= JOURNAL_PATH_MAX && path_is_below(path, len);
+}
+
+static bool is_sound_record(const struct fixed *f, const char *path, const char *link) {
+    bool is_link = f->kind == JOURNAL_LINK;
+
+    if (f->kind > JOURNAL_OTHER || f->flags > LINKED || f->mode > MODE_BITS || path[f->path_len] != 0 || link[f->link_len] != 0)
+        return false;
+    if ((f->blob || f->flags) && f->kind != JOURNAL_FILE)
+        return false;
+    return journal_is_path(path, f->path_len) && is_link == (f->link_len > 0) && !memchr(link, 0, f->link_len);
+}
+
+size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, bool *ret_linked) {
+    const char *path, *link, *xattrs;
+    struct fixed f;
+    size_t body;
+
+    if (len < RECORD_HEAD + sizeof f)
+        return 0;
+    body = get_u32(data);
+    if (body < sizeof f || body > JOURNAL_RECORD_MAX || body > len - RECORD_HEAD ||
+        get_u32(data + 4) != journal_checksum(data + RECORD_HEAD, body))
+        return 0;
+    memcpy(&f, data + RECORD_HEAD, sizeof f);
+    swap_if_big(&f);
+    if (f.path_len > JOURNAL_PATH_MAX || f.link_len > JOURNAL_PATH_MAX || f.xattrs_len > XATTRS_MAX ||
+        body != sizeof f + f.path_len + f.link_len + f.xattrs_len + 2)
+        return 0;
+    path = data + RECORD_HEAD + sizeof f;
+    link = path + f.path_len + 1;
+    xattrs = link + f.link_len + 1;
+    if (!is_sound_record(&f, path, link))
+        return 0;
+    *ret_linked = f.flags & LINKED;
+    *ret = (struct journal_entry){.kind = (enum journal_kind)f.kind,
+                                  .path = path,
+                                  .mode = f.mode,
+                                  .size = f.size,
+                                  .mtime_ns = f.mtime_ns,
+                                  .link = f.link_len ? link : NULL,
+                                  .xattrs = f.xattrs_len ? xattrs : NULL,
+                                  .xattrs_len = f.xattrs_len,
+                                  .blob = f.blob,
+                                  .dev = f.dev,
+                                  .ino = f.ino};
+    return RECORD_HEAD + body;
+}
 
 /* -- the index by path ---------------------------------------------------------------------------------------------------- */
 
@@ -42,7 +166,7 @@ struct journal_slot *journal_lookup(const struct journal *j, const char *path, u
     return NULL;
 }
 
-static void put(const struct journal *j, uint64_t hash, size_t index) {
+static void put_index(const struct journal *j, uint64_t hash, size_t index) {
     size_t mask = j->table_cap - 1, i = hash & mask;
 
     while (j->table[i])
@@ -50,7 +174,7 @@ static void put(const struct journal *j, uint64_t hash, size_t index) {
     j->table[i] = (uint32_t)index + 1;
 }
 
-static int grow(struct journal *j) {
+static int grow_index(struct journal *j) {
     size_t cap = j->cap ? j->cap * 2 : FIRST_CAP;
     struct journal_slot **slots = realloc(j->slots, cap * sizeof(struct journal_slot *));
     uint32_t *table;
@@ -66,18 +190,18 @@ static int grow(struct journal *j) {
     j->table_cap = cap * 2;
     j->cap = cap;
     for (size_t i = 0; i < j->n; i++)
-        put(j, j->slots[i]->hash, i);
+        put_index(j, j->slots[i]->hash, i);
     return 0;
 }
 
 static int reserve_slot(struct journal *j) {
     if (j->n >= JOURNAL_RECORDS_MAX)
         return -ENOSPC;
-    return j->n < j->cap ? 0 : grow(j);
+    return j->n < j->cap ? 0 : grow_index(j);
 }
 
 static void insert_slot(struct journal *j, struct journal_slot *s) {
-    put(j, s->hash, j->n);
+    put_index(j, s->hash, j->n);
     j->slots[j->n++] = s;
     if (s->e.kind != JOURNAL_FILE)
         return;
@@ -87,6 +211,8 @@ static void insert_slot(struct journal *j, struct journal_slot *s) {
     else
         j->not_stored++;
 }
+
+/* -- opening and adding --------------------------------------------------------------------------------------------------- */
 
 void journal_close(struct journal *j) {
     if (!j)
@@ -225,7 +351,7 @@ static struct journal_slot *make_slot(const struct journal *j, const struct jour
 }
 
 /* All or nothing: half a record would hide those after it. */
-static int append(struct journal *j, const struct journal_slot *s) {
+static int append_record(struct journal *j, const struct journal_slot *s) {
     ssize_t n;
 
     buf_clear(&j->record);
@@ -245,7 +371,7 @@ static int append(struct journal *j, const struct journal_slot *s) {
     return ftruncate(j->file, (off_t)j->end) < 0 ? -EIO : (int)n;
 }
 
-static bool is_sound(const struct journal_entry *e) {
+static bool is_sound_entry(const struct journal_entry *e) {
     if (e->kind > JOURNAL_OTHER || !journal_is_path(e->path, strlen(e->path)) || e->xattrs_len > XATTRS_MAX)
         return false;
     if ((e->kind == JOURNAL_LINK) != (e->link != NULL))
@@ -257,7 +383,7 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
     CLEANUP(freep) struct journal_slot *s = NULL;
     int r;
 
-    if (!j->write || !is_sound(e))
+    if (!j->write || !is_sound_entry(e))
         return err_set(err, -EINVAL, "'%s' cannot be recorded", e->path);
     if (journal_lookup(j, e->path, journal_hash(j, e->path)))
         return 0;
@@ -266,7 +392,7 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
     if (r == 0 && content >= 0 && e->kind == JOURNAL_FILE)
         r = journal_keep(j, content, keep_inode, host_dir, &s->e, &s->linked);
     if (r == 0) {
-        r = append(j, s);
+        r = append_record(j, s);
         if (r < 0)
             journal_unkeep(j, s->e.blob);
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Contents that the journal stores, and entries made from the file system. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -49,7 +50,7 @@ static int link_file(struct journal *j, const char *path, int host_dir, const st
     return linkat(AT_FDCWD, self, j->base, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-static int copy_file(struct journal *j, int content, const char *name, uint64_t max, uint64_t *ret_size) {
+static int copy_to_base(struct journal *j, int content, const char *name, uint64_t max, uint64_t *ret_size) {
     CLEANUP(closep) int fd = openat(j->base, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int r = fd < 0 ? -errno : copy_content(content, fd, max, ret_size);
 
@@ -79,7 +80,7 @@ int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, 
     e->mtime_ns = mtime_of(&st);
     /* A file with another name can still be written to by that. */
     linked = keep_inode && host_dir >= 0 && st.st_nlink == 1 && link_file(j, e->path, host_dir, &st, name.s) == 0;
-    r = linked ? 0 : copy_file(j, content, name.s, max, &e->size);
+    r = linked ? 0 : copy_to_base(j, content, name.s, max, &e->size);
     if (r < 0)
         return r == -EFBIG ? 0 : r; /* it grew */
     e->blob = j->last_blob + 1;
@@ -124,8 +125,8 @@ static enum journal_kind kind_of(mode_t mode) {
     return S_ISLNK(mode) ? JOURNAL_LINK : JOURNAL_OTHER;
 }
 
-/* By the magic link of a descriptor, so that it is the very file that was looked at, and never a FIFO or a device. */
-static int reopen(int fd, int flags) {
+/* By the magic link of a descriptor: exactly the file that was looked at, never a FIFO or a device. */
+static int reopen_fd(int fd, int flags) {
     char self[40];
     int opened;
 
@@ -150,7 +151,7 @@ static int look_at_link(struct journal *j, int fd, struct journal_entry *e) {
 
 /* Unreadable files are recorded by name only. */
 static int look_inside(struct journal *j, int fd, struct journal_entry *e, int *ret_content) {
-    CLEANUP(closep) int opened = reopen(fd, e->kind == JOURNAL_DIR ? O_DIRECTORY : 0);
+    CLEANUP(closep) int opened = reopen_fd(fd, e->kind == JOURNAL_DIR ? O_DIRECTORY : 0);
     int r;
 
     if (opened < 0)
@@ -166,7 +167,7 @@ static int look_inside(struct journal *j, int fd, struct journal_entry *e, int *
     return 0;
 }
 
-static int look(struct journal *j, int fd, struct journal_entry *e, int *ret_content) {
+static int look_at_fd(struct journal *j, int fd, struct journal_entry *e, int *ret_content) {
     struct stat st;
 
     if (fstat(fd, &st) < 0)
@@ -204,7 +205,7 @@ int journal_look(struct journal *j, int root, const char *path, struct journal_e
     /* Something else on the way, a link too: there is nothing of this name in the tree. */
     if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP)
         return err_sys(err, fd, "look at '%s'", path);
-    r = fd < 0 ? 0 : look(j, fd, &e, &content);
+    r = fd < 0 ? 0 : look_at_fd(j, fd, &e, &content);
     if (r < 0 || !buf_ok(&j->path))
         return err_sys(err, r < 0 ? r : -ENOMEM, "look at '%s'", path);
     e.path = buf_str(&j->path);

@@ -40,13 +40,11 @@ struct journal {
     struct buf record, path, link, xattrs;
 };
 
-/* journal_codec.c */
 uint32_t journal_checksum(const char *data, size_t len); /* CRC-32 as zlib has it */
 void journal_encode(const struct journal_entry *e, bool linked, struct buf *out);
 /* How many bytes the record at data takes; 0 if it is cut or damaged. The strings point into data. */
 size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, bool *ret_linked);
 
-/* journal.c */
 uint64_t journal_hash(const struct journal *j, const char *path);
 struct journal_slot *journal_lookup(const struct journal *j, const char *path, uint64_t hash);
 

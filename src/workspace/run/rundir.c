@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes, locks and removes the folders of runs; run.json. */
 #include "workspace/run/rundir.h"
 
 #include <errno.h>
@@ -19,6 +20,56 @@
 #include "os/hidden.h"
 #include "os/remove.h"
 #include "workspace/run/rundir_priv.h"
+
+/* -- run.json (spec/run-folder.md) ------------------------------------------------------------------------------------------ */
+
+static const struct json_field info_fields[] = {
+    JSON_VERSION("version", 1),
+    JSON_ENUM("mode", struct run_info, mode, workspace_mode_names),
+    JSON_PATH("workspace", struct run_info, workspace),
+    JSON_U64("begun_ns", struct run_info, begun_ns),
+    JSON_U64("ended_ns", struct run_info, ended_ns),
+    JSON_INT("status", struct run_info, status, INT_MIN, INT_MAX),
+    JSON_STRINGS("command", struct run_info, command, JSON_ENCODED, RUN_INFO_MAX),
+    JSON_STRING_OF("branch", struct run_info, branch, JSON_ENCODED | JSON_NULLABLE),
+    JSON_STRING_OF("base_commit", struct run_info, base_commit, JSON_ENCODED | JSON_NULLABLE),
+    JSON_BOOL("named", struct run_info, named),
+};
+static const struct json_table info_table = {info_fields, ARRAY_LEN(info_fields)};
+
+void run_info_done(struct run_info *i) {
+    free(i->workspace);
+    free(i->branch);
+    free(i->base_commit);
+    strv_done(&i->command);
+    *i = (struct run_info){0};
+}
+
+static int copy_info(const struct run_info *from, struct run_info *ret, struct err *err) {
+    CLEANUP(run_info_done) struct run_info copy = *from;
+
+    copy.command = (struct strv){0};
+    copy.workspace = copy.branch = copy.base_commit = NULL;
+    if (str_set(&copy.workspace, from->workspace) < 0 || str_set(&copy.branch, from->branch) < 0 ||
+        str_set(&copy.base_commit, from->base_commit) < 0 || strv_add_all(&copy.command, &from->command) < 0)
+        return err_oom(err);
+    *ret = TAKE(copy, (struct run_info){0});
+    return 0;
+}
+
+int run_info_write(const struct run_info *i, struct buf *out, struct err *err) {
+    return json_table_write(&info_table, i, JSON_INDENT(2), out, err);
+}
+
+int run_info_parse(const char *text, size_t len, struct run_info *ret, struct err *err) {
+    CLEANUP(run_info_done) struct run_info info = {0};
+    int r = json_table_parse(&info_table, text, len, RUN_INFO_MAX, &info, err);
+
+    if (r < 0)
+        return err_ctx(err, r, "run.json is damaged");
+    *ret = TAKE(info, (struct run_info){0});
+    return 0;
+}
 
 enum { NAME_TRIES = 64, STEM_MAX = 40, LETTERS = 4, LOCK_TRIES = 5, LOCK_WAIT_MS = 4 };
 
@@ -112,7 +163,7 @@ int rundir_save(struct rundir *r, struct err *err) {
 }
 
 /* A folder is only replaced by rename() if it is empty, and no run's folder ever is: that makes names unique. */
-static int settle(int runs, const char *hidden, const char *name) {
+static int settle_name(int runs, const char *hidden, const char *name) {
     if (renameat(runs, hidden, runs, name) == 0)
         return 0;
     return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
@@ -142,7 +193,7 @@ static int settle_anywhere(int runs, const char *hidden, const char *workspace, 
         for (size_t k = 0; k < LETTERS; k++)
             letters[k] = alphanumeric[(unsigned char)letters[k] % 26];
         snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s-%s", stem, letters);
-        r = settle(runs, hidden, ret_name);
+        r = settle_name(runs, hidden, ret_name);
     }
     return r;
 }
@@ -159,7 +210,7 @@ static int create_in(int runs, const char *name, struct rundir *rd, char ret_nam
     r = r < 0 ? r : write_info(rd->fd, &rd->info, err);
     if (r == 0) {
         snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s", name ? name : "");
-        r = name ? settle(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);
+        r = name ? settle_name(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);
         if (r == -EEXIST)
             err_set(err, r, "there is a run named '%s' already", ret_name);
         else if (r < 0)
@@ -178,7 +229,7 @@ int rundir_create(const char *runs, const char *name, const struct run_info *inf
 
     if (r < 0)
         return r;
-    r = run_info_copy(info, &rd.info, err);
+    r = copy_info(info, &rd.info, err);
     dir = r < 0 ? r : rundir_open_runs(runs, true, err);
     if (dir < 0)
         return dir;
@@ -227,56 +278,4 @@ void rundir_sweep(const char *runs) {
 
     if (dir >= 0)
         hidden_sweep(dir);
-}
-
-/* -- run.json  */
-
-/* run.json: spec/run-folder.md. */
-
-static const struct json_field info_fields[] = {
-    JSON_VERSION("version", 1),
-    JSON_ENUM("mode", struct run_info, mode, workspace_mode_names),
-    JSON_PATH("workspace", struct run_info, workspace),
-    JSON_U64("begun_ns", struct run_info, begun_ns),
-    JSON_U64("ended_ns", struct run_info, ended_ns),
-    JSON_INT("status", struct run_info, status, INT_MIN, INT_MAX),
-    JSON_STRINGS("command", struct run_info, command, JSON_ENCODED, RUN_INFO_MAX),
-    JSON_STRING_OF("branch", struct run_info, branch, JSON_ENCODED | JSON_NULLABLE),
-    JSON_STRING_OF("base_commit", struct run_info, base_commit, JSON_ENCODED | JSON_NULLABLE),
-    JSON_BOOL("named", struct run_info, named),
-};
-static const struct json_table info_table = {info_fields, ARRAY_LEN(info_fields)};
-
-void run_info_done(struct run_info *i) {
-    free(i->workspace);
-    free(i->branch);
-    free(i->base_commit);
-    strv_done(&i->command);
-    *i = (struct run_info){0};
-}
-
-int run_info_copy(const struct run_info *from, struct run_info *ret, struct err *err) {
-    CLEANUP(run_info_done) struct run_info copy = *from;
-
-    copy.command = (struct strv){0};
-    copy.workspace = copy.branch = copy.base_commit = NULL;
-    if (str_set(&copy.workspace, from->workspace) < 0 || str_set(&copy.branch, from->branch) < 0 ||
-        str_set(&copy.base_commit, from->base_commit) < 0 || strv_add_all(&copy.command, &from->command) < 0)
-        return err_oom(err);
-    *ret = TAKE(copy, (struct run_info){0});
-    return 0;
-}
-
-int run_info_write(const struct run_info *i, struct buf *out, struct err *err) {
-    return json_table_write(&info_table, i, JSON_INDENT(2), out, err);
-}
-
-int run_info_parse(const char *text, size_t len, struct run_info *ret, struct err *err) {
-    CLEANUP(run_info_done) struct run_info info = {0};
-    int r = json_table_parse(&info_table, text, len, RUN_INFO_MAX, &info, err);
-
-    if (r < 0)
-        return err_ctx(err, r, "run.json is damaged");
-    *ret = TAKE(info, (struct run_info){0});
-    return 0;
 }

@@ -53,8 +53,6 @@ int rundir_folder(char *const *environ_, const char *home, char **ret, struct er
 int rundir_create(const char *runs, const char *name, const struct run_info *info, struct rundir *ret, struct err *err);
 /* -ENOENT: no such run (the error names the nearest); -EBUSY with lock: it is running, or being applied. */
 int rundir_open(const char *runs, const char *name, bool lock, struct rundir *ret, struct err *err);
-/* The run of this workspace that ended, or began, last. -ENOENT: there is none. */
-int rundir_latest(const char *runs, const char *workspace, bool lock, struct rundir *ret, struct err *err);
 
 struct rundir_entry {
     char *name;
@@ -71,8 +69,8 @@ void rundir_list_done(struct rundir_list *l);
 
 /* Rewrites run.json from r->info, atomically. */
 int rundir_save(struct rundir *r, struct err *err);
-/* Removes the folder and all in it, whatever modes it has in there, following no link. Crash-safe: renamed out of sight first;
- * what a crash left is swept by the next rundir_create(). Takes r. */
+/* Removes the folder and all in it, whatever its modes, following no link. Crash-safe: it is renamed first, and the next
+ * rundir_create() sweeps what a crash left. Takes r. */
 int rundir_remove(struct rundir *r, struct err *err);
 /* Removes what crashes left of creations and removals; runs may be NULL. */
 void rundir_sweep(const char *runs);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds and lists runs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -20,7 +21,7 @@ static int read_info(int dir, struct run_info *ret, struct err *err) {
     return r < 0 ? file_err(err, r, RUNDIR_JSON, RUN_INFO_MAX) : run_info_parse(buf_str(&text), text.len, ret, err);
 }
 
-static int open_folder(int runs, const char *name, struct err *err) {
+static int open_run_folder(int runs, const char *name, struct err *err) {
     CLEANUP(closep) int fd = openat(runs, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
@@ -31,7 +32,7 @@ static int open_folder(int runs, const char *name, struct err *err) {
     return TAKE_FD(fd);
 }
 
-/* Shared, and given back at once; who wants to have it tries more than once. */
+/* Shared, and released at once; takers of the lock try more than once. */
 static bool is_busy(int dir) {
     CLEANUP(closep) int fd = openat(dir, RUNDIR_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
@@ -52,13 +53,13 @@ void rundir_list_done(struct rundir_list *l) {
 }
 
 /* Hidden names are of creations and removals; others are no run's. Returns 1 if there is an entry. */
-static int look_at(int runs, const char *name, const char *workspace, struct rundir_entry *ret) {
+static int look_at_run(int runs, const char *name, const char *workspace, struct rundir_entry *ret) {
     CLEANUP(entry_done) struct rundir_entry e = {0};
     CLEANUP(closep) int dir = -1;
 
     if (rundir_check_name(name, NULL) < 0)
         return 0;
-    dir = open_folder(runs, name, NULL);
+    dir = open_run_folder(runs, name, NULL);
     if (dir < 0 || read_info(dir, &e.info, NULL) < 0)
         return 0;
     if (workspace && !str_eq(e.info.workspace, workspace))
@@ -89,7 +90,7 @@ static int list_folder(struct dir *d, const char *workspace, struct rundir_list 
     while (r >= 0 && (e = dir_next(d))) {
         CLEANUP(entry_done) struct rundir_entry entry = {0};
 
-        r = look_at(d->fd, e->d_name, workspace, &entry);
+        r = look_at_run(d->fd, e->d_name, workspace, &entry);
         if (r == 1)
             r = VEC_ADD(ret->v, ret->n, TAKE(entry, (struct rundir_entry){0}));
     }
@@ -145,7 +146,7 @@ int rundir_open(const char *runs, const char *name, bool lock, struct rundir *re
     dir = rundir_open_runs(runs, false, err);
     if (dir < 0)
         return dir == -ENOENT ? no_such_run(runs, name, err) : dir;
-    rd.fd = open_folder(dir, name, err);
+    rd.fd = open_run_folder(dir, name, err);
     if (rd.fd < 0)
         return rd.fd == -ENOENT ? no_such_run(runs, name, err) : rd.fd;
     rd.name = strdup(name);
@@ -160,17 +161,6 @@ int rundir_open(const char *runs, const char *name, bool lock, struct rundir *re
         return r == -ENOENT ? no_such_run(runs, name, err) : err_ctx(err, r, "run '%s'", name);
     *ret = TAKE(rd, (struct rundir)RUNDIR_INIT);
     return 0;
-}
-
-int rundir_latest(const char *runs, const char *workspace, bool lock, struct rundir *ret, struct err *err) {
-    CLEANUP(rundir_list_done) struct rundir_list l = {0};
-    int r = rundir_list(runs, workspace, &l, err);
-
-    if (r < 0)
-        return r;
-    if (l.n == 0)
-        return err_set(err, -ENOENT, "no run of '%s' has left anything", workspace);
-    return rundir_open(runs, l.v[0].name, lock, ret, err);
 }
 
 static int remove_run(const char *runs, const char *name, struct err *err) {

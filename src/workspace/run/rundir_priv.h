@@ -11,10 +11,9 @@
 /* The longest command that Linux executes (6 MiB), every byte of it as \u00XX. */
 enum { RUN_INFO_MAX = 40 * 1024 * 1024 };
 
-/* rundir_info.c: run.json as in spec/run-folder.md. */
+/* rundir.c: run.json as in spec/run-folder.md. */
 int run_info_write(const struct run_info *i, struct buf *out, struct err *err);
 int run_info_parse(const char *text, size_t len, struct run_info *ret, struct err *err); /* -EBADMSG */
-int run_info_copy(const struct run_info *from, struct run_info *ret, struct err *err);
 
 /* rundir.c: the folder of all runs. -ENOENT if it is not there and not to be made; refused if it is a link or
  * another user could write in it: what is in a run's folder ends up in the workspace. */
