@@ -34,7 +34,7 @@ static broker_request_fn *const requests[BROKER_REQUESTS] = {
 };
 
 /* The first request of these bytes. */
-static int read_request(const uint8_t *bytes, size_t len, struct broker_request *ret) {
+static int read_gate_request(const uint8_t *bytes, size_t len, struct broker_request *ret) {
     if (len < sizeof *ret)
         return -EBADMSG;
     memcpy(ret, bytes, sizeof *ret);
@@ -52,7 +52,7 @@ static int serve_each(struct broker *b, const uint8_t *bytes, size_t len, bool l
     int r = 0;
 
     do {
-        r = read_request(bytes + at, len - at, &req);
+        r = read_gate_request(bytes + at, len - at, &req);
         if (r == 0 && !look_only)
             requests[req.type](b, &req, bytes + at + sizeof req);
         at += sizeof req + req.len;

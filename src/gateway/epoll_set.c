@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One epoll set for all sockets of flows, and deadlines. */
 #include "gateway/epoll_set.h"
 
 #include <errno.h>

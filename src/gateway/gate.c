@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The gate as a whole: its parts, its configuration, its loop. */
 #include "gateway/gate.h"
 
 #include <errno.h>

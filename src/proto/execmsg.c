@@ -78,7 +78,7 @@ static int read_memfd(int fd, size_t len, struct buf *body) {
     return buf_ok(body) ? 0 : -ENOMEM;
 }
 
-static int check(const struct exec_msg *m, size_t inline_len, size_t n_fds, const struct buf *body) {
+static int check_message(const struct exec_msg *m, size_t inline_len, size_t n_fds, const struct buf *body) {
     bool memfd = m->flags == EXEC_MSG_MEMFD;
 
     if (m->type < EXEC_MSG_EXEC || m->type > EXEC_MSG_OPENED || (m->flags && !memfd))
@@ -116,7 +116,7 @@ int execmsg_recv(int sock, struct exec_msg *m, struct buf *body, int *ret_fds, s
         return -EBADMSG;
     }
     memcpy(&msg, packet, sizeof msg);
-    r = check(&msg, (size_t)n - sizeof msg, came, body);
+    r = check_message(&msg, (size_t)n - sizeof msg, came, body);
     own = r == 0 && (msg.flags & EXEC_MSG_MEMFD) ? 1 : 0;
     if (r == 0 && came - own > want)
         r = -EBADMSG;

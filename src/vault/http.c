@@ -13,7 +13,7 @@ void http_reply_done(struct http_reply *r) {
     secret_done(&r->body);
 }
 
-static bool is_plain(char c) {
+static bool is_unreserved(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-._~", c));
 }
 
@@ -23,7 +23,7 @@ static int encode_text(struct secret *form, const char *p, size_t len) {
     for (size_t i = 0; i < len; i++) {
         if (form->len + 3 > HTTP_FORM_MAX)
             return -E2BIG;
-        if (is_plain(p[i])) {
+        if (is_unreserved(p[i])) {
             form->p[form->len++] = p[i];
             continue;
         }

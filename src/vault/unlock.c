@@ -38,7 +38,7 @@ static int locked(struct err *err) {
     return err_set(err, -ENOKEY, "the file store is locked: run 'bawn secret unlock', or set %s", passphrase_variable);
 }
 
-static int ask(const struct vault *v, const char *question, struct secret *ret, struct err *err) {
+static int ask_passphrase(const struct vault *v, const char *question, struct secret *ret, struct err *err) {
     int r = v->may_ask ? input_ask(question, VAULT_PASSPHRASE_MAX, ret, err) : -ENXIO;
 
     if (r == -ENXIO)
@@ -50,7 +50,7 @@ static int ask(const struct vault *v, const char *question, struct secret *ret, 
 
 static int passphrase(const struct vault *v, struct secret *ret, struct err *err) {
     const char *path = vault_getenv(v, passphrase_variable);
-    int r = path ? passphrase_file(path, ret, err) : ask(v, "Passphrase of Bawn's file store: ", ret, err);
+    int r = path ? passphrase_file(path, ret, err) : ask_passphrase(v, "Passphrase of Bawn's file store: ", ret, err);
 
     if (r < 0)
         return r;
@@ -149,11 +149,11 @@ static int new_in_service(struct sealed_head *ret, struct secret *ret_key, struc
 
 static int ask_twice(const struct vault *v, struct secret *ret, struct err *err) {
     CLEANUP(secret_done) struct secret again = {0};
-    int r = ask(v, "New passphrase for Bawn's file store: ", ret, err);
+    int r = ask_passphrase(v, "New passphrase for Bawn's file store: ", ret, err);
 
     if (r == 0 && ret->len == 0)
         return err_set(err, -ENOKEY, "the passphrase is empty");
-    r = r < 0 ? r : ask(v, "The same again: ", &again, err);
+    r = r < 0 ? r : ask_passphrase(v, "The same again: ", &again, err);
     if (r < 0)
         return r;
     if (again.len != ret->len || CRYPTO_memcmp(again.p, ret->p, ret->len) != 0)

@@ -29,7 +29,7 @@ static bool works_inside(const char *target) {
     return !strchr(target, '/') || (str_starts(target, "/usr/") && !strstr(target, "/../"));
 }
 
-static int copy_file(int from, const char *name, int to, struct err *err) {
+static int copy_cert(int from, const char *name, int to, struct err *err) {
     CLEANUP(closep) int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), out = -1;
     struct stat st;
     int r;
@@ -42,7 +42,7 @@ static int copy_file(int from, const char *name, int to, struct err *err) {
     return r < 0 ? err_sys(err, r, "copy the certificate '%s'", name) : 0;
 }
 
-static int copy_entry(int from, const char *name, int to, struct err *err) {
+static int copy_cert_entry(int from, const char *name, int to, struct err *err) {
     char target[PATH_MAX];
     ssize_t n = readlinkat(from, name, target, sizeof target - 1);
     struct stat st;
@@ -50,10 +50,10 @@ static int copy_entry(int from, const char *name, int to, struct err *err) {
     if (fstatat(from, name, &st, 0) < 0 || !S_ISREG(st.st_mode) || st.st_size > TRUST_FILE_MAX)
         return 0;
     if (n < 0)
-        return copy_file(from, name, to, err);
+        return copy_cert(from, name, to, err);
     target[n] = 0;
     if (!works_inside(target))
-        return copy_file(from, name, to, err);
+        return copy_cert(from, name, to, err);
     return symlinkat(target, to, name) < 0 ? err_sys(err, -errno, "link the certificate '%s'", name) : 0;
 }
 
@@ -74,7 +74,7 @@ int folder_copy_certs(const char *from, int to, const char *const *skip, struct 
         if (e->d_name[0] == '.' || is_in(skip, e->d_name))
             continue;
         left--;
-        r = copy_entry(d.fd, e->d_name, to, err);
+        r = copy_cert_entry(d.fd, e->d_name, to, err);
     }
     return r;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of an inspected flow: judged, asked about, logged. */
 #include "gateway/flow/flow_http.h"
 #include "gateway/flow/why.h"
 #include "gateway/http/http_head.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Connects a judged flow to its server: first bytes, dial, then relay or inspection. */
 #include <errno.h>
 
 #include "base/err.h"
@@ -93,7 +94,7 @@ void flow_end_event(struct flow *f, uint64_t sent, uint64_t received) {
     char address[ADDR_TEXT_SIZE];
     struct gate_msg m;
 
-    if (!f->host.len) /* --publish: nobody judged it */
+    if (!f->host.len) /* --publish: it was not judged */
         return;
     gate_event_fill(&m, GATE_EVENT_END, f->id, f->host.text, f->port, NULL);
     m.action = RULE_ALLOW;
@@ -138,7 +139,7 @@ static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t re
 }
 
 /* Other protocols, and those where the server has the first word, are relayed: nothing can be covered there (SECURITY.md). */
-static int check_covered(struct flow *f, const uint8_t *data, size_t len) {
+static int check_for_http(struct flow *f, const uint8_t *data, size_t len) {
     enum sniff kind = sniff_first(data, len);
     uint64_t sent, received;
 
@@ -151,7 +152,7 @@ static int check_covered(struct flow *f, const uint8_t *data, size_t len) {
     return NOW_INSPECT;
 }
 
-/* TLS on a port where nobody looked for it: the name must be right there, too. */
+/* TLS on a port where it was not expected: the name must be right there, too. */
 static int relay_check(void *arg) {
     struct flow *f = arg;
     uint8_t data[FLOW_PEEK_MAX];
@@ -163,7 +164,7 @@ static int relay_check(void *arg) {
     r = check_first(f, data, (size_t)n);
     if (r == -EAGAIN && (size_t)n == f->first.peeked)
         return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* no more will come */
-    r = r == 0 ? check_covered(f, data, (size_t)n) : r;
+    r = r == 0 ? check_for_http(f, data, (size_t)n) : r;
     f->first.peeked = (size_t)n;
     if (r == -EAGAIN)
         flow_need_more(f, (size_t)n);
@@ -195,7 +196,7 @@ static const char *const troubles[] = {
     [INSPECT_NOT_TRUSTED] = "the server's certificate is not trusted",
     [INSPECT_NO_LEAF] = NULL, /* a refusal of ours */
     [INSPECT_HANDSHAKE] = "a TLS handshake failed",
-    [INSPECT_PROTOCOL] = "not HTTP as it has to be",
+    [INSPECT_PROTOCOL] = "invalid HTTP",
     [INSPECT_TIMEOUT] = NULL,
 };
 static_assert(ARRAY_LEN(troubles) == INSPECT_TIMEOUT + 1, "each way to end has its entry");
@@ -308,7 +309,7 @@ void flow_dial(struct flow *f) {
         .approved = f->ruling.approved,
     };
 
-    if (!flow_judge_anew(f)) /* before anybody hears its name */
+    if (!flow_judge_anew(f)) /* before a name server or a proxy hears its name */
         return;
     flow_unwatch(f);
     f->state = FLOW_DIAL;

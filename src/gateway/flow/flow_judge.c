@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict on a flow, and a new one when the rules change. */
 #include <sys/socket.h>
 
 #include "gateway/flow/flow_priv.h"
@@ -24,14 +25,14 @@ void flow_report_allowed(struct flow *f) {
     gate_send(f->gate, &m);
 }
 
-static void keep_cause(struct flow *f, const struct policy_verdict *v) {
+static void store_cause(struct flow *f, const struct policy_verdict *v) {
     f->ruling.cause.code = v->code;
     f->ruling.cause.layer = v->layer;
     snprintf(f->ruling.cause.rule, sizeof f->ruling.cause.rule, "%s", v->rule ? v->rule->id : "");
     snprintf(f->ruling.cause.pattern, sizeof f->ruling.cause.pattern, "%s", v->pattern);
 }
 
-/* The client may speak now, or has to be told first that it is connected. */
+/* The client may speak now, or waits for our word that it is connected. */
 static void flow_go(struct flow *f) {
     if (f->ruling.wants_first && f->entry.kind == ENTRY_NONE)
         flow_first(f);
@@ -123,7 +124,7 @@ void flow_judge(struct flow *f) {
     f->ruling.wants_first = must_see_first(f, &v);
     f->ruling.inspect = must_inspect(f, &v);
     f->ruling.covers = may_cover(f, &v);
-    keep_cause(f, &v);
+    store_cause(f, &v);
     if (v.action == RULE_DENY)
         flow_refuse(f, &v);
     else if (is_opaque(f, &v))

@@ -52,7 +52,7 @@ struct flow_cause {
 struct flow_way {
     enum flow_entry kind;
     bool greeted;  /* SOCKS: the greeting is over */
-    bool welcomed; /* the client was told that it is connected */
+    bool welcomed; /* the client knows that it is connected */
 };
 
 /* What the rules say about it. */

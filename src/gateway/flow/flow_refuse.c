@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Answers a denied client in its own protocol. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -93,7 +94,7 @@ static void refuse_ready(void *arg, uint32_t events) {
         return;
     case SNIFF_TLS:
         if (f->ruling.denied->code == POLICY_NO_ADDRESS || f->ruling.denied->code == POLICY_UNREACHABLE)
-            flow_abort(f); /* nobody forbade it: as if the server were not there */
+            flow_abort(f); /* not denied: as if the server were not there */
         else
             refuse_tls(f);
         return;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The page that says what was denied lately. */
 #include "gateway/flow/why.h"
 
 #include <errno.h>

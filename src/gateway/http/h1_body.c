@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of HTTP/1. */
 #include <errno.h>
 
 #include "gateway/http/h1_priv.h"
 
-enum { FRAMING_MAX = 32, PIECE_KEPT = 64 * 1024 };
+enum { FRAMING_MAX = 32, PIECE_MAX_IDLE = 64 * 1024 };
 
 static void write_piece(struct h1 *h, enum httpx_way way, const char *p, size_t n) {
     struct buf *b = http_queue_buf(&h->x.out[way], n + FRAMING_MAX);
@@ -55,7 +56,7 @@ static void send_piece(struct h1 *h, const char *p, size_t n, bool last) {
 }
 
 static struct buf *clear_piece(struct h1 *h) {
-    if (h->piece.cap > PIECE_KEPT)
+    if (h->piece.cap > PIECE_MAX_IDLE)
         buf_done(&h->piece);
     buf_clear(&h->piece);
     return &h->piece;
@@ -125,7 +126,7 @@ void h1_collected(struct h1 *h) {
     const struct httpx_hooks *hooks = &h->x.opts.hooks;
 
     if (!hooks->collected)
-        BUG("a body that nobody wants to see");
+        BUG("a body without a reader");
     h->side[HTTPX_TO_SERVER].state = H1_WAIT;
     h->whole = true;
     hooks->collected(hooks->arg, h->id, (const uint8_t *)buf_str(&h->collected), h->collected.len);

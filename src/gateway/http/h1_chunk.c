@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the chunked coding. */
 #include "gateway/http/h1_chunk.h"
 #include "base/hex.h"
 

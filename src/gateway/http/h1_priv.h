@@ -7,7 +7,7 @@
  * through, so answers come in order and an answer always has its request.
  *
  *     client   HEAD -> (WAIT) -> BODY -> DONE -> HEAD         DROP: the body of a refused request
- *              HEAD -> COLLECT -> WAIT -> DONE                the body is kept until the decision
+ *              HEAD -> COLLECT -> WAIT -> DONE                the body waits for the decision
  *     server   IDLE -> HEAD -> BODY -> DONE -> IDLE           bytes while IDLE: an answer to nothing; the connection ends
  *     both     TUNNEL after 101; END: whatever still comes is thrown away
  */
@@ -27,7 +27,7 @@ struct h1_side {
     uint64_t left; /* of a body with length */
     struct h1_chunk chunk;
     bool write_chunked;
-    bool counted;  /* the client was told the length: */
+    bool counted;  /* the client knows the length: */
     uint64_t owed; /* so many bytes are to follow */
 };
 
@@ -40,7 +40,7 @@ struct h1 {
     uint64_t sent;                       /* bytes of the request's body */
     bool judged;                         /* and not through */
     bool collecting, whole;              /* HTTPX_COLLECT; and the body is here */
-    bool told;                           /* the server got a secret with this request, or may know one */
+    bool gave_secret;                    /* the server got a secret with this request, or may know one */
     bool running;                        /* bytes are being read: a decision that comes from within a hook does not read more */
     struct buf collected;
     struct buf piece; /* what hooks.receiving() gives */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Heads of the server's answers, HTTP/1. */
 #include <errno.h>
 #include <strings.h>
 
 #include "gateway/http/h1_priv.h"
 
-/* A server that was told a secret may say it in any place, also in words that no hook sees. */
+/* A server that got a secret may say it in any place, also in words that no hook sees. */
 static void write_start(struct h1 *h, const struct h1_head *head, struct buf *b) {
     buf_addf(b, "HTTP/1.1 %d ", head->status);
-    buf_adds(b, h->told ? h1_words_of(head->status) : head->reason);
+    buf_adds(b, h->gave_secret ? h1_words_of(head->status) : head->reason);
     buf_adds(b, "\r\n");
     http_head_write(&head->fields, b);
 }

@@ -53,8 +53,8 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v
                                    .len = body.len});
 }
 
-static int note(struct h2 *h, struct h2_stream *s, const char *path, const struct httpx_refusal *why,
-                struct policy_verdict *ret) {
+static int note_refusal(struct h2 *h, struct h2_stream *s, const char *path, const struct httpx_refusal *why,
+                        struct policy_verdict *ret) {
     const char *method = s->pipe[HTTPX_TO_SERVER].pseudo[H2_METHOD];
 
     return httpx_note_refusal(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], method ? method : "", path, why, ret);
@@ -62,7 +62,7 @@ static int note(struct h2 *h, struct h2_stream *s, const char *path, const struc
 
 void h2_refuse_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *why) {
     struct policy_verdict v;
-    int status = note(h, s, s->pipe[HTTPX_TO_SERVER].pseudo[H2_PATH] ? h->x.req.path.text : "", why, &v);
+    int status = note_refusal(h, s, s->pipe[HTTPX_TO_SERVER].pseudo[H2_PATH] ? h->x.req.path.text : "", why, &v);
 
     h2_refuse(h, s, &v, status);
 }
@@ -83,7 +83,7 @@ void h2_stop_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *
     int status;
 
     path[strcspn(path, "?")] = 0;
-    status = note(h, s, path, why, &v);
+    status = note_refusal(h, s, path, why, &v);
     h2_stop(h, s, &v, status);
 }
 
@@ -134,7 +134,7 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool end) {
     pass_head(h, s, status, end);
 }
 
-static void receive(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len, bool end) {
+static void receive_piece(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len, bool end) {
     const struct httpx_hooks *hooks = &h->x.opts.hooks;
     struct h2_pipe *down = &s->pipe[HTTPX_TO_CLIENT];
 
@@ -147,7 +147,7 @@ static void receive(struct h2 *h, struct h2_stream *s, const uint8_t *data, size
 }
 
 void h2_response_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len) {
-    receive(h, s, data, len, false);
+    receive_piece(h, s, data, len, false);
     h2_pipe_resume(h, s, HTTPX_TO_CLIENT);
 }
 
@@ -172,7 +172,7 @@ void h2_response_end(struct h2 *h, struct h2_stream *s) {
         return;
     }
     if (h->x.opts.hooks.receiving)
-        receive(h, s, NULL, 0, true);
+        receive_piece(h, s, NULL, 0, true);
     if (down->has_trailers && !httpx_answer_head(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], 0, &down->trailers)) {
         h2_pipe_kill(h, s, HTTPX_TO_CLIENT);
         h2_stop(h, s, &h->x.why, 502);

@@ -13,7 +13,7 @@ struct http_queue {
 };
 
 enum {
-    HTTPX_QUEUE_MAX = 8 * 1024 * 1024, /* whatever happens: HTTPX_BUFFER is kept by asking for no more, this by failing */
+    HTTPX_QUEUE_MAX = 8 * 1024 * 1024, /* whatever happens: past HTTPX_BUFFER no more input is taken, past this it fails */
     HTTPX_DISCARD_MAX = 64 * 1024,     /* of the body of a refused request: more is not worth keeping the connection */
     HTTPX_METHOD_MAX = 32,
     HTTPX_AUTHORITY_MAX = HOST_TEXT_MAX + 16
@@ -71,7 +71,7 @@ struct httpx {
     uint64_t judged;           /* requests */
     bool answering;            /* since the last of them: an answer has begun */
     struct httpx_request req;  /* the one that is judged: 16 KB, so there is one per connection */
-    struct policy_verdict why; /* of the last hook that refused; 1.5 KB that nobody clears for each piece of a body */
+    struct policy_verdict why; /* of the last hook that refused; 1.5 KB that are not cleared for each piece of a body */
 };
 
 void httpx_init(struct httpx *x, const struct httpx_ops *ops, const struct httpx_opts *opts);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The words of a denial. */
 #include "gateway/http/refuse.h"
 
 #include "base/buf.h"
@@ -6,7 +7,7 @@
 enum { BODY_MAX = 64 * 1024, HOST_SHOWN_MAX = 4 * HOST_TEXT_MAX };
 
 static const int statuses[POLICY_CODES] = {
-    [POLICY_ALLOWED] = 500, /* nobody refuses with it */
+    [POLICY_ALLOWED] = 500, /* never a denial */
     [POLICY_ASK] = 403,
     [POLICY_DENIED_OFF] = 403,
     [POLICY_DENIED_HOST] = 403,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From a name to a connected socket. */
 #include "gateway/net/dial.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One lookup: its two questions, its result, its place in the cache. */
 #include "gateway/net/resolve_lookup.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include "gateway/net/names.h"
 #include "os/fd.h"
 
-enum { OTHER_KIND_MIN = 4 }; /* places kept for the kind of address that comes second */
+enum { OTHER_KIND_MIN = 4 }; /* places reserved for the kind of address that comes second */
 
 static void unlink_from(struct resolve_list *list, struct resolve_lookup *l) {
     *(l->prev ? &l->prev->next : &list->first) = l->next;
@@ -53,7 +54,7 @@ struct resolve_lookup *resolve_lookup_find(struct resolver *r, const struct host
     return NULL;
 }
 
-void resolve_lookup_keep(struct resolve_lookup *l) {
+void resolve_lookup_store(struct resolve_lookup *l) {
     struct resolve_lookup **bucket = bucket_of(l->resolver, &l->host);
 
     l->chain = *bucket;
@@ -141,9 +142,9 @@ static void on_answer(void *arg, int status, const struct addr *addrs, size_t n,
     if (!l->found[RESOLVE_IPV4].open && !l->found[RESOLVE_IPV6].open) {
         resolve_lookup_end(l, 0);
         if (l->waiters)
-            resolver_tell_soon(l->resolver);
+            resolver_deliver_soon(l->resolver);
         else
-            resolve_lookup_told(l);
+            resolve_lookup_delivered(l);
     } else if (n) {
         l->until_ms = MIN_OF(l->until_ms, uv_now(l->resolver->loop) + RESOLVE_OTHER_MS);
     }
@@ -164,11 +165,11 @@ void resolve_lookup_ask(struct resolve_lookup *l) {
             resolve_channel_ask(l->resolver->channel, &l->host, lens[i], on_answer, queries[i]);
     if (l->state == RESOLVE_PENDING && !l->found[RESOLVE_IPV4].open && !l->found[RESOLVE_IPV6].open) {
         resolve_lookup_end(l, -ENOMEM);
-        resolver_tell_soon(l->resolver);
+        resolver_deliver_soon(l->resolver);
     }
 }
 
-void resolve_lookup_told(struct resolve_lookup *l) {
+void resolve_lookup_delivered(struct resolve_lookup *l) {
     struct resolver *r = l->resolver;
 
     if (!l->in_table || l->until_ms <= uv_now(r->loop)) {

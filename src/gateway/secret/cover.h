@@ -11,7 +11,7 @@
  *     escape which is not in this list leaves none of these readable.
  *
  * Never a part of a value but these: who can place text in an answer would learn a value letter by letter from what is covered,
- * behind a beginning that everybody knows ("sk-ant-", "ghp_"). For the same reason a first run counts without such a beginning.
+ * behind a public beginning ("sk-ant-", "ghp_"). For the same reason a first run counts without such a beginning.
  *
  * What is held back does not depend on the bytes: always the last cover_tail() ones, which is one less than the longest match.
  * They go when the caller says so: at the end of a message, or by the clock. A match that goes on after that is covered from
@@ -50,7 +50,7 @@ bool cover_text(struct cover *c, char *text, size_t len);
 
 /* A stream of pieces. Zeroed memory is a new one. */
 struct cover_stream {
-    char *kept; /* the last cover_tail() bytes, or all */
+    char *held; /* the last cover_tail() bytes, or all */
     size_t len, cap;
     size_t covered; /* of these: the first so many belong to a match */
     size_t sent;    /* of these: the first so many have gone out already */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The socket inside that knows the names of credentials. */
 #include "gateway/secret/credd.h"
 
 #include <jansson.h>

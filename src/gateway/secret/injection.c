@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which grants concern a host; placeholders in bodies, also packed ones. */
 #include "gateway/secret/injection.h"
 
 #include <ctype.h>
@@ -22,7 +23,7 @@ static int add_core(struct finder *f, const char *placeholder, uint32_t tag) {
     return finder_add_forms(f, core, strlen(core), tag);
 }
 
-static int fill(struct placeholders *p, const struct grant *v, size_t n) {
+static int fill_placeholders(struct placeholders *p, const struct grant *v, size_t n) {
     int r = finder_new(&p->finder);
 
     for (size_t i = 0; r == 0 && i < n; i++) {
@@ -42,7 +43,7 @@ int placeholders_new(const struct grant *v, size_t n, struct placeholders **ret)
     if (!p)
         return -ENOMEM;
     p->refs = 1;
-    r = fill(p, v, n);
+    r = fill_placeholders(p, v, n);
     if (r < 0) {
         placeholders_unref(p);
         return r;
