@@ -203,7 +203,7 @@ void entry_refuse(struct flow *f, const struct policy_verdict *v) {
         return;
     }
     n = f->entry.kind == ENTRY_URI ? flow_peek(f, data) : 0;
-    refuse_http1(v, f->host.text, f->port, !sniff_wants_text(data, n > 0 ? (size_t)n : 0), false, &b);
+    refuse_http1(v, f->host.text, f->port, !sniff_wants_text(data, n > 0 ? (size_t)n : 0), &b);
     flow_last_word(f, buf_str(&b), b.len);
 }
 

@@ -65,7 +65,7 @@ void flow_last_word(struct flow *f, const void *data, size_t len) {
 static void refuse_http(struct flow *f, const uint8_t *data, size_t len) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(FLOW_ANSWER_MAX);
 
-    refuse_http1(f->ruling.denied, f->host.text, f->port, !sniff_wants_text(data, len), false, &b);
+    refuse_http1(f->ruling.denied, f->host.text, f->port, !sniff_wants_text(data, len), &b);
     flow_last_word(f, buf_str(&b), b.len);
 }
 

@@ -13,10 +13,28 @@
  */
 #pragma once
 
-#include "gateway/http/h1_chunk.h"
+#include "gateway/http/h1_head.h"
 
 enum h1_state { H1_IDLE, H1_HEAD, H1_WAIT, H1_COLLECT, H1_BODY, H1_DROP, H1_DONE, H1_TUNNEL, H1_END };
 enum h1_body { H1_NO_BODY, H1_LENGTH, H1_CHUNKED, H1_UNTIL_EOF };
+
+enum h1_chunk_state {
+    CHUNK_SIZE,
+    CHUNK_EXTENSION,
+    CHUNK_SIZE_LF,
+    CHUNK_DATA,
+    CHUNK_DATA_CR,
+    CHUNK_DATA_LF,
+    CHUNK_TRAILERS,
+    CHUNK_END
+};
+
+struct h1_chunk {
+    enum h1_chunk_state state;
+    unsigned digits;  /* of the size */
+    size_t extension; /* bytes of it */
+    uint64_t left;    /* of this chunk */
+};
 
 struct h1_side {
     enum h1_state state;
@@ -88,7 +106,6 @@ void h1_stop_request(struct h1 *h, const struct policy_verdict *v);
 int h1_bad_response(struct h1 *h, const char *why);
 /* A hook refused the answer. -EPROTO */
 int h1_stop_answer(struct h1 *h, const struct policy_verdict *v);
-const char *h1_words_of(int status);
 
-/* h1_response.c */
+/* The server's. */
 int h1_take_response_head(struct h1 *h, const char *p, size_t n, size_t *ret_used);

@@ -4,8 +4,6 @@
 #include "gateway/http/h2_priv.h"
 #include "gateway/http/refuse.h"
 
-enum { REFUSAL_MAX = 64 * 1024 };
-
 void h2_note_answer(struct h2 *h, struct h2_stream *s, int status) {
     s->answered = true;
     httpx_note_answer(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], status);
@@ -41,16 +39,12 @@ void h2_reply(struct h2 *h, struct h2_stream *s, const struct httpx_reply *reply
 }
 
 void h2_refuse(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v, int status) {
-    CLEANUP(buf_done) struct buf body = BUF_INIT(REFUSAL_MAX);
-    bool json = httpx_wants_json(&s->pipe[HTTPX_TO_SERVER].head);
+    CLEANUP(buf_done) struct buf body = BUF_INIT(REFUSE_BODY_MAX);
+    struct httpx_reply reply =
+        refuse_reply(v, h->x.host.text, h->x.opts.port, httpx_wants_json(&s->pipe[HTTPX_TO_SERVER].head), &body);
 
-    refuse_body(v, h->x.host.text, h->x.opts.port, json, &body);
-    h2_reply(h, s,
-             &(struct httpx_reply){.status = status ? status : refuse_status(v),
-                                   .type = json ? "application/json" : "text/plain; charset=utf-8",
-                                   .code = policy_codes[v->code].name,
-                                   .body = buf_str(&body),
-                                   .len = body.len});
+    reply.status = status ? status : reply.status;
+    h2_reply(h, s, &reply);
 }
 
 static int note_refusal(struct h2 *h, struct h2_stream *s, const char *path, const struct httpx_refusal *why,

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "gateway/http/http_head.h"
+#include "gateway/http/refuse.h"
 
 /* Bytes in at the end, out at the front. */
 struct http_queue {
@@ -36,15 +37,6 @@ struct buf *http_queue_secret_buf(struct http_queue *q, size_t more);
 static inline void http_queue_secret_end(struct http_queue *q) {
     q->secret = q->b.len;
 }
-
-/* An answer of our own. */
-struct httpx_reply {
-    int status;
-    const char *type; /* of the body */
-    const char *code; /* of a refusal; NULL: it is none */
-    const void *body;
-    size_t len;
-};
 
 struct httpx_ops {
     int (*data)(struct httpx *x, enum httpx_way way, const uint8_t *data, size_t len);
