@@ -43,6 +43,7 @@ typedef void deadline_fn(void *arg);
 struct deadline {
     struct deadline_handle *handle; /* NULL: none was ever set */
 };
+int deadline_prepare(uv_loop_t *loop, struct deadline *d);                                      /* setting it then cannot fail */
 int deadline_set(uv_loop_t *loop, struct deadline *d, uint64_t ms, deadline_fn *fn, void *arg); /* replaces an older one */
 void deadline_stop(struct deadline *d);
 void deadline_done(struct deadline *d);

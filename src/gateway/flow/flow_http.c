@@ -135,17 +135,12 @@ static enum httpx_answer request_begin(struct flow_request *q, struct httpx_requ
 
 static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
     struct flow *f = arg;
-    const struct policy_request question = {
-        .host = &f->host,
-        .port = f->port,
-        .is_tls = f->is_tls,
-        .method = req->upgrade ? POLICY_WEBSOCKET : req->method,
-        .path = &req->path,
-        .address = f->address.len ? &f->address : NULL,
-    };
+    struct policy_request question = flow_question(f);
     enum httpx_answer answer = HTTPX_DENY;
     struct flow_request *q = NULL;
 
+    question.method = req->upgrade ? POLICY_WEBSOCKET : req->method;
+    question.path = &req->path;
     gate_judge(f->gate, &question, ret);
     if (f->ruling.inspect)
         http_head_strip_overrides(req->head);
@@ -198,17 +193,12 @@ static void http_ended(void *arg, uint32_t id) {
 
 static bool is_allowed_still(struct flow *f, const struct flow_request *q) {
     struct http_path *path = malloc(sizeof *path);
-    const struct policy_request question = {
-        .host = &f->host,
-        .port = f->port,
-        .is_tls = f->is_tls,
-        .method = q->msg.method,
-        .path = path,
-        .address = f->address.len ? &f->address : NULL,
-    };
+    struct policy_request question = flow_question(f);
     struct policy_verdict v = {.action = RULE_DENY};
     bool judged = path && http_path_parse(q->path, strlen(q->path), path, NULL) == 0;
 
+    question.method = q->msg.method;
+    question.path = path;
     if (judged)
         gate_judge(f->gate, &question, &v);
     if (judged && v.action == RULE_DENY)

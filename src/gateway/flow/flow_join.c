@@ -247,7 +247,7 @@ static void flow_inspect(struct flow *f) {
     }
 }
 
-void flow_join(struct flow *f) {
+static void flow_join(struct flow *f) {
     bool plain = f->entry.kind == ENTRY_URI || (f->first.done && !f->is_tls && (f->ruling.inspect || f->port == PORT_HTTP));
 
     if (!flow_judge_anew(f))

@@ -10,6 +10,11 @@ enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
 #define OPAQUE "A credential is for this host, and the rule for it forbids to inspect connections (inspect: no)"
 
+struct policy_request flow_question(const struct flow *f) {
+    return (struct policy_request){
+        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+}
+
 void flow_report_allowed(struct flow *f) {
     const struct policy_verdict v = {.action = RULE_ALLOW, .code = f->ruling.cause.code, .layer = f->ruling.cause.layer};
     char address[ADDR_TEXT_SIZE];
@@ -116,7 +121,7 @@ static bool must_see_first(const struct flow *f, const struct policy_verdict *v)
 }
 
 void flow_judge(struct flow *f) {
-    const struct policy_request req = {.host = &f->host, .port = f->port};
+    const struct policy_request req = flow_question(f);
     struct policy_verdict v;
 
     gate_judge(f->gate, &req, &v);
@@ -139,7 +144,7 @@ void flow_judge(struct flow *f) {
 
 /* The rules have changed: no question is left if they decide now. */
 static void judge_asked(struct flow *f) {
-    const struct policy_request req = {.host = &f->host, .port = f->port};
+    const struct policy_request req = flow_question(f);
     struct policy_verdict v;
 
     gate_judge(f->gate, &req, &v);
@@ -170,8 +175,7 @@ void flow_begin(struct flow *f) {
 }
 
 bool flow_judge_anew(struct flow *f) {
-    const struct policy_request req = {
-        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+    const struct policy_request req = flow_question(f);
     struct policy_verdict v;
 
     if (f->ruling.generation == f->gate->config.generation)
@@ -193,8 +197,7 @@ bool flow_judge_anew(struct flow *f) {
 }
 
 static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
-    const struct policy_request req = {
-        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+    const struct policy_request req = flow_question(f);
 
     gate_judge(f->gate, &req, v);
     if (f->state == FLOW_INSPECT)

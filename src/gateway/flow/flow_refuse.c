@@ -8,7 +8,7 @@
 #include "gateway/flow/sniff.h"
 #include "gateway/http/refuse.h"
 
-int flow_deny(struct flow *f, const struct policy_verdict *v) {
+static int flow_deny(struct flow *f, const struct policy_verdict *v) {
     if (!f->ruling.denied)
         f->ruling.denied = malloc(sizeof *f->ruling.denied);
     if (f->ruling.denied)

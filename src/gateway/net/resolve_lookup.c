@@ -3,9 +3,9 @@
 #include "gateway/net/resolve_lookup.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "gateway/net/dial.h"
 #include "gateway/net/names.h"
 #include "os/fd.h"
 
@@ -82,10 +82,10 @@ void resolve_lookup_free(struct resolve_lookup *l) {
 /* Whether the host has a way to this address. Nothing is sent: a connected UDP socket only picks its route. */
 static bool has_route(const struct addr *a) {
     CLEANUP(closep) int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(443)};
+    struct sockaddr_storage to;
+    socklen_t len = sockaddr_make(a, 443, &to);
 
-    memcpy(&to.sin6_addr, a->b, sizeof to.sin6_addr);
-    return fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0;
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&to, len) == 0;
 }
 
 static void add_found(struct resolve_lookup *l, const struct resolve_found *found, size_t max) {

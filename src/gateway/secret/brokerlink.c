@@ -45,8 +45,6 @@ struct brokerlink {
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_late(void *arg);
-static void end_failed(void *arg);
-static void send_soon(void *arg);
 
 /* The timers are made here, so that setting one cannot fail later. */
 int brokerlink_new(struct gate *g, struct brokerlink **ret) {
@@ -56,14 +54,11 @@ int brokerlink_new(struct gate *g, struct brokerlink **ret) {
         return -ENOMEM;
     b->gate = g;
     b->last = &b->calls;
-    if (deadline_set(&g->loop, &b->soon, 0, end_failed, b) < 0 || deadline_set(&g->loop, &b->send, 0, send_soon, b) < 0 ||
-        deadline_set(&g->loop, &b->timeout, 0, on_late, b) < 0) {
+    if (deadline_prepare(&g->loop, &b->soon) < 0 || deadline_prepare(&g->loop, &b->send) < 0 ||
+        deadline_prepare(&g->loop, &b->timeout) < 0) {
         brokerlink_free(b);
         return -ENOMEM;
     }
-    deadline_stop(&b->soon);
-    deadline_stop(&b->send);
-    deadline_stop(&b->timeout);
     *ret = b;
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "gateway/epoll_set.h"
 #include "gateway/gate.h"
 #include "gateway/secret/brokerlink.h"
 #include "gateway/tls/tls_priv.h"
@@ -45,7 +46,7 @@ struct leaf {
 
 struct leaves {
     struct gate *gate;
-    uv_timer_t soon;
+    struct deadline soon;
     uint64_t turns;
     EVP_PKEY *key;
     uint8_t *spki;
@@ -54,22 +55,18 @@ struct leaves {
     struct leaf v[LEAVES_MAX];
 };
 
-static void deliver(uv_timer_t *timer);
+static void deliver(void *arg);
 
 int leaves_new(struct gate *g, struct leaves **ret) {
     struct leaves *l = calloc(1, sizeof *l);
 
-    if (!l)
+    if (!l || deadline_prepare(&g->loop, &l->soon) < 0) {
+        free(l);
         return -ENOMEM;
+    }
     l->gate = g;
-    uv_timer_init(&g->loop, &l->soon);
-    l->soon.data = l;
     *ret = l;
     return 0;
-}
-
-static void on_closed(uv_handle_t *handle) {
-    free(handle->data);
 }
 
 static void reset_leaf(struct leaf *leaf) {
@@ -91,12 +88,13 @@ void leaves_free(struct leaves *l) {
     }
     EVP_PKEY_free(l->key);
     OPENSSL_free(l->spki);
-    uv_close((uv_handle_t *)&l->soon, on_closed);
+    deadline_done(&l->soon);
+    free(l);
 }
 
 static void settle_leaf(struct leaves *l, struct leaf *leaf, enum leaf_state state) {
     leaf->state = state;
-    uv_timer_start(&l->soon, deliver, 0, 0);
+    deadline_set(&l->gate->loop, &l->soon, 0, deliver, l);
 }
 
 /* One key for all leaves: it lives as long as this gate and leaves it never. */
@@ -143,8 +141,8 @@ static void free_if_unused(struct leaf *leaf) {
 }
 
 /* fn may ask for, or cancel, any leaf: nothing is remembered across a call but the index. */
-static void deliver(uv_timer_t *timer) {
-    struct leaves *l = timer->data;
+static void deliver(void *arg) {
+    struct leaves *l = arg;
 
     for (size_t i = 0; i < LEAVES_MAX; i++) {
         struct leaf *leaf = &l->v[i];
@@ -225,7 +223,7 @@ struct tls_leaf *tls_leaf_get(struct tls *t, const struct host *host, tls_leaf_f
     l->n_waiting++;
     leaf->turn = ++l->turns;
     if (leaf->state != LEAF_ASKED)
-        uv_timer_start(&l->soon, deliver, 0, 0);
+        deadline_set(&l->gate->loop, &l->soon, 0, deliver, l);
     return q;
 }
 
