@@ -13,10 +13,9 @@
  */
 #pragma once
 
-#include <poll.h>
-
 #include "base/secret.h"
 #include "broker/ca/ca.h"
+#include "os/evloop.h"
 #include "policy/gateconf.h"
 #include "proto/brokermsg.h"
 
@@ -31,6 +30,7 @@ struct used {
 };
 
 enum {
+    BROKER_SOURCES = 4, /* supervisor, ssh-agent, a bawn-vault for each grant, gate */
     BROKER_USED_KINDS = 8,
     USED_PAUSE_MS = 1000,
     BROKER_SEND_S = 20,
@@ -47,6 +47,9 @@ struct broker {
     struct policy policy;
     struct values *values;
     struct ssh_relay *ssh;
+    struct evloop loop; /* serve.c */
+    struct evloop_source sources[BROKER_SOURCES];
+    struct err *err;       /* of this turn */
     struct secret in, out; /* requests, and answers that wait to go out, which may have values in them */
     struct used used[BROKER_USED_KINDS];
 };

@@ -51,7 +51,8 @@ static void find_endpoint(const struct flow *f, const struct http_path *path, st
         const struct credential *one = &c->grants[i].c;
 
         t->cover.mode = cred_login_is_at(one, f->host.text) ? TOKEN_COVER_ANY : t->cover.mode;
-        t->watched |= cred_login_is_at(one, f->host.text) || (one->token_url && cred_host_is_for(one, f->host.text));
+        t->watched |=
+            cred_login_is_at(one, f->host.text) || (one->token_url && credential_next_port(one, f->host.text, &(size_t){0}));
         if (t->on || !one->token_url)
             continue;
         t->on = is_endpoint(f, one->token_url, path) || is_endpoint(f, one->device_url, path);

@@ -98,16 +98,6 @@ bool cred_login_is_at(const struct credential *c, const char *host) {
     return url_is(c->token_url, host, 0) || url_is(c->device_url, host, 0) || url_is(c->authorize_url, host, 0);
 }
 
-bool cred_host_is_for(const struct credential *c, const char *host) {
-    struct host h;
-    uint16_t port;
-
-    for (size_t i = 0; i < c->hosts.len; i++)
-        if (host_parse_with_port(c->hosts.v[i], strlen(c->hosts.v[i]), &h, &port, NULL) == 0 && str_eq(h.text, host))
-            return true;
-    return false;
-}
-
 /* Where logins are, every port could give tokens, but for that of ssh, which speaks no HTTP. */
 bool cred_any_for(const struct grant *v, size_t n, const char *host, uint16_t port) {
     for (size_t i = 0; i < n; i++)

@@ -66,7 +66,6 @@ int cred_plan(const struct cred_request *r, struct cred_plan *ret, uint32_t *ret
 bool cred_url_is_host(const char *url, const char *host);
 bool cred_url_is(const char *url, const char *host, uint16_t port);
 bool cred_login_is_at(const struct credential *c, const char *host); /* any of its token, device and authorize URLs; any port */
-bool cred_host_is_for(const struct credential *c, const char *host); /* credential_is_for(), any port */
 /* %xx and '+' as servers read them; out has len bytes. Returns how many were used. */
 size_t cred_url_decode(const char *p, size_t len, char *out);
 /* Has any grant to do with this host and port: has it to be inspected? */
