@@ -113,7 +113,7 @@ static void request_answered(void *arg, enum gate_answer answer) {
 static bool request_ask(struct flow_request *q, struct policy_verdict *ret) {
     q->ask = gate_ask(q->flow->gate, &q->msg, request_answered, q);
     if (!q->ask)
-        policy_refuse(POLICY_DENIED_UNANSWERED, q->flow->host.text, "too many questions wait for an answer", ret);
+        policy_refuse(POLICY_DENIED_UNANSWERED, q->flow->host.text, "too many questions are waiting for an answer", ret);
     return q->ask != NULL;
 }
 
@@ -151,7 +151,7 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
         if (q)
             answer = request_begin(q, req, ret);
         else /* what cannot be logged does not happen */
-            policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "the gate has no memory", ret);
+            policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "the gate is out of memory", ret);
     }
     if (answer == HTTPX_DENY) {
         report_denied(f, question.method, req->path.text, ret, refuse_status(ret), q ? q->msg.secret : "");

@@ -24,7 +24,7 @@ static int check_name(struct flow *f, const struct tls_hello *hello) {
     if (host_parse(hello->sni, hello->sni_len, &sni, &err) < 0)
         return flow_deny_code(f, POLICY_NAME_MISMATCH, err.msg);
     if (!host_eq(&sni, &f->host))
-        return flow_deny_code(f, POLICY_NAME_MISMATCH, "the TLS server name is another one");
+        return flow_deny_code(f, POLICY_NAME_MISMATCH, "the TLS server name is that of another host");
     return 0;
 }
 
@@ -61,12 +61,12 @@ static int check_second(void *arg, bool from_client, const uint8_t *data, size_t
     case TLS_RETRY_HELLO:
         tls_retry_done(&f->first.retry);
         if (hello.has_ech && !f->first.has_ech)
-            return flow_deny_code(f, POLICY_NAME_MISMATCH, "only the second TLS hello has an encrypted name");
+            return flow_deny_code(f, POLICY_NAME_MISMATCH, "only the second ClientHello has an encrypted name");
         return check_name(f, &hello) < 0 ? -EACCES : 1;
     case TLS_RETRY_BAD:
         break;
     }
-    return flow_deny_code(f, POLICY_NOT_TLS, "a second TLS hello that cannot be read");
+    return flow_deny_code(f, POLICY_NOT_TLS, "the second ClientHello cannot be read");
 }
 
 /* 0, -EAGAIN, or -EACCES with f->ruling.denied. */

@@ -8,7 +8,7 @@
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
-#define OPAQUE "A credential is for this host, and the rule for it forbids to inspect connections (inspect: no)"
+#define OPAQUE "A credential belongs to this host, and its rule forbids inspection (inspect: no)"
 
 struct policy_request flow_question(const struct flow *f) {
     return (struct policy_request){
@@ -78,7 +78,7 @@ void flow_ask(struct flow *f, const struct policy_verdict *v) {
     gate_event_fill(&question, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, v);
     f->ask = gate_ask(f->gate, &question, flow_answered, f);
     if (!f->ask)
-        flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "too many questions wait for an answer");
+        flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "too many questions are waiting for an answer");
     else
         flow_wait(f, FLOW_ASK, EPOLLRDHUP, waiting_client, 2 * ms + FLOW_FIRST_MS);
 }

@@ -251,7 +251,7 @@ static void report_covered(struct flow_request *q) {
         return;
     t->reported = true;
     gate_trouble(q->flow->gate, q->flow->id, q->flow->host.text, q->flow->port,
-                 "an answer had tokens in it that were not asked for by a login of the user's: they were covered");
+                 "an answer had tokens in it that do not come from a login of the user: they were redacted");
 }
 
 void flow_token_head(struct flow_request *q, struct http_head *head) {

@@ -102,7 +102,7 @@ static void add_refusals(const struct why *w, uint64_t now_s, const struct why_q
     struct jsonout j = {.to = b};
     size_t shown = 0;
 
-    buf_adds(b, q->json ? "{\"refusals\": [" : "What Bawn refused this sandbox, the latest first:\n");
+    buf_adds(b, q->json ? "{\"refusals\": [" : "What Bawn denied to this sandbox, the latest first:\n");
     for (size_t i = 0; i < w->len; i++) {
         const struct refusal *r = refusal_at(w, i);
 
@@ -124,7 +124,7 @@ static void add_refusals(const struct why *w, uint64_t now_s, const struct why_q
 
 static const char help[] = "This is Bawn's gate: every connection of this sandbox passes it.\n"
                            "\n"
-                           "http://bawn.internal/why            what it refused, and what would help\n"
+                           "http://bawn.internal/why            what it denied, and what would help\n"
                            "http://bawn.internal/why?host=NAME  the same for one host\n"
                            "http://bawn.internal/why.json       for programs\n";
 

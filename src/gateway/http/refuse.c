@@ -82,7 +82,7 @@ void refuse_body(const struct policy_verdict *v, const char *host, uint16_t port
         policy_verdict_add_json(v, buf_ok(&shown) ? buf_str(&shown) : "", port, b);
         buf_adds(b, "}\n");
     } else {
-        buf_addf(b, "Bawn refused this: %s\n%s\n(%s)\n", v->reason, v->hint, policy_codes[v->code].name);
+        buf_addf(b, "Bawn denied this: %s\n%s\n(%s)\n", v->reason, v->hint, policy_codes[v->code].name);
     }
 }
 

@@ -135,7 +135,7 @@ static int udp_open(struct dnsd *d, int fd, int family, struct dnsd_udp **ret, s
     int r = set_options(owned, family);
 
     if (r < 0)
-        return err_sys(err, r, "ask the DNS socket for the addresses that were asked");
+        return err_sys(err, r, "set up the DNS socket");
     u = calloc(1, sizeof *u);
     if (!u)
         return err_oom(err);
