@@ -71,7 +71,7 @@ static int target_read(const char *url, struct target *t, struct err *err) {
 
     curl_url_cleanup(u);
     if (!ok)
-        return err_usage(err, "an OAuth address is no URL, or has a user in it");
+        return err_usage(err, "an OAuth address is not a URL, or has a user in it");
     t->loopback = is_loopback(t->host);
     if (!str_eq(t->scheme, "https") && !(t->loopback && str_eq(t->scheme, "http")))
         return err_usage(err, "an OAuth address must begin with https:// (host '%s')", t->host);

@@ -35,7 +35,7 @@ static int passphrase_file(const char *path, struct secret *ret, struct err *err
     int r;
 
     if (path[0] != '/') /* bawn starts us in another folder than it was started in */
-        return err_usage(err, "%s is no absolute path", passphrase_variable);
+        return err_usage(err, "%s is not an absolute path", passphrase_variable);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(err, -ENOKEY, "open the file '%s' that %s names: %s", path, passphrase_variable, strerror(errno));
     if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077))
