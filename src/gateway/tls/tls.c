@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "gateway/gate.h"
+#include "gateway/net/names.h"
 #include "gateway/tls/tls_priv.h"
 #include "os/fd.h"
 
@@ -31,11 +32,7 @@ struct sessions {
 };
 
 static size_t place_of(const char *host) {
-    uint32_t h = 2166136261u;
-
-    for (; *host; host++)
-        h = (h ^ (uint8_t)*host) * 16777619u;
-    return (h ^ h >> 16) % SESSIONS_MAX;
+    return names_hash(host, strlen(host)) % SESSIONS_MAX;
 }
 
 static void forget_session(struct sessions *c, size_t i) {
