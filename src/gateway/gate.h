@@ -120,7 +120,7 @@ void gate_send(struct gate *g, const struct gate_msg *m);
 /* Fills a message from a verdict; host as text. A denial is also noted for http://bawn.internal/why. */
 void gate_event(struct gate *g, enum gate_event_kind kind, uint64_t flow, const char *host, uint16_t port,
                 const struct policy_verdict *v);
-/* The same in two steps, for those who have more to say. Refusals have to be given to why_note() then. */
+/* The same in two steps, for callers that add more. They give denials to why_note() themselves. */
 void gate_event_fill(struct gate_msg *m, enum gate_event_kind kind, uint64_t flow, const char *host, uint16_t port,
                      const struct policy_verdict *v);
 /* Something that is no verdict. */

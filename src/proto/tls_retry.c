@@ -58,7 +58,7 @@ static bool store_bytes(struct tls_retry *t, const uint8_t *data, size_t len) {
     return true;
 }
 
-/* The message's own length stands in its first bytes, which may be in several records. */
+/* The message's own length is in its first bytes, which may be in several records. */
 static void count_message(struct tls_retry *t, const uint8_t *data, size_t len) {
     for (size_t i = 0; i < len && t->n_message + i < MESSAGE_HEAD; i++)
         if (t->n_message + i > 0)

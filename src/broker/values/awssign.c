@@ -88,7 +88,7 @@ static bool put_names(struct secret *work, const struct aws_request *q, const st
     return ok;
 }
 
-/* The request's hash, with our header in it. names: as they will stand in Authorization. */
+/* The request's hash, with our header in it. names: as they will be in Authorization. */
 static bool digest(const struct aws_request *q, const struct keys *k, const struct broker_part *names, char out[static HEX + 1]) {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     uint8_t hash[DIGEST];

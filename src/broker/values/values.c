@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values in memory: who gets one, who waits for one. */
+/* Values in memory: fetched from bawn-vault, given to requests, ended in time. */
 #include "broker/values/values.h"
 
 #include <errno.h>

@@ -141,7 +141,7 @@ bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_hea
     return true;
 }
 
-/* Nothing goes on that was not looked at: who fails marks out as failed. */
+/* Nothing passes that was not searched: a failure marks out as failed. */
 static void cover_piece(struct flow_secret *s, const uint8_t *data, size_t len, bool end, struct buf *out) {
     size_t upto = end ? len : s->is_websocket ? COVER_HOLD : cover_ends_take(&s->ends, data, len);
     int r = 0;

@@ -160,7 +160,7 @@ static int relay_check(void *arg) {
     int r;
 
     if (n <= 0)
-        return n == -EAGAIN ? -EAGAIN : 0; /* its end, or its failure: the relay's business */
+        return n == -EAGAIN ? -EAGAIN : 0; /* the relay deals with its end, or its failure */
     r = check_first(f, data, (size_t)n);
     if (r == -EAGAIN && (size_t)n == f->first.peeked)
         return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* no more will come */

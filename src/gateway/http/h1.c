@@ -90,7 +90,7 @@ static void act_on_eof(struct h1 *h, enum httpx_way way) {
 
     switch (s->state) {
     case H1_IDLE:
-        if (!is_undecided(h)) /* who waits for the user's answer gets one */
+        if (!is_undecided(h)) /* a request that waits for the user's answer gets one */
             h1_end(h);
         return;
     case H1_HEAD:

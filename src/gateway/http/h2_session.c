@@ -21,7 +21,7 @@ static void head_begin(struct h2_pipe *p, bool trailers) {
     p->in_trailers = trailers;
     if (trailers)
         return;
-    http_head_clear(&p->head); /* an interim answer may have stood here */
+    http_head_clear(&p->head); /* an interim answer may have been here */
     memset(p->pseudo, 0, sizeof p->pseudo);
     p->head_bytes = 0;
 }

@@ -58,7 +58,7 @@ struct httpx_request {
 struct http_head {
     struct http_header *v;
     size_t len, cap;
-    struct http_block *blocks;  /* bytes of names and values, but for those that stand in the caller's memory */
+    struct http_block *blocks;  /* bytes of names and values, but for those in the caller's memory */
     struct http_block *secrets; /* values that are zeroed when they go */
 };
 const char *http_head_get(const struct http_head *h, const char *name); /* the first; NULL */

@@ -114,7 +114,7 @@ static int add_form(struct cover *c, enum cover_kind kind, size_t at, size_t siz
     return 0;
 }
 
-/* The value may stand anywhere in what was encoded: so many ways to begin, without the characters that hold bits of its neighbours. */
+/* The value may be anywhere in what was encoded: so many ways to begin, without the characters that hold bits of its neighbours. */
 static int add_bases(struct cover *c, size_t at, size_t len) {
     static const uint8_t bits64[] = {0, 4, 2}, bits32[] = {0, 2, 4, 1, 3};
     int r = 0;

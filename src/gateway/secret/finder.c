@@ -106,7 +106,7 @@ int finder_build(struct finder *f) {
     return 0;
 }
 
-/* The longest pattern that stands at p; 0: none does. */
+/* The longest pattern at p; 0: there is none. */
 static size_t match_at(const struct finder *f, const uint8_t *p, size_t left, uint32_t *ret_tag) {
     size_t longest = 0;
     uint32_t start;
@@ -264,7 +264,7 @@ static char *put_hex(char *to, bool percent, const char *digits, const uint8_t *
     return to;
 }
 
-/* As curl, Python and Go do it (RFC 3986); as browsers do; as forms are sent; with what may stand in a path left alone. */
+/* As curl, Python and Go do it (RFC 3986); as browsers do; as forms are sent; with what is allowed in a path left alone. */
 static const struct {
     const char *plain, *digits;
     bool plus;

@@ -35,7 +35,7 @@ const char *placeholders_name(const struct placeholders *p, uint32_t tag); /* of
 struct cred_put {
     uint32_t index; /* of the grant */
     enum credential_place place;
-    bool there;  /* the placeholder stands in the slot */
+    bool there;  /* the placeholder is in the slot */
     char *name;  /* of the credential */
     char *slot;  /* name of the header, or of the parameter */
     char *sigv4; /* SIGV4: the service */

@@ -209,7 +209,7 @@ static int trim_query(const struct cred_request *r, struct cred_plan *plan) {
     return plan->query ? 0 : -ENOMEM;
 }
 
-/* What stands in a slot is replaced, but another grant's placeholder has no business there. */
+/* The content of a slot is replaced, but another grant's placeholder does not belong there. */
 static bool slots_are_clean(const struct cred_request *r, const struct cred_plan *plan, uint32_t *ret_tag) {
     *ret_tag = UINT32_MAX;
     for (size_t i = 0; i < plan->n; i++) {

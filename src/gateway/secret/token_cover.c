@@ -83,7 +83,7 @@ static void name_begin(struct token_cover *c) {
     c->expect = 0;
 }
 
-/* What assigns, what may stand between, and what ends it. Punctuation that is encoded ("%3D", "&quot;", "\u003d") is short, or part of
+/* What assigns, what may come between, and what ends it. Punctuation that is encoded ("%3D", "&quot;", "\u003d") is short, or part of
  * the value: then more is covered. */
 static void any_byte(struct token_cover *c, uint8_t b, struct buf *out) {
     bool in_value = c->covering || c->n_held;
