@@ -24,6 +24,7 @@ int broker_init(struct broker *b, struct ca *ca, int gate, int supervisor) {
 }
 
 void broker_done(struct broker *b) {
+    evloop_done(&b->loop);
     ssh_free(b);
     values_free(TAKE_PTR(b->values));
     policy_done(&b->policy);

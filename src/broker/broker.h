@@ -4,7 +4,6 @@
  *
  *     serve.c    the loop: poll, and one table of requests, one of messages
  *     values/value_judge.c    may this request have this credential? Every request is asked about here, before anything else is done
- *     used.c     what was given out, for the log
  *     values.c   values: fetched once, in locked memory until they end, given out for one request at a time
  *     render.c   how a value looks in a request; awssign.c: signatures of AWS
  *     ssh_*.c    the ssh-agent
@@ -14,10 +13,9 @@
  */
 #pragma once
 
-#include <poll.h>
-
 #include "base/secret.h"
 #include "broker/ca/ca.h"
+#include "os/evloop.h"
 #include "policy/gateconf.h"
 #include "proto/brokermsg.h"
 
@@ -32,6 +30,7 @@ struct used {
 };
 
 enum {
+    BROKER_SOURCES = 4, /* supervisor, ssh-agent, a bawn-vault for each grant, gate */
     BROKER_USED_KINDS = 8,
     USED_PAUSE_MS = 1000,
     BROKER_SEND_S = 20,
@@ -48,6 +47,9 @@ struct broker {
     struct policy policy;
     struct values *values;
     struct ssh_relay *ssh;
+    struct evloop loop; /* serve.c */
+    struct evloop_source sources[BROKER_SOURCES];
+    struct err *err;       /* of this turn */
     struct secret in, out; /* requests, and answers that wait to go out, which may have values in them */
     struct used used[BROKER_USED_KINDS];
 };
@@ -64,10 +66,8 @@ void broker_answer_parts(struct broker *b, uint32_t id, const struct broker_part
 void broker_msg_send(struct broker *b, const struct broker_msg *m);
 void broker_flush(struct broker *b); /* the answers so far, as one message */
 
-/* used.c: reports to the supervisor which value went where: the first of a kind at once, more of the same within USED_PAUSE_MS together. */
+/* serve.c: reports to the supervisor which value went where: the first of a kind at once, more of the same within USED_PAUSE_MS together. */
 void used_report(struct broker *b, const struct broker_msg *m);
-void used_flush(struct broker *b, bool all); /* those that waited long enough; all: every one */
-int used_timeout_ms(const struct broker *b); /* -1: none waits */
 
 /* Replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
 int broker_configure(struct broker *b, int memfd, struct err *err);

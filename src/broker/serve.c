@@ -14,8 +14,66 @@
 
 enum { LEAF_MAX = 4096 };
 
-/* What poll() waits for: two sockets, an ssh-agent, and a bawn-vault for each grant. */
-enum { POLL_GATE, POLL_SUPERVISOR, POLL_SSH, POLL_VALUES, POLL_MAX = POLL_VALUES + GRANTS_MAX };
+/* Uses of values, for the log --------------------------------------------------------------------------------------- */
+
+static void report_use(struct broker *b, struct used *u, uint32_t count, uint64_t now) {
+    u->msg.count = count;
+    u->more = 0;
+    u->reported_ms = now;
+    broker_msg_send(b, &u->msg);
+}
+
+static bool is_same(const struct broker_msg *a, const struct broker_msg *c) {
+    return a->index == c->index && a->value == c->value && a->port == c->port && strcmp(a->host, c->host) == 0 &&
+           strcmp(a->method, c->method) == 0;
+}
+
+/* The one of this kind, else the one that was reported longest ago. */
+static struct used *find_use(struct broker *b, const struct broker_msg *m) {
+    struct used *oldest = &b->used[0];
+
+    for (size_t i = 0; i < BROKER_USED_KINDS; i++) {
+        if (b->used[i].reported_ms && is_same(&b->used[i].msg, m))
+            return &b->used[i];
+        if (b->used[i].reported_ms < oldest->reported_ms)
+            oldest = &b->used[i];
+    }
+    if (oldest->more)
+        report_use(b, oldest, oldest->more, clock_ms());
+    *oldest = (struct used){.msg = *m};
+    return oldest;
+}
+
+void used_report(struct broker *b, const struct broker_msg *m) {
+    struct used *u = find_use(b, m);
+    uint64_t now = clock_ms();
+
+    u->more++;
+    if (!u->reported_ms || now - u->reported_ms >= USED_PAUSE_MS)
+        report_use(b, u, u->more, now);
+}
+
+/* Those that waited long enough; all: every one. */
+static void used_flush(struct broker *b, bool all) {
+    uint64_t now = clock_ms();
+
+    for (size_t i = 0; i < BROKER_USED_KINDS; i++)
+        if (b->used[i].more && (all || now - b->used[i].reported_ms >= USED_PAUSE_MS))
+            report_use(b, &b->used[i], b->used[i].more, now);
+}
+
+/* -1: none waits. */
+static int used_timeout_ms(const struct broker *b) {
+    uint64_t now = clock_ms(), least = UINT64_MAX;
+
+    for (size_t i = 0; i < BROKER_USED_KINDS; i++)
+        if (b->used[i].more)
+            least =
+                MIN_OF(least, b->used[i].reported_ms + USED_PAUSE_MS > now ? b->used[i].reported_ms + USED_PAUSE_MS - now : 0);
+    return least == UINT64_MAX ? -1 : (int)least;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- */
 
 static void leaf_request(struct broker *b, const struct broker_request *req, const uint8_t *data) {
     uint8_t leaf[LEAF_MAX];
@@ -34,7 +92,7 @@ static broker_request_fn *const requests[BROKER_REQUESTS] = {
 };
 
 /* The first request of these bytes. */
-static int read_request(const uint8_t *bytes, size_t len, struct broker_request *ret) {
+static int read_gate_request(const uint8_t *bytes, size_t len, struct broker_request *ret) {
     if (len < sizeof *ret)
         return -EBADMSG;
     memcpy(ret, bytes, sizeof *ret);
@@ -52,7 +110,7 @@ static int serve_each(struct broker *b, const uint8_t *bytes, size_t len, bool l
     int r = 0;
 
     do {
-        r = read_request(bytes + at, len - at, &req);
+        r = read_gate_request(bytes + at, len - at, &req);
         if (r == 0 && !look_only)
             requests[req.type](b, &req, bytes + at + sizeof req);
         at += sizeof req + req.len;
@@ -134,38 +192,85 @@ static int read_gate(struct broker *b, struct err *err) {
     return r < 0 ? err_sys(err, r, "answer the gate") : 0;
 }
 
-/* Until there is a policy the gate has to wait; that it is gone is noticed nevertheless. */
-static int wait_and_serve(struct broker *b, struct err *err) {
-    struct pollfd fds[POLL_MAX] = {
-        [POLL_GATE] = {.fd = b->gate, .events = b->configured ? POLLIN : 0},
-        [POLL_SUPERVISOR] = {.fd = b->supervisor, .events = POLLIN},
-    };
-    int n, r = 0;
+static int on_supervisor(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) {
+    struct broker *b = arg;
 
-    ssh_poll_fill(b, &fds[POLL_SSH]);
-    values_poll_fill(b, &fds[POLL_VALUES]);
-    n = poll(fds, ARRAY_LEN(fds), clock_sooner(clock_sooner(ssh_timeout_ms(b), values_timeout_ms(b)), used_timeout_ms(b)));
-    if (n < 0)
-        return errno == EINTR ? 0 : err_sys(err, -errno, "wait");
-    if (fds[POLL_SUPERVISOR].revents)
-        r = read_supervisor(b, err);
-    if (r < 0 || b->over)
-        return r;
-    ssh_poll_done(b, fds[POLL_SSH].revents);
-    values_poll_done(b, &fds[POLL_VALUES]);
-    if (!fds[POLL_GATE].revents || b->over)
-        return 0;
-    if (fds[POLL_GATE].events || !(fds[POLL_GATE].revents & POLLHUP))
-        return read_gate(b, err);
+    return read_supervisor(b, b->err);
+}
+
+static void want_ssh(struct evloop *l, void *arg) {
+    struct pollfd p;
+
+    ssh_poll_fill(arg, &p);
+    evloop_want(l, p.fd, p.events);
+    evloop_wake_in(l, ssh_timeout_ms(arg));
+}
+
+static int on_ssh(void *arg, const struct pollfd *fds, size_t n UNUSED) {
+    if (!((struct broker *)arg)->over)
+        ssh_poll_done(arg, fds->revents);
+    return 0;
+}
+
+static void want_values(struct evloop *l, void *arg) {
+    struct pollfd *fds = evloop_slots(l, GRANTS_MAX);
+
+    if (fds)
+        values_poll_fill(arg, fds);
+    evloop_wake_in(l, clock_sooner(values_timeout_ms(arg), used_timeout_ms(arg)));
+}
+
+static int on_values(void *arg, const struct pollfd *fds, size_t n UNUSED) {
+    if (!((struct broker *)arg)->over)
+        values_poll_done(arg, fds);
+    return 0;
+}
+
+/* Until there is a policy the gate has to wait; its end is noticed nevertheless. */
+static void want_gate(struct evloop *l, void *arg) {
+    const struct broker *b = arg;
+
+    evloop_want(l, b->gate, b->configured ? POLLIN : 0);
+}
+
+static int on_gate(void *arg, const struct pollfd *fds, size_t n UNUSED) {
+    struct broker *b = arg;
+
+    if (!b->over && (fds->events || !(fds->revents & POLLHUP)))
+        return read_gate(b, b->err);
     b->over = true;
     return 0;
 }
 
-int serve_round(struct broker *b, struct err *err) {
-    int r = wait_and_serve(b, err);
+/* The supervisor first: a new policy counts for what the gate asks in the same turn. */
+static int start_loop(struct broker *b) {
+    const struct evloop_source sources[] = {
+        {.fd = b->supervisor, .events = POLLIN, .ready = on_supervisor, .arg = b},
+        {.prepare = want_ssh, .ready = on_ssh, .each_turn = true, .arg = b},
+        {.prepare = want_values, .ready = on_values, .each_turn = true, .arg = b},
+        {.prepare = want_gate, .ready = on_gate, .arg = b},
+    };
+    int r = 0;
 
+    static_assert(sizeof sources == sizeof b->sources, "one place for each");
+    memcpy(b->sources, sources, sizeof sources);
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(sources); i++)
+        r = evloop_add(&b->loop, &b->sources[i]);
+    return r;
+}
+
+int serve_round(struct broker *b, struct err *err) {
+    struct err why = {0};
+    int r = b->loop.n_sources ? 0 : start_loop(b);
+
+    b->err = &why;
+    r = r < 0 ? r : evloop_turn(&b->loop);
     used_flush(b, false);
     broker_flush(b);
+    if (r < 0 && !why.msg[0])
+        return err_sys(err, r, "wait for the gate and the supervisor");
+    if (r < 0 && err)
+        *err = why;
     return r;
 }
 

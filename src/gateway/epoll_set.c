@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One epoll set for all sockets of flows, and deadlines. */
 #include "gateway/epoll_set.h"
 
 #include <errno.h>
@@ -115,20 +116,24 @@ static void deadline_passed(uv_timer_t *timer) {
     handle->fn(handle->arg);
 }
 
-int deadline_set(uv_loop_t *loop, struct deadline *d, uint64_t ms, deadline_fn *fn, void *arg) {
-    struct deadline_handle *handle = d->handle;
+int deadline_prepare(uv_loop_t *loop, struct deadline *d) {
+    struct deadline_handle *handle = d->handle ? d->handle : calloc(1, sizeof *handle);
 
-    if (!handle) {
-        handle = calloc(1, sizeof *handle);
-        if (!handle)
-            return -ENOMEM;
+    if (!handle)
+        return -ENOMEM;
+    if (!d->handle)
         uv_timer_init(loop, &handle->timer);
-        handle->timer.data = handle;
-        d->handle = handle;
-    }
-    handle->fn = fn;
-    handle->arg = arg;
-    return uv_timer_start(&handle->timer, deadline_passed, ms, 0);
+    handle->timer.data = handle;
+    d->handle = handle;
+    return 0;
+}
+
+int deadline_set(uv_loop_t *loop, struct deadline *d, uint64_t ms, deadline_fn *fn, void *arg) {
+    if (deadline_prepare(loop, d) < 0)
+        return -ENOMEM;
+    d->handle->fn = fn;
+    d->handle->arg = arg;
+    return uv_timer_start(&d->handle->timer, deadline_passed, ms, 0);
 }
 
 void deadline_stop(struct deadline *d) {

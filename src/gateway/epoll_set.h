@@ -35,7 +35,7 @@ int watch_start(struct hub *h, struct watch *w, int fd, uint32_t events, watch_f
 int watch_set(struct hub *h, struct watch *w, uint32_t events);
 /* No handler is called for it any more, not even for what was reported already. The descriptor stays open. */
 void watch_stop(struct hub *h, struct watch *w);
-/* The same for a descriptor that the caller closes now and that nobody else has: the kernel then forgets it by itself. */
+/* The same for a descriptor that the caller closes now and that has no copy: the kernel then forgets it by itself. */
 void watch_forget(struct hub *h, struct watch *w);
 
 /* A deadline. The handle lives on in the loop until that has let go of it, so the owner can be freed at once. */
@@ -43,6 +43,7 @@ typedef void deadline_fn(void *arg);
 struct deadline {
     struct deadline_handle *handle; /* NULL: none was ever set */
 };
+int deadline_prepare(uv_loop_t *loop, struct deadline *d);                                      /* setting it then cannot fail */
 int deadline_set(uv_loop_t *loop, struct deadline *d, uint64_t ms, deadline_fn *fn, void *arg); /* replaces an older one */
 void deadline_stop(struct deadline *d);
 void deadline_done(struct deadline *d);

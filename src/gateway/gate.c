@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The gate as a whole: its parts, its configuration, its loop. */
 #include "gateway/gate.h"
 
 #include <errno.h>
@@ -113,19 +114,18 @@ static int make_parts(struct gate *g, struct gate_born *born, struct err *err) {
     size_t n_trust = 0;
     int r = hub_new(&g->loop, &g->hub, err);
 
-    r = r < 0 ? r : pipes_new(&g->pipes, err);
-    if (r == 0 && (why_new(&g->why) < 0 || names_new(&g->names) < 0))
-        r = err_oom(err);
-    r = r < 0 ? r : control_new(g, TAKE_FD(born->control), &g->control, err);
-    r = r < 0 ? r : first_config(g, err);
-    r = r < 0 ? r : resolver_new(&g->loop, g->config.resolv_conf, g->config.hosts, &g->resolver, err);
-    r = r < 0 ? r : dnsd_new(g, TAKE_FD(born->udp[0]), TAKE_FD(born->udp[1]), &g->dnsd, err);
+    if (r < 0 || (r = pipes_new(&g->pipes, err)) < 0)
+        return r;
+    if (why_new(&g->why) < 0 || names_new(&g->names) < 0)
+        return err_oom(err);
+    if ((r = control_new(g, TAKE_FD(born->control), &g->control, err)) < 0 || (r = first_config(g, err)) < 0 ||
+        (r = resolver_new(&g->loop, g->config.resolv_conf, g->config.hosts, &g->resolver, err)) < 0 ||
+        (r = dnsd_new(g, TAKE_FD(born->udp[0]), TAKE_FD(born->udp[1]), &g->dnsd, err)) < 0)
+        return r;
+    if (brokerlink_new(g, &g->broker) < 0)
+        return err_oom(err);
     while (n_trust < GATE_TRUST_MAX && born->trust[n_trust] >= 0)
         n_trust++;
-    if (r == 0 && brokerlink_new(g, &g->broker) < 0)
-        r = err_oom(err);
-    if (r < 0)
-        return r;
     r = tls_new(g, born->trust, n_trust, &g->tls, err);
     for (size_t i = 0; i < n_trust; i++)
         born->trust[i] = -1;

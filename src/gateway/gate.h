@@ -10,9 +10,9 @@
  *     first bytes            peeked (MSG_PEEK, SO_RCVLOWAT against spinning), never read before it is known who reads them
  *     verdict                policy_judge() on host and port; ask: the flow waits for the supervisor
  *     lookup                 resolve.h; every address is judged, the first allowed one is dialled (and no other one is ever)
- *     relay                  spliced (relay.h), SNI = name checked on the way; or looked into (inspect.h)
+ *     relay                  spliced (relay.h), SNI = name checked on the way; or inspected (inspect.h)
  *
- * A refusal is answered in the protocol spoken (refuse.h). One thread, one loop (libuv), no file, no child.
+ * A denial is answered in the protocol spoken (refuse.h). One thread, one loop (libuv), no file, no child.
  */
 #pragma once
 
@@ -77,7 +77,7 @@ struct gate {
     struct tls *tls;
     struct brokerlink *broker;
     struct placeholders *placeholders; /* of config.grants; NULL: there are none */
-    struct gate_control *control;      /* NULL: nobody listens (unit tests of single parts) */
+    struct gate_control *control;      /* NULL: no supervisor (unit tests of single parts) */
     struct gate_flows flows;
     struct hub *hub;                                /* epoll_set.h */
     struct pipes *pipes;                            /* relay.h */
@@ -117,10 +117,10 @@ uint64_t gate_now_s(const struct gate *g); /* CLOCK_MONOTONIC, as the loop has i
 /* gate_control.c: the socket to the supervisor. No message is lost: they wait (bounded), then nothing is accepted, then the gate
  * waits. */
 void gate_send(struct gate *g, const struct gate_msg *m);
-/* Fills a message from a verdict; host as text. A refusal is also kept for http://bawn.internal/why. */
+/* Fills a message from a verdict; host as text. A denial is also noted for http://bawn.internal/why. */
 void gate_event(struct gate *g, enum gate_event_kind kind, uint64_t flow, const char *host, uint16_t port,
                 const struct policy_verdict *v);
-/* The same in two steps, for those who have more to say. Refusals have to be given to why_note() then. */
+/* The same in two steps, for callers that add more. They give denials to why_note() themselves. */
 void gate_event_fill(struct gate_msg *m, enum gate_event_kind kind, uint64_t flow, const char *host, uint16_t port,
                      const struct policy_verdict *v);
 /* Something that is no verdict. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The socket to the supervisor: configurations, questions, events. */
 #include "gateway/gate_control.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ int control_wait_config(struct gate_control *c, struct gate_config *ret, uint32_
     if (n <= 0)
         return err_sys(err, n < 0 ? (int)n : -ECONNRESET, "wait for the gate's configuration");
     if (n != sizeof m || m.type != GATE_MSG_CONFIG || fd < 0)
-        return err_set(err, -EBADMSG, "the gate was told something else before its configuration");
+        return err_set(err, -EBADMSG, "unexpected message before the gate's configuration (type %u, %ld bytes)", m.type, n);
     *ret_gate = m.id;
     return confload_read(fd, ret, err);
 }
@@ -276,7 +277,7 @@ bool control_is_full(const struct gate_control *c) {
     return c && c->len >= CONTROL_QUEUE_FULL;
 }
 
-/* Every verdict has to be in the log: whoever makes them faster than they are written waits. */
+/* Every verdict has to be in the log: a sandbox that causes them faster than they are written waits. */
 static void wait_for_space(struct gate_control *c) {
     struct pollfd p = {.fd = c->fd, .events = POLLOUT};
 

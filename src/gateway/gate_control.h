@@ -7,7 +7,7 @@
 enum {
     CONTROL_QUEUE_MAX = 4096,  /* messages that wait for the supervisor */
     CONTROL_QUEUE_FULL = 2048, /* no connection is accepted above this */
-    CONTROL_DELAY_MS = 10,     /* for what nobody waits for: each message of its own would wake the supervisor */
+    CONTROL_DELAY_MS = 10,     /* for what is not urgent: each message of its own would wake the supervisor */
     CONTROL_STUCK_MS = 10000,  /* a supervisor that takes nothing for so long is gone */
     ASKS_MAX = 256,
     ASK_TIMEOUT_DEFAULT_MS = 60000

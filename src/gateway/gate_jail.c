@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What bawn-gate may still do once it is locked in. */
 #include "gateway/gate_jail.h"
 
 #include <errno.h>

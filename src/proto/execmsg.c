@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,22 +15,12 @@ static_assert(EXEC_FDS_MAX + 1 <= SOCK_FDS_MAX, "a memfd and the streams");
 
 enum { PACKET_MAX = sizeof(struct exec_msg) + EXEC_INLINE_MAX };
 
-static int to_memfd(const void *body, size_t len, int *ret) {
-    CLEANUP(closep) int fd = memfd_create("bawn-exec", MFD_CLOEXEC);
-    int r = fd < 0 ? -errno : fd_write_all(fd, body, len);
-
-    if (r < 0)
-        return r;
-    *ret = TAKE_FD(fd);
-    return 0;
-}
-
 static int send_memfd(int sock, struct exec_msg *m, const void *body, const int *fds, size_t n_fds) {
-    CLEANUP(closep) int memfd = -1;
-    int all[SOCK_FDS_MAX], r = to_memfd(body, m->len, &memfd);
+    CLEANUP(closep) int memfd = fd_memory("bawn-exec", body, m->len);
+    int all[SOCK_FDS_MAX];
 
-    if (r < 0)
-        return r;
+    if (memfd < 0)
+        return memfd;
     m->flags = EXEC_MSG_MEMFD;
     all[0] = memfd;
     if (n_fds)
@@ -67,18 +56,13 @@ static int read_memfd(int fd, size_t len, struct buf *body) {
     bytes = malloc(len);
     if (!bytes)
         return -ENOMEM;
-    for (size_t at = 0; at < len;) {
-        ssize_t n = pread(fd, bytes + at, len - at, (off_t)at);
-
-        if (n <= 0)
-            return -EBADMSG; /* it was cut meanwhile */
-        at += (size_t)n;
-    }
+    if (fd_pread_full(fd, bytes, len, 0) != (ssize_t)len)
+        return -EBADMSG; /* it was cut meanwhile */
     buf_add(body, bytes, len);
     return buf_ok(body) ? 0 : -ENOMEM;
 }
 
-static int check(const struct exec_msg *m, size_t inline_len, size_t n_fds, const struct buf *body) {
+static int check_message(const struct exec_msg *m, size_t inline_len, size_t n_fds, const struct buf *body) {
     bool memfd = m->flags == EXEC_MSG_MEMFD;
 
     if (m->type < EXEC_MSG_EXEC || m->type > EXEC_MSG_OPENED || (m->flags && !memfd))
@@ -116,7 +100,7 @@ int execmsg_recv(int sock, struct exec_msg *m, struct buf *body, int *ret_fds, s
         return -EBADMSG;
     }
     memcpy(&msg, packet, sizeof msg);
-    r = check(&msg, (size_t)n - sizeof msg, came, body);
+    r = check_message(&msg, (size_t)n - sizeof msg, came, body);
     own = r == 0 && (msg.flags & EXEC_MSG_MEMFD) ? 1 : 0;
     if (r == 0 && came - own > want)
         r = -EBADMSG;

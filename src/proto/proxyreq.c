@@ -57,7 +57,7 @@ static bool piece_is(struct piece s, const char *word) {
 }
 
 /* METHOD SP TARGET SP VERSION */
-static const char *split(struct piece line, struct piece *method, struct piece *target) {
+static const char *split_line(struct piece line, struct piece *method, struct piece *target) {
     const char *first = memchr(line.p, ' ', line.len), *last = memrchr(line.p, ' ', line.len);
     struct piece version;
 
@@ -136,7 +136,7 @@ enum proxyreq_result proxyreq_parse(const uint8_t *data, size_t len, struct prox
     struct proxyreq q = {0};
 
     if (!why && line_len)
-        why = split((struct piece){(const char *)data, line_len - 2}, &method, &target);
+        why = split_line((struct piece){(const char *)data, line_len - 2}, &method, &target);
     if (!why && line_len)
         why = read_target(method, target, &q);
     if (why)

@@ -14,12 +14,12 @@ struct sink {
     size_t n;
 };
 
-static void put(struct sink *o, const void *data, size_t n) {
+static void put_bytes(struct sink *o, const void *data, size_t n) {
     memcpy(o->p + o->n, data, n);
     o->n += n;
 }
 
-static void enter(struct termfilter *f, enum termfilter_state state) {
+static void enter_state(struct termfilter *f, enum termfilter_state state) {
     f->state = state;
     f->len = 0;
     f->skipped = 0;
@@ -35,12 +35,12 @@ static bool held_whole(const struct termfilter *f) {
 }
 
 static void put_invalid(struct termfilter *f, struct sink *o) {
-    put(o, "\xef\xbf\xbd", 3);
-    enter(f, TF_GROUND);
+    put_bytes(o, "\xef\xbf\xbd", 3);
+    enter_state(f, TF_GROUND);
 }
 
 void termfilter_init(struct termfilter *f) {
-    enter(f, TF_GROUND);
+    enter_state(f, TF_GROUND);
     f->utf8_len = 0;
 }
 
@@ -56,15 +56,15 @@ static uint8_t utf8_expected(uint8_t lead) {
 
 static bool step_ground(struct termfilter *f, uint8_t c, struct sink *o) {
     if (c == ESC) {
-        enter(f, TF_ESC);
+        enter_state(f, TF_ESC);
     } else if (c >= 0x80) {
-        enter(f, TF_UTF8);
+        enter_state(f, TF_UTF8);
         hold(f, c);
         f->utf8_len = utf8_expected(c);
         if (f->utf8_len == 0)
             put_invalid(f, o);
     } else if (c >= 0x20 ? c != DEL : c == 0 || (c >= BEL && c <= 0x0f)) {
-        put(o, &c, 1);
+        put_bytes(o, &c, 1);
     }
     return true;
 }
@@ -83,14 +83,14 @@ static bool step_utf8(struct termfilter *f, uint8_t c, struct sink *o) {
         return true;
     }
     if (f->seq[0] != 0xc2 || f->seq[1] >= 0xa0)
-        put(o, f->seq, f->len);
-    enter(f, TF_GROUND);
+        put_bytes(o, f->seq, f->len);
+    enter_state(f, TF_GROUND);
     return true;
 }
 
 static bool step_esc(struct termfilter *f, uint8_t c, struct sink *o) {
     if (c < 0x20 || c >= DEL) {
-        enter(f, TF_GROUND);
+        enter_state(f, TF_GROUND);
         return false;
     }
     if (c <= 0x2f) {
@@ -98,18 +98,18 @@ static bool step_esc(struct termfilter *f, uint8_t c, struct sink *o) {
         return true;
     }
     if (f->len == 0 && c == '[') {
-        enter(f, TF_CSI);
+        enter_state(f, TF_CSI);
     } else if (f->len == 0 && c == ']') {
-        enter(f, TF_OSC);
+        enter_state(f, TF_OSC);
     } else if (f->len == 0 && memchr("PX^_k", c, 5)) {
-        enter(f, TF_STRING);
+        enter_state(f, TF_STRING);
     } else {
         hold(f, c);
         if (held_whole(f) && termrule_esc(f->seq, f->len)) {
-            put(o, "\x1b", 1);
-            put(o, f->seq, f->len);
+            put_bytes(o, "\x1b", 1);
+            put_bytes(o, f->seq, f->len);
         }
-        enter(f, TF_GROUND);
+        enter_state(f, TF_GROUND);
     }
     return true;
 }
@@ -117,38 +117,38 @@ static bool step_esc(struct termfilter *f, uint8_t c, struct sink *o) {
 /* Terminals obey C0 controls in the middle of a CSI; no program needs that, so here they end it, unsent. */
 static bool step_csi(struct termfilter *f, uint8_t c, struct sink *o) {
     if (c < 0x20 || c >= DEL) {
-        enter(f, TF_GROUND);
+        enter_state(f, TF_GROUND);
         return false;
     }
     hold(f, c);
     if (c < 0x40)
         return true;
     if (held_whole(f) && termrule_csi(f->seq, f->len)) {
-        put(o, "\x1b[", 2);
-        put(o, f->seq, f->len);
+        put_bytes(o, "\x1b[", 2);
+        put_bytes(o, f->seq, f->len);
     }
-    enter(f, TF_GROUND);
+    enter_state(f, TF_GROUND);
     return true;
 }
 
 static void end_osc(struct termfilter *f, struct sink *o, const char *terminator) {
     if (held_whole(f) && termrule_osc(f->seq, f->len)) {
-        put(o, "\x1b]", 2);
-        put(o, f->seq, f->len);
-        put(o, terminator, strlen(terminator));
+        put_bytes(o, "\x1b]", 2);
+        put_bytes(o, f->seq, f->len);
+        put_bytes(o, terminator, strlen(terminator));
     }
-    enter(f, TF_GROUND);
+    enter_state(f, TF_GROUND);
 }
 
 static bool step_osc(struct termfilter *f, uint8_t c, struct sink *o) {
     if (f->len == 0 && (c == 'P' || c == 'R'))
-        enter(f, c == 'P' ? TF_PALETTE : TF_GROUND);
+        enter_state(f, c == 'P' ? TF_PALETTE : TF_GROUND);
     else if (c == BEL)
         end_osc(f, o, "\a");
     else if (c == ESC)
         f->state = TF_OSC_ESC;
     else if (c == CAN || c == SUB || ++f->skipped > TERMFILTER_SKIP_MAX)
-        enter(f, TF_GROUND);
+        enter_state(f, TF_GROUND);
     else if (c >= 0x20 && c != DEL)
         hold(f, c);
     return true;
@@ -157,12 +157,12 @@ static bool step_osc(struct termfilter *f, uint8_t c, struct sink *o) {
 static bool step_palette(struct termfilter *f, uint8_t c, struct sink *o) {
     (void)o;
     if (!c || !strchr("0123456789abcdefABCDEF", c)) {
-        enter(f, TF_GROUND);
+        enter_state(f, TF_GROUND);
         return false;
     }
     hold(f, c);
     if (f->len == PALETTE_DIGITS)
-        enter(f, TF_GROUND);
+        enter_state(f, TF_GROUND);
     return true;
 }
 
@@ -171,19 +171,19 @@ static bool step_string(struct termfilter *f, uint8_t c, struct sink *o) {
     if (c == ESC)
         f->state = TF_STRING_ESC;
     else if (c == CAN || c == SUB || ++f->skipped > TERMFILTER_SKIP_MAX)
-        enter(f, TF_GROUND);
+        enter_state(f, TF_GROUND);
     return true;
 }
 
 static bool step_string_end(struct termfilter *f, uint8_t c, struct sink *o) {
     if (c != '\\') {
-        enter(f, TF_ESC);
+        enter_state(f, TF_ESC);
         return false;
     }
     if (f->state == TF_OSC_ESC)
         end_osc(f, o, "\x1b\\");
     else
-        enter(f, TF_GROUND);
+        enter_state(f, TF_GROUND);
     return true;
 }
 
@@ -209,7 +209,7 @@ size_t termfilter_feed(struct termfilter *f, const void *in, size_t n, void *out
 
         while (f->state == TF_GROUND && run < n && p[run] >= 0x20 && p[run] < DEL)
             run++;
-        put(&o, p + i, run - i);
+        put_bytes(&o, p + i, run - i);
         i = run;
         if (i < n && steps[f->state](f, p[i], &o))
             i++;
@@ -222,6 +222,6 @@ size_t termfilter_end(struct termfilter *f, void *out) {
 
     if (f->state == TF_UTF8)
         put_invalid(f, &o);
-    enter(f, TF_GROUND);
+    enter_state(f, TF_GROUND);
     return o.n;
 }

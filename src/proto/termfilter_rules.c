@@ -209,7 +209,7 @@ static size_t utf8_len_at(struct termfilter_span a, size_t i) {
     return c[0] ? str_utf8_len(c) : 0;
 }
 
-/* Text as it may stand inside a sequence: every terminal must agree on where the sequence ends. */
+/* Text that is allowed inside a sequence: every terminal must agree on where the sequence ends. */
 static bool plain_text(struct termfilter_span a, size_t max) {
     if (a.n > max)
         return false;

@@ -48,7 +48,7 @@ static size_t take_part(struct tls_retry_record *r, size_t len) {
     return n;
 }
 
-static bool keep(struct tls_retry *t, const uint8_t *data, size_t len) {
+static bool store_bytes(struct tls_retry *t, const uint8_t *data, size_t len) {
     if (!t->hello)
         t->hello = malloc(TLS_HELLO_MAX);
     if (!t->hello || len > TLS_HELLO_MAX - t->n_hello)
@@ -58,7 +58,7 @@ static bool keep(struct tls_retry *t, const uint8_t *data, size_t len) {
     return true;
 }
 
-/* The message's own length stands in its first bytes, which may be in several records. */
+/* The message's own length is in its first bytes, which may be in several records. */
 static void count_message(struct tls_retry *t, const uint8_t *data, size_t len) {
     for (size_t i = 0; i < len && t->n_message + i < MESSAGE_HEAD; i++)
         if (t->n_message + i > 0)
@@ -98,12 +98,12 @@ static enum tls_retry_result take_client(struct tls_retry *t, const uint8_t **da
 
         if (head <= 0)
             return head == 0 ? TLS_RETRY_MORE : TLS_RETRY_BAD;
-        if (!may_pass(t, r) || (r->head[0] == HANDSHAKE && !keep(t, r->head, sizeof r->head)))
+        if (!may_pass(t, r) || (r->head[0] == HANDSHAKE && !store_bytes(t, r->head, sizeof r->head)))
             return TLS_RETRY_BAD;
     }
     n = take_part(r, *len);
     if (r->head[0] == HANDSHAKE) {
-        if (!keep(t, *data, n))
+        if (!store_bytes(t, *data, n))
             return TLS_RETRY_BAD;
         count_message(t, *data, n);
     }

@@ -13,7 +13,7 @@ void http_reply_done(struct http_reply *r) {
     secret_done(&r->body);
 }
 
-static bool is_plain(char c) {
+static bool is_unreserved(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-._~", c));
 }
 
@@ -23,7 +23,7 @@ static int encode_text(struct secret *form, const char *p, size_t len) {
     for (size_t i = 0; i < len; i++) {
         if (form->len + 3 > HTTP_FORM_MAX)
             return -E2BIG;
-        if (is_plain(p[i])) {
+        if (is_unreserved(p[i])) {
             form->p[form->len++] = p[i];
             continue;
         }
@@ -71,7 +71,7 @@ static int target_read(const char *url, struct target *t, struct err *err) {
 
     curl_url_cleanup(u);
     if (!ok)
-        return err_usage(err, "an OAuth address is no URL, or has a user in it");
+        return err_usage(err, "an OAuth address is not a URL, or has a user in it");
     t->loopback = is_loopback(t->host);
     if (!str_eq(t->scheme, "https") && !(t->loopback && str_eq(t->scheme, "http")))
         return err_usage(err, "an OAuth address must begin with https:// (host '%s')", t->host);

@@ -75,7 +75,7 @@ static int quiet_open(struct quiet *q, struct err *err) {
     if (q->tty < 0)
         return -ENXIO;
     if (tcgetattr(q->tty, &q->before) < 0)
-        return err_sys(err, -errno, "look at the terminal");
+        return err_sys(err, -errno, "read the settings of the terminal");
     sigemptyset(&set);
     for (size_t i = 0; i < ARRAY_LEN(caught); i++)
         sigaddset(&set, caught[i]);

@@ -100,7 +100,7 @@ static int show_page(const struct credential *c, const struct browser *b, int op
         return 0;
     }
     r = sock_send(opener, url, strlen(url), NULL, 0);
-    return r < 0 ? err_sys(err, r, "have the login page opened") : 0;
+    return r < 0 ? err_sys(err, r, "send the address of the login page") : 0;
 }
 
 static int redeem(const struct vault *v, const struct credential *c, const struct browser *b, const struct secret *code,

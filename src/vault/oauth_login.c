@@ -26,7 +26,7 @@ static void device_done(struct device *d) {
     secret_done(&d->code);
 }
 
-static uint64_t read_number(const json_t *j, const char *key, uint64_t fallback, uint64_t max) {
+static uint64_t read_seconds(const json_t *j, const char *key, uint64_t fallback, uint64_t max) {
     double d = json_number_value(json_object_get(j, key));
 
     return d >= 1 ? d < (double)max ? (uint64_t)d : max : fallback;
@@ -59,8 +59,8 @@ static int device_read(const struct http_reply *reply, struct device *d, struct 
     if (json_string_length(code) > CREDENTIAL_VALUE_MAX)
         return err_set(err, -ENOKEY, "the server's device code is too long");
     secret_set(&d->code, json_string_value(code), json_string_length(code));
-    d->interval_s = read_number(j, "interval", INTERVAL_S, INTERVAL_MAX_S);
-    d->end_s = clock_ms() / 1000 + read_number(j, "expires_in", DEVICE_LIFETIME_S, DEVICE_LIFETIME_S);
+    d->interval_s = read_seconds(j, "interval", INTERVAL_S, INTERVAL_MAX_S);
+    d->end_s = clock_ms() / 1000 + read_seconds(j, "expires_in", DEVICE_LIFETIME_S, DEVICE_LIFETIME_S);
     return show_code(j, err);
 }
 

@@ -37,7 +37,7 @@ static int take_member(const struct credential *c, const json_t *from, const cha
     if (!j || json_is_null(j))
         return 0;
     if (!json_is_string(j))
-        return err_set(err, -EINVAL, "%s is no string", key);
+        return err_set(err, -EINVAL, "%s is not a string", key);
     r = credential_value_check(c, json_string_value(j), json_string_length(j), err);
     if (r < 0)
         return err_ctx(err, r, "%s", key);
@@ -70,7 +70,7 @@ static int state_of_json(const struct credential *c, const json_t *j, struct oau
     if (r < 0)
         return r;
     if (expires && (!json_is_integer(expires) || json_integer_value(expires) < 0))
-        return err_usage(err, "expires is no time in seconds since 1970");
+        return err_usage(err, "expires is not a time in seconds since 1970");
     s->expires = expires ? (uint64_t)json_integer_value(expires) : 0;
     if (s->access.len == 0 && s->refresh.len == 0)
         return err_usage(err, "the value has neither a refresh token nor an access token");
@@ -89,7 +89,7 @@ int oauth_state_read(const struct credential *c, const struct secret *text, stru
     }
     j = json_loadb(text->p, text->len, JSON_REJECT_DUPLICATES, NULL);
     if (!json_is_object(j))
-        return err_usage(err, "the value begins with '{', but is no JSON");
+        return err_usage(err, "the value begins with '{', but is not JSON");
     return state_of_json(c, j, s, err);
 }
 

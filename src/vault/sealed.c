@@ -45,7 +45,7 @@ int sealed_head_read(const char *bytes, size_t len, struct sealed_head *ret, str
     struct sealed_head h;
 
     if (len < sizeof h + SEALED_TAG || len > SEALED_FILE_MAX || memcmp(bytes, magic, sizeof magic) != 0)
-        return err_set(err, -EBADMSG, "the file is damaged, or no store of Bawn's");
+        return err_set(err, -EBADMSG, "the file is damaged, or not a store of Bawn");
     memcpy(&h, bytes, sizeof h);
     if ((h.kind != SEALED_PASSPHRASE && h.kind != SEALED_SERVICE) || h.log_n < SEALED_LOG_N_MIN || h.log_n > SEALED_LOG_N_MAX ||
         h.r != SEALED_R || h.p != SEALED_P || memcmp(h.zero, zero, sizeof zero) != 0)

@@ -204,14 +204,19 @@ static int read_secret(sd_bus_message *m, struct secret *ret, struct err *err) {
     return 0;
 }
 
+static int open_item(struct service *s, enum service_what what, const char *id, char ret[static OBJECT_MAX], struct err *err) {
+    int r = service_open(s, err);
+
+    return r < 0 ? r : find_item(s, what, id, ret, err);
+}
+
 int service_get(enum service_what what, const char *id, struct secret *ret, struct err *err) {
     static const struct service_method method = {item_interface, "GetSecret", "give the value"};
     CLEANUP(service_close) struct service s = {0};
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
     char item[OBJECT_MAX];
-    int r = service_open(&s, err);
+    int r = open_item(&s, what, id, item, err);
 
-    r = r < 0 ? r : find_item(&s, what, id, item, err);
     r = r < 0 ? r : ask_service(&s, item, &method, &reply, err, "o", s.session);
     if (r < 0)
         return r;
@@ -281,9 +286,8 @@ int service_rm(enum service_what what, const char *id, struct err *err) {
     CLEANUP(service_close) struct service s = {0};
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
     char item[OBJECT_MAX];
-    int r = service_open(&s, err);
+    int r = open_item(&s, what, id, item, err);
 
-    r = r < 0 ? r : find_item(&s, what, id, item, err);
     r = r < 0 ? r : ask_service(&s, item, &method, &reply, err, "");
     return r < 0 ? r : no_prompt(reply, false, err);
 }

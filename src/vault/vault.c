@@ -65,7 +65,7 @@ int vault_recheck(const struct vault *v, const struct credential *c, struct err 
 
     if (r < 0 || (there && credential_same_purpose(there, c)))
         return r;
-    return err_set(err, -ENOKEY, "secret '%s' was removed or defined anew meanwhile", c->name);
+    return err_set(err, -ENOKEY, "secret '%s' was removed or redefined meanwhile", c->name);
 }
 
 /* The process that started us has the lock of the file (ops/secret/secret_file.c). */

@@ -222,7 +222,7 @@ static int check_purpose(const struct task *t, struct err *err) {
     credential_purpose(t->c, purpose);
     if (!t->of || str_eq(t->of, purpose))
         return 0;
-    return err_set(err, -ENOKEY, "secret '%s' was defined anew after this sandbox was started: start another one", t->name);
+    return err_set(err, -ENOKEY, "secret '%s' was redefined after this sandbox was started: start another one", t->name);
 }
 
 static int run_verb(const struct vault_verbs_verb *b, struct task *t, char *const *environ_, bool given, struct err *err) {

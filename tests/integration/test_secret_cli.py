@@ -126,7 +126,7 @@ REFUSED = {
     "empty refresh token": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], "", "empty"),
     "refresh token with a line break": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], VALUE + "\nmore", "line break"),
     "long refresh token": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], "v" * (1 << 20), "65536 bytes"),
-    "tokens that are no JSON": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], '{"refresh": "' + VALUE, "no JSON"),
+    "tokens that are no JSON": (["x", "--host", "a.example", *OAUTH, "--oauth-refresh-token"], '{"refresh": "' + VALUE, "not JSON"),
 }
 
 

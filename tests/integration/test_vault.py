@@ -172,9 +172,9 @@ def test_only_for_the_purpose_that_was_asked(vault):
     vault.define(o={"store": "file", "oauth": {"token_url": "https://id.example.com/token", "client_id": "x"}})
     assert vault.put("one").rc == 0
     got = vault.get("one", "--of", "0" * 64)
-    assert (got.rc, got.status, got.value) == (1, -errno.ENOKEY, "") and b"defined anew" in got.err, got
+    assert (got.rc, got.status, got.value) == (1, -errno.ENOKEY, "") and b"redefined" in got.err, got
     proc, ours, url = vault.authorize("o", "--of", "0" * 64)
-    assert b"defined anew" in proc.communicate()[1] and proc.returncode == 1 and not url
+    assert b"redefined" in proc.communicate()[1] and proc.returncode == 1 and not url
     ours.close()
     assert vault.get("o").status == -errno.ENOKEY
 

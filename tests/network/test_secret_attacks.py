@@ -388,7 +388,7 @@ def test_asked_once(net, echo):
     net.runner.write(config, json.dumps({"sandbox": {"askHook": str(script)}}), 0o600)
     codes, r = fetch(net, "echo.example.com", "drop.example.com")
     assert codes == ["502", "200"], r
-    assert b"It goes only with requests that a rule allows without asking" in r.out, r
+    assert b"It is only sent with requests that a rule allows without asking" in r.out, r
     assert with_value(echo) == []
 
 

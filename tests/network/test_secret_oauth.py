@@ -289,6 +289,6 @@ def test_new_definition_while_a_sandbox_runs(net):
     assert r.rc == 0, r
     out, err = p.communicate(b"go\ngo\ngo\n")
     assert out == b"502\n502\n200\n", err
-    assert b"'key' was defined anew after this sandbox was started" in err
+    assert b"'key' was redefined after this sandbox was started" in err
     (hit,) = net.hits(kind="request")
     assert dict(hit["headers"])["x-third"] == "value-of-the-old-one" and "value-of-the-new-one" not in json.dumps(hit)

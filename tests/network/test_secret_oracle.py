@@ -211,7 +211,7 @@ def test_without_the_value(net, echo):
     secret_tools.define(net, "key", **{**KEY, "command": ["false"]}, inject="placeholder")
     echo.forget()
     found = inside(net, LAST + "shown({str(p): get(p, '/last') for p in (443, 80)})", allow=["echo.example.com:443", "echo.example.com:80"])
-    assert all("BAWN_NET_SECRET_UNAVAILABLE" in text and "can be covered" in text for text in found.values()), found
+    assert all("BAWN_NET_SECRET_UNAVAILABLE" in text and "can be redacted" in text for text in found.values()), found
     assert echo.seen() == []
 
 

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -13,7 +16,6 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "broker/ca/ca.h"
-#include "broker/ca/jks.h"
 #include "os/copy.h"
 #include "os/dir.h"
 #include "os/fd.h"
@@ -29,7 +31,7 @@ static bool works_inside(const char *target) {
     return !strchr(target, '/') || (str_starts(target, "/usr/") && !strstr(target, "/../"));
 }
 
-static int copy_file(int from, const char *name, int to, struct err *err) {
+static int copy_cert(int from, const char *name, int to, struct err *err) {
     CLEANUP(closep) int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), out = -1;
     struct stat st;
     int r;
@@ -42,7 +44,7 @@ static int copy_file(int from, const char *name, int to, struct err *err) {
     return r < 0 ? err_sys(err, r, "copy the certificate '%s'", name) : 0;
 }
 
-static int copy_entry(int from, const char *name, int to, struct err *err) {
+static int copy_cert_entry(int from, const char *name, int to, struct err *err) {
     char target[PATH_MAX];
     ssize_t n = readlinkat(from, name, target, sizeof target - 1);
     struct stat st;
@@ -50,10 +52,10 @@ static int copy_entry(int from, const char *name, int to, struct err *err) {
     if (fstatat(from, name, &st, 0) < 0 || !S_ISREG(st.st_mode) || st.st_size > TRUST_FILE_MAX)
         return 0;
     if (n < 0)
-        return copy_file(from, name, to, err);
+        return copy_cert(from, name, to, err);
     target[n] = 0;
     if (!works_inside(target))
-        return copy_file(from, name, to, err);
+        return copy_cert(from, name, to, err);
     return symlinkat(target, to, name) < 0 ? err_sys(err, -errno, "link the certificate '%s'", name) : 0;
 }
 
@@ -74,7 +76,7 @@ int folder_copy_certs(const char *from, int to, const char *const *skip, struct 
         if (e->d_name[0] == '.' || is_in(skip, e->d_name))
             continue;
         left--;
-        r = copy_entry(d.fd, e->d_name, to, err);
+        r = copy_cert_entry(d.fd, e->d_name, to, err);
     }
     return r;
 }
@@ -112,6 +114,82 @@ static int nssdb_make(int dirfd, struct err *err) {
         return 0;
     r = remove_tree(dirfd, folder);
     return r < 0 && r != -ENOENT ? err_sys(err, r, "remove a trust store that could not be made") : 0;
+}
+
+/*
+ * Java's own file of trusted certificates (JKS, version 2), because Java reads no PEM. All numbers big-endian:
+ *
+ *     magic  version  count  { 2 (trusted certificate)  alias  milliseconds since 1970  "X.509"  length  DER }  SHA-1
+ *
+ * The digest is over the password as UTF-16, the words "Mighty Aphrodite", and the file; it is against accidents, not attackers.
+ */
+#define JKS_PASSWORD "changeit" /* Java's default */
+
+enum { JKS_CERTS_MAX = 10000, JKS_MAX = 32 * 1024 * 1024 };
+
+struct jks {
+    struct buf *out;
+    uint32_t n;
+};
+
+enum { JKS_VERSION = 2, JKS_TRUSTED = 2, JKS_AT_COUNT = 8 };
+static const uint32_t jks_magic = 0xfeedfeed;
+
+static void add_number(struct buf *b, uint64_t n, unsigned bytes) {
+    while (bytes--)
+        buf_addc(b, (char)(n >> 8 * bytes & 255));
+}
+
+static void add_jks_string(struct buf *b, const char *s) {
+    add_number(b, strlen(s), 2);
+    buf_adds(b, s);
+}
+
+static void jks_begin(struct jks *j, struct buf *out) {
+    *j = (struct jks){.out = out};
+    add_number(out, jks_magic, 4);
+    add_number(out, JKS_VERSION, 4);
+    add_number(out, 0, 4); /* jks_end() knows how many */
+}
+
+static void jks_add(struct jks *j, const char *alias, const X509 *cert) {
+    uint8_t *der = NULL;
+    int len = i2d_X509(cert, &der);
+
+    if (len <= 0 || j->n == JKS_CERTS_MAX) {
+        OPENSSL_free(der);
+        j->out->failed = true;
+        return;
+    }
+    add_number(j->out, JKS_TRUSTED, 4);
+    add_jks_string(j->out, alias);
+    add_number(j->out, (uint64_t)time(NULL) * 1000, 8);
+    add_jks_string(j->out, "X.509");
+    add_number(j->out, (uint64_t)len, 4);
+    buf_add(j->out, der, (size_t)len);
+    OPENSSL_free(der);
+    j->n++;
+}
+
+/* -ENOMEM: no memory, or more than fits. */
+static int jks_end(struct jks *j) {
+    static const char password[] = JKS_PASSWORD, words[] = "Mighty Aphrodite";
+    uint8_t digest[EVP_MAX_MD_SIZE], wide[2 * (sizeof password - 1)] = {0};
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    unsigned len = 0;
+    bool ok;
+
+    for (size_t i = 0; i < sizeof password - 1; i++)
+        wide[2 * i + 1] = (uint8_t)password[i];
+    for (int i = 0; buf_ok(j->out) && i < 4; i++)
+        j->out->data[JKS_AT_COUNT + i] = (char)(j->n >> 8 * (3 - i) & 255);
+    ok = md && buf_ok(j->out) && EVP_DigestInit_ex(md, EVP_sha1(), NULL) == 1 && EVP_DigestUpdate(md, wide, sizeof wide) == 1 &&
+         EVP_DigestUpdate(md, words, sizeof words - 1) == 1 && EVP_DigestUpdate(md, j->out->data, j->out->len) == 1 &&
+         EVP_DigestFinal_ex(md, digest, &len) == 1;
+    EVP_MD_CTX_free(md);
+    if (ok)
+        buf_add(j->out, digest, len);
+    return ok && buf_ok(j->out) ? 0 : -ENOMEM;
 }
 
 static int put_file(int dirfd, const char *name, const struct buf *b, struct err *err) {

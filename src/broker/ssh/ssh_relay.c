@@ -9,14 +9,106 @@
  * is asked for again when it broke; a request that an old connection could not take is tried once more on a new one.
  */
 #include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include "base/buf.h"
 #include "broker/ssh/ssh_choice.h"
 #include "broker/ssh/ssh_judge.h"
-#include "broker/ssh/ssh_link.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "proto/ssh_agent.h"
 
-enum { JOBS_MAX = 256 };
+enum { JOBS_MAX = 256, LENGTH = 4, SSH_LINK_MAX = SSH_AGENT_MESSAGE_MAX + LENGTH };
+
+/* The connection to the user's agent: one message out, one back, never waiting. The agent may hang, or ask its user first. */
+struct ssh_link {
+    int fd; /* -1: none */
+    struct buf out;
+    size_t sent;
+    uint8_t *in; /* SSH_LINK_MAX bytes, once there is a connection */
+    size_t in_len;
+};
+
+/* Takes fd, also on failure. */
+static int ssh_link_init(struct ssh_link *l, int fd) {
+    *l = (struct ssh_link){.fd = fd, .out = BUF_INIT(SSH_LINK_MAX), .in = malloc(SSH_LINK_MAX)};
+    if (l->in)
+        return 0;
+    closep(&l->fd);
+    return -ENOMEM;
+}
+
+static void ssh_link_done(struct ssh_link *l) {
+    closep(&l->fd);
+    buf_done(&l->out);
+    free(l->in);
+    *l = (struct ssh_link){.fd = -1};
+}
+
+static short ssh_link_events(const struct ssh_link *l) {
+    return (short)(POLLIN | (l->sent < l->out.len ? POLLOUT : 0));
+}
+
+/* By sendmsg and recvmsg, which the jail has for its other sockets. 0: full, or empty. */
+static long link_write(struct ssh_link *l) {
+    struct iovec iov = {.iov_base = l->out.data + l->sent, .iov_len = l->out.len - l->sent};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n = sendmsg(l->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    return n;
+}
+
+static long link_read(struct ssh_link *l) {
+    struct iovec iov = {.iov_base = l->in + l->in_len, .iov_len = SSH_LINK_MAX - l->in_len};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n = recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    return n ? n : -ECONNRESET;
+}
+
+/* A message without its length. The last one's answer has been taken. -ENOMEM */
+static int ssh_link_send(struct ssh_link *l, uint8_t type, struct ssh_bytes payload) {
+    buf_clear(&l->out);
+    l->sent = l->in_len = 0;
+    ssh_put_u32(&l->out, (uint32_t)payload.len + 1);
+    buf_addc(&l->out, (char)type);
+    if (payload.len)
+        buf_add(&l->out, payload.p, payload.len);
+    if (!buf_ok(&l->out))
+        return -ENOMEM;
+    return 0;
+}
+
+/* Does what can be done. 1: an answer is here, without its length in *ret, until the next call; 0: not yet; -errno: it is gone,
+ * or spoke without being asked. */
+static int ssh_link_turn(struct ssh_link *l, struct ssh_bytes *ret) {
+    bool asked = l->out.len > 0;
+    long n = l->sent < l->out.len ? link_write(l) : 0;
+
+    if (n < 0)
+        return (int)n;
+    l->sent += (size_t)n;
+    n = link_read(l);
+    if (n < 0)
+        return (int)n;
+    if (n > 0 && (!asked || l->sent < l->out.len))
+        return -EBADMSG;
+    l->in_len += (size_t)n;
+    n = ssh_agent_frame(l->in, l->in_len);
+    if (n < 0 || (n > 0 && (size_t)n != l->in_len))
+        return -EBADMSG;
+    if (n == 0)
+        return 0;
+    *ret = (struct ssh_bytes){l->in + LENGTH, (size_t)n - LENGTH};
+    buf_clear(&l->out);
+    l->sent = l->in_len = 0;
+    return 1;
+}
 
 enum phase { WAITING, LISTING, SIGNING };
 

@@ -19,7 +19,7 @@ struct keys {
     struct broker_part id, secret, token;
 };
 
-static int split(const struct secret *value, struct keys *ret) {
+static int split_value(const struct secret *value, struct keys *ret) {
     const char *end = value->p + value->len, *first = memchr(value->p, ':', value->len), *second;
 
     if (!first)
@@ -88,7 +88,7 @@ static bool put_names(struct secret *work, const struct aws_request *q, const st
     return ok;
 }
 
-/* The request's hash, with our header in it. names: as they will stand in Authorization. */
+/* The request's hash, with our header in it. names: as they will be in Authorization. */
 static bool digest(const struct aws_request *q, const struct keys *k, const struct broker_part *names, char out[static HEX + 1]) {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     uint8_t hash[DIGEST];
@@ -136,7 +136,7 @@ static bool put_text(struct secret *work, const char *s) {
 
 int awssign_secrets(const struct secret *value, struct broker_part parts[static 3]) {
     struct keys k;
-    int r = split(value, &k);
+    int r = split_value(value, &k);
 
     if (r < 0)
         return r;
@@ -152,7 +152,7 @@ int awssign_make(const struct credential *c, const struct aws_request *q, const 
     struct broker_part names;
     struct keys k;
     size_t begin;
-    int n, r = split(value, &k);
+    int n, r = split_value(value, &k);
 
     if (r < 0)
         return r;

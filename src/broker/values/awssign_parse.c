@@ -19,7 +19,7 @@ struct lines {
 };
 
 /* Up to the next line break, or to the end, which is a line only once. */
-static bool next_line(struct lines *l, struct broker_part *ret) {
+static bool next_aws_line(struct lines *l, struct broker_part *ret) {
     const char *stop;
 
     if (!l->p)
@@ -55,7 +55,7 @@ static bool name_ok(const struct broker_part *name) {
 }
 
 /* Takes the name out of NAMES, where it has to be next. */
-static bool take_name(struct broker_part *names, const struct broker_part *name, bool first) {
+static bool take_header_name(struct broker_part *names, const struct broker_part *name, bool first) {
     if (!first) {
         if (!names->len || names->p[0] != ';')
             return false;
@@ -95,7 +95,7 @@ static int take_headers(struct lines *l, struct aws_request *q, struct lines *re
     struct broker_part line, last = {0};
 
     ret_names->p = l->p;
-    while (next_line(l, &line)) {
+    while (next_aws_line(l, &line)) {
         int r;
 
         if (line.len == 0)
@@ -113,10 +113,10 @@ static bool names_agree(struct lines headers, struct broker_part names) {
     struct broker_part line;
     bool first = true;
 
-    while (next_line(&headers, &line)) {
+    while (next_aws_line(&headers, &line)) {
         struct broker_part name = {line.p, (size_t)((const char *)memchr(line.p, ':', line.len) - line.p)};
 
-        if (!take_name(&names, &name, first))
+        if (!take_header_name(&names, &name, first))
             return false;
         first = false;
     }
@@ -150,12 +150,12 @@ int awssign_parse(const char *text, size_t len, struct aws_request *ret) {
     struct aws_request q = {0};
     int r;
 
-    if (!is_text(text, len) || !next_line(&l, &q.method) || !next_line(&l, &q.path) || !next_line(&l, &q.query))
+    if (!is_text(text, len) || !next_aws_line(&l, &q.method) || !next_aws_line(&l, &q.path) || !next_aws_line(&l, &q.query))
         return -EBADMSG;
     r = take_headers(&l, &q, &headers);
     if (r < 0)
         return r;
-    if (!headers.end || !next_line(&l, &names) || !next_line(&l, &q.hash) || l.p || !names_agree(headers, names) ||
+    if (!headers.end || !next_aws_line(&l, &names) || !next_aws_line(&l, &q.hash) || l.p || !names_agree(headers, names) ||
         !hash_ok(&q.hash))
         return -EBADMSG;
     if (!q.host.p || q.date.len != AWSSIGN_DATE || presigned(&q.query))

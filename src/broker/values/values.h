@@ -5,7 +5,7 @@
  *     NONE -> WANTED (the supervisor was asked for a bawn-vault, its socket is read) -> READY -> NONE (it has ended: zeroed)
  *                                                                                    -> FAILED (for VALUES_BACKOFF_MS)
  *
- * One fetch at a time for each; who comes meanwhile waits, judged again when the value is there. A configuration in which the grant of
+ * One fetch at a time for each; requests that come meanwhile wait, and are judged again when the value is there. A configuration in which the grant of
  * that number is another one drops value, waiting requests and whatever still comes for the old one: a value goes to no other
  * grant's hosts.
  *
@@ -22,7 +22,7 @@ void values_free(struct values *v); /* zeroes */
 
 void values_reload(struct broker *b, const struct gate_config *next);    /* before it takes the place of b->config */
 void values_vault(struct broker *b, const struct broker_msg *m, int fd); /* BROKER_MSG_VAULT; takes fd, which may be -1 */
-/* The user has logged in anew: what was fetched before, or is being fetched, is of the old login. Who waits goes on waiting. */
+/* The user has logged in anew: what was fetched before, or is being fetched, is of the old login. Waiting requests go on waiting. */
 void values_renew(struct broker *b, uint32_t index);
 
 /* For the loop: GRANTS_MAX entries. */

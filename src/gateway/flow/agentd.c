@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The ssh-agent inside the sandbox. */
 #include "gateway/flow/agentd.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ struct binding {
     struct broker_call *call;
 };
 
-static void answer(struct inlet_client *c, const void *msg, size_t len) {
+static void answer_client(struct inlet_client *c, const void *msg, size_t len) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(SSH_AGENT_MESSAGE_MAX + LENGTH);
 
     ssh_put_string(&b, msg, len);
@@ -27,7 +28,7 @@ static void answer(struct inlet_client *c, const void *msg, size_t len) {
 }
 
 static void answer_short(struct inlet_client *c, uint8_t type) {
-    answer(c, &type, 1);
+    answer_client(c, &type, 1);
 }
 
 static void agentd_answered(void *arg, int status, const uint8_t *data, size_t len) {
@@ -38,7 +39,7 @@ static void agentd_answered(void *arg, int status, const uint8_t *data, size_t l
     if (status < 0 || !len || len > SSH_AGENT_MESSAGE_MAX)
         answer_short(c, SSH_AGENT_FAILURE);
     else
-        answer(c, data, len);
+        answer_client(c, data, len);
 }
 
 /* ssh has just opened a connection when it asks for a signature: the last one, and at SSH's own port if there is one. */
@@ -54,7 +55,7 @@ static void guess_host(const struct gate *g, struct broker_request *req) {
     req->port = best->port;
 }
 
-static void ask(struct inlet_client *c, uint32_t type, const void *data, size_t len) {
+static void ask_broker(struct inlet_client *c, uint32_t type, const void *data, size_t len) {
     struct binding *s = inlet_state(c);
     struct broker_request req = {.type = type};
 
@@ -66,7 +67,7 @@ static void ask(struct inlet_client *c, uint32_t type, const void *data, size_t 
 }
 
 static void handle_list(struct inlet_client *c, const struct ssh_agent_request *q UNUSED) {
-    ask(c, BROKER_SSH_KEYS, NULL, 0);
+    ask_broker(c, BROKER_SSH_KEYS, NULL, 0);
 }
 
 static void handle_sign(struct inlet_client *c, const struct ssh_agent_request *q) {
@@ -78,7 +79,7 @@ static void handle_sign(struct inlet_client *c, const struct ssh_agent_request *
     if (n < 0)
         answer_short(c, SSH_AGENT_FAILURE);
     else
-        ask(c, BROKER_SSH_SIGN, data, (size_t)n);
+        ask_broker(c, BROKER_SSH_SIGN, data, (size_t)n);
     free(data);
 }
 

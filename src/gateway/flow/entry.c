@@ -32,7 +32,7 @@ static bool consume(struct flow *f, size_t len) {
     return true;
 }
 
-static int say(struct flow *f, const void *data, size_t len) {
+static int send_now(struct flow *f, const void *data, size_t len) {
     return send(f->client, data, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len ? 0 : -EPIPE;
 }
 
@@ -89,7 +89,7 @@ static void socks_greet(struct flow *f, const struct socks_greeting *greeting) {
         flow_abort(f);
     else if (!greeting->no_auth)
         flow_last_word(f, no, sizeof no);
-    else if (say(f, fine, sizeof fine) < 0)
+    else if (send_now(f, fine, sizeof fine) < 0)
         flow_abort(f);
     else
         f->entry.greeted = true;
@@ -188,8 +188,8 @@ int entry_welcome(struct flow *f) {
 
     f->entry.welcomed = f->entry.kind != ENTRY_URI;
     if (f->entry.kind == ENTRY_CONNECT)
-        return say(f, established, sizeof established - 1);
-    return f->entry.kind == ENTRY_SOCKS ? say(f, reply, socks_reply_write(SOCKS_SUCCEEDED, reply)) : 0;
+        return send_now(f, established, sizeof established - 1);
+    return f->entry.kind == ENTRY_SOCKS ? send_now(f, reply, socks_reply_write(SOCKS_SUCCEEDED, reply)) : 0;
 }
 
 void entry_refuse(struct flow *f, const struct policy_verdict *v) {
@@ -203,7 +203,7 @@ void entry_refuse(struct flow *f, const struct policy_verdict *v) {
         return;
     }
     n = f->entry.kind == ENTRY_URI ? flow_peek(f, data) : 0;
-    refuse_http1(v, f->host.text, f->port, !sniff_wants_text(data, n > 0 ? (size_t)n : 0), false, &b);
+    refuse_http1(v, f->host.text, f->port, !sniff_wants_text(data, n > 0 ? (size_t)n : 0), &b);
     flow_last_word(f, buf_str(&b), b.len);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a flow: accepted by a listener, freed, aborted. Published ports. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -62,7 +63,7 @@ void flow_free(struct flow *f) {
         relay_close(f->relay);
         f->client = f->server = -1;
     } else {
-        relay_free(f->relay); /* --publish: the socket came from somebody */
+        relay_free(f->relay); /* --publish: bawn-init may still have the socket */
     }
     if (f->inspect)
         inspect_free(f->inspect);
@@ -170,7 +171,7 @@ static void flow_inside_accepted(struct gate *g, int fd, const struct addr *dest
         flow_begin(f);
 }
 
-/* Somebody outside connected to a port that the user published. Only bawn-init can connect inside: the supervisor asks it. */
+/* A client outside connected to a port that the user published. Only bawn-init can connect inside: the supervisor asks it. */
 static void publish_waiting(void *arg, uint32_t events) {
     if (events & (EPOLLERR | EPOLLHUP))
         flow_free(arg);

@@ -112,9 +112,9 @@ static bool can_be_searched(const struct flow_request *q, const struct http_head
     if (!has_body(q, status) && status != 101)
         return true;
     if (!cred_is_plain(head))
-        why = "The server packed its answer although it was asked not to, and a credential could be in it";
+        why = "The server compressed its answer although it was asked not to, so no credential could be redacted in it";
     else if (q->secret->whole_only && is_part(head, status))
-        why = "The server gave a part of its answer although it was asked for all of it, and a credential could be cut by that";
+        why = "The server sent a part of its answer although it was asked for all of it, which could cut a credential in two";
     if (why)
         policy_refuse(POLICY_CANNOT_LOOK, q->flow->host.text, why, ret);
     return !why;
@@ -141,7 +141,7 @@ bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_hea
     return true;
 }
 
-/* Nothing goes on that was not looked at: who fails marks out as failed. */
+/* Nothing passes that was not searched: a failure marks out as failed. */
 static void cover_piece(struct flow_secret *s, const uint8_t *data, size_t len, bool end, struct buf *out) {
     size_t upto = end ? len : s->is_websocket ? COVER_HOLD : cover_ends_take(&s->ends, data, len);
     int r = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of an inspected flow: judged, asked about, logged. */
 #include "gateway/flow/flow_http.h"
 #include "gateway/flow/why.h"
 #include "gateway/http/http_head.h"
@@ -112,7 +113,7 @@ static void request_answered(void *arg, enum gate_answer answer) {
 static bool request_ask(struct flow_request *q, struct policy_verdict *ret) {
     q->ask = gate_ask(q->flow->gate, &q->msg, request_answered, q);
     if (!q->ask)
-        policy_refuse(POLICY_DENIED_UNANSWERED, q->flow->host.text, "too many questions wait for an answer", ret);
+        policy_refuse(POLICY_DENIED_UNANSWERED, q->flow->host.text, "too many questions are waiting for an answer", ret);
     return q->ask != NULL;
 }
 
@@ -134,17 +135,12 @@ static enum httpx_answer request_begin(struct flow_request *q, struct httpx_requ
 
 static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
     struct flow *f = arg;
-    const struct policy_request question = {
-        .host = &f->host,
-        .port = f->port,
-        .is_tls = f->is_tls,
-        .method = req->upgrade ? POLICY_WEBSOCKET : req->method,
-        .path = &req->path,
-        .address = f->address.len ? &f->address : NULL,
-    };
+    struct policy_request question = flow_question(f);
     enum httpx_answer answer = HTTPX_DENY;
     struct flow_request *q = NULL;
 
+    question.method = req->upgrade ? POLICY_WEBSOCKET : req->method;
+    question.path = &req->path;
     gate_judge(f->gate, &question, ret);
     if (f->ruling.inspect)
         http_head_strip_overrides(req->head);
@@ -155,7 +151,7 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
         if (q)
             answer = request_begin(q, req, ret);
         else /* what cannot be logged does not happen */
-            policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "the gate has no memory", ret);
+            policy_refuse(POLICY_DENIED_UNANSWERED, f->host.text, "the gate is out of memory", ret);
     }
     if (answer == HTTPX_DENY) {
         report_denied(f, question.method, req->path.text, ret, refuse_status(ret), q ? q->msg.secret : "");
@@ -197,17 +193,12 @@ static void http_ended(void *arg, uint32_t id) {
 
 static bool is_allowed_still(struct flow *f, const struct flow_request *q) {
     struct http_path *path = malloc(sizeof *path);
-    const struct policy_request question = {
-        .host = &f->host,
-        .port = f->port,
-        .is_tls = f->is_tls,
-        .method = q->msg.method,
-        .path = path,
-        .address = f->address.len ? &f->address : NULL,
-    };
+    struct policy_request question = flow_question(f);
     struct policy_verdict v = {.action = RULE_DENY};
     bool judged = path && http_path_parse(q->path, strlen(q->path), path, NULL) == 0;
 
+    question.method = q->msg.method;
+    question.path = path;
     if (judged)
         gate_judge(f->gate, &question, &v);
     if (judged && v.action == RULE_DENY)

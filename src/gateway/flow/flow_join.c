@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Connects a judged flow to its server: first bytes, dial, then relay or inspection. */
 #include <errno.h>
 
 #include "base/err.h"
@@ -23,7 +24,7 @@ static int check_name(struct flow *f, const struct tls_hello *hello) {
     if (host_parse(hello->sni, hello->sni_len, &sni, &err) < 0)
         return flow_deny_code(f, POLICY_NAME_MISMATCH, err.msg);
     if (!host_eq(&sni, &f->host))
-        return flow_deny_code(f, POLICY_NAME_MISMATCH, "the TLS server name is another one");
+        return flow_deny_code(f, POLICY_NAME_MISMATCH, "the TLS server name is that of another host");
     return 0;
 }
 
@@ -60,12 +61,12 @@ static int check_second(void *arg, bool from_client, const uint8_t *data, size_t
     case TLS_RETRY_HELLO:
         tls_retry_done(&f->first.retry);
         if (hello.has_ech && !f->first.has_ech)
-            return flow_deny_code(f, POLICY_NAME_MISMATCH, "only the second TLS hello has an encrypted name");
+            return flow_deny_code(f, POLICY_NAME_MISMATCH, "only the second ClientHello has an encrypted name");
         return check_name(f, &hello) < 0 ? -EACCES : 1;
     case TLS_RETRY_BAD:
         break;
     }
-    return flow_deny_code(f, POLICY_NOT_TLS, "a second TLS hello that cannot be read");
+    return flow_deny_code(f, POLICY_NOT_TLS, "the second ClientHello cannot be read");
 }
 
 /* 0, -EAGAIN, or -EACCES with f->ruling.denied. */
@@ -93,7 +94,7 @@ void flow_end_event(struct flow *f, uint64_t sent, uint64_t received) {
     char address[ADDR_TEXT_SIZE];
     struct gate_msg m;
 
-    if (!f->host.len) /* --publish: nobody judged it */
+    if (!f->host.len) /* --publish: it was not judged */
         return;
     gate_event_fill(&m, GATE_EVENT_END, f->id, f->host.text, f->port, NULL);
     m.action = RULE_ALLOW;
@@ -138,7 +139,7 @@ static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t re
 }
 
 /* Other protocols, and those where the server has the first word, are relayed: nothing can be covered there (SECURITY.md). */
-static int check_covered(struct flow *f, const uint8_t *data, size_t len) {
+static int check_for_http(struct flow *f, const uint8_t *data, size_t len) {
     enum sniff kind = sniff_first(data, len);
     uint64_t sent, received;
 
@@ -151,7 +152,7 @@ static int check_covered(struct flow *f, const uint8_t *data, size_t len) {
     return NOW_INSPECT;
 }
 
-/* TLS on a port where nobody looked for it: the name must be right there, too. */
+/* TLS on a port where it was not expected: the name must be right there, too. */
 static int relay_check(void *arg) {
     struct flow *f = arg;
     uint8_t data[FLOW_PEEK_MAX];
@@ -159,11 +160,11 @@ static int relay_check(void *arg) {
     int r;
 
     if (n <= 0)
-        return n == -EAGAIN ? -EAGAIN : 0; /* its end, or its failure: the relay's business */
+        return n == -EAGAIN ? -EAGAIN : 0; /* the relay deals with its end, or its failure */
     r = check_first(f, data, (size_t)n);
     if (r == -EAGAIN && (size_t)n == f->first.peeked)
         return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* no more will come */
-    r = r == 0 ? check_covered(f, data, (size_t)n) : r;
+    r = r == 0 ? check_for_http(f, data, (size_t)n) : r;
     f->first.peeked = (size_t)n;
     if (r == -EAGAIN)
         flow_need_more(f, (size_t)n);
@@ -195,7 +196,7 @@ static const char *const troubles[] = {
     [INSPECT_NOT_TRUSTED] = "the server's certificate is not trusted",
     [INSPECT_NO_LEAF] = NULL, /* a refusal of ours */
     [INSPECT_HANDSHAKE] = "a TLS handshake failed",
-    [INSPECT_PROTOCOL] = "not HTTP as it has to be",
+    [INSPECT_PROTOCOL] = "invalid HTTP",
     [INSPECT_TIMEOUT] = NULL,
 };
 static_assert(ARRAY_LEN(troubles) == INSPECT_TIMEOUT + 1, "each way to end has its entry");
@@ -246,7 +247,7 @@ static void flow_inspect(struct flow *f) {
     }
 }
 
-void flow_join(struct flow *f) {
+static void flow_join(struct flow *f) {
     bool plain = f->entry.kind == ENTRY_URI || (f->first.done && !f->is_tls && (f->ruling.inspect || f->port == PORT_HTTP));
 
     if (!flow_judge_anew(f))
@@ -308,7 +309,7 @@ void flow_dial(struct flow *f) {
         .approved = f->ruling.approved,
     };
 
-    if (!flow_judge_anew(f)) /* before anybody hears its name */
+    if (!flow_judge_anew(f)) /* before a name server or a proxy hears its name */
         return;
     flow_unwatch(f);
     f->state = FLOW_DIAL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict on a flow, and a new one when the rules change. */
 #include <sys/socket.h>
 
 #include "gateway/flow/flow_priv.h"
@@ -7,7 +8,12 @@
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
-#define OPAQUE "A credential is for this host, and the rule for it forbids to inspect connections (inspect: no)"
+#define OPAQUE "A credential belongs to this host, and its rule forbids inspection (inspect: no)"
+
+struct policy_request flow_question(const struct flow *f) {
+    return (struct policy_request){
+        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+}
 
 void flow_report_allowed(struct flow *f) {
     const struct policy_verdict v = {.action = RULE_ALLOW, .code = f->ruling.cause.code, .layer = f->ruling.cause.layer};
@@ -24,14 +30,14 @@ void flow_report_allowed(struct flow *f) {
     gate_send(f->gate, &m);
 }
 
-static void keep_cause(struct flow *f, const struct policy_verdict *v) {
+static void store_cause(struct flow *f, const struct policy_verdict *v) {
     f->ruling.cause.code = v->code;
     f->ruling.cause.layer = v->layer;
     snprintf(f->ruling.cause.rule, sizeof f->ruling.cause.rule, "%s", v->rule ? v->rule->id : "");
     snprintf(f->ruling.cause.pattern, sizeof f->ruling.cause.pattern, "%s", v->pattern);
 }
 
-/* The client may speak now, or has to be told first that it is connected. */
+/* The client may speak now, or waits for our word that it is connected. */
 static void flow_go(struct flow *f) {
     if (f->ruling.wants_first && f->entry.kind == ENTRY_NONE)
         flow_first(f);
@@ -72,7 +78,7 @@ void flow_ask(struct flow *f, const struct policy_verdict *v) {
     gate_event_fill(&question, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, v);
     f->ask = gate_ask(f->gate, &question, flow_answered, f);
     if (!f->ask)
-        flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "too many questions wait for an answer");
+        flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "too many questions are waiting for an answer");
     else
         flow_wait(f, FLOW_ASK, EPOLLRDHUP, waiting_client, 2 * ms + FLOW_FIRST_MS);
 }
@@ -115,7 +121,7 @@ static bool must_see_first(const struct flow *f, const struct policy_verdict *v)
 }
 
 void flow_judge(struct flow *f) {
-    const struct policy_request req = {.host = &f->host, .port = f->port};
+    const struct policy_request req = flow_question(f);
     struct policy_verdict v;
 
     gate_judge(f->gate, &req, &v);
@@ -123,7 +129,7 @@ void flow_judge(struct flow *f) {
     f->ruling.wants_first = must_see_first(f, &v);
     f->ruling.inspect = must_inspect(f, &v);
     f->ruling.covers = may_cover(f, &v);
-    keep_cause(f, &v);
+    store_cause(f, &v);
     if (v.action == RULE_DENY)
         flow_refuse(f, &v);
     else if (is_opaque(f, &v))
@@ -138,7 +144,7 @@ void flow_judge(struct flow *f) {
 
 /* The rules have changed: no question is left if they decide now. */
 static void judge_asked(struct flow *f) {
-    const struct policy_request req = {.host = &f->host, .port = f->port};
+    const struct policy_request req = flow_question(f);
     struct policy_verdict v;
 
     gate_judge(f->gate, &req, &v);
@@ -169,8 +175,7 @@ void flow_begin(struct flow *f) {
 }
 
 bool flow_judge_anew(struct flow *f) {
-    const struct policy_request req = {
-        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+    const struct policy_request req = flow_question(f);
     struct policy_verdict v;
 
     if (f->ruling.generation == f->gate->config.generation)
@@ -192,8 +197,7 @@ bool flow_judge_anew(struct flow *f) {
 }
 
 static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
-    const struct policy_request req = {
-        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+    const struct policy_request req = flow_question(f);
 
     gate_judge(f->gate, &req, v);
     if (f->state == FLOW_INSPECT)

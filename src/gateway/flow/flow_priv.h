@@ -52,7 +52,7 @@ struct flow_cause {
 struct flow_way {
     enum flow_entry kind;
     bool greeted;  /* SOCKS: the greeting is over */
-    bool welcomed; /* the client was told that it is connected */
+    bool welcomed; /* the client knows that it is connected */
 };
 
 /* What the rules say about it. */
@@ -126,6 +126,8 @@ void flow_need_any(struct flow *f);
 const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SIZE]);
 
 /* flow_judge.c */
+/* What is known of it so far, as a question to the policy. */
+struct policy_request flow_question(const struct flow *f);
 void flow_begin(struct flow *f); /* destination known */
 void flow_judge(struct flow *f); /* host and port known */
 void flow_ask(struct flow *f, const struct policy_verdict *v);
@@ -135,7 +137,6 @@ void flow_report_allowed(struct flow *f); /* one event per flow */
 /* flow_join.c */
 void flow_first(struct flow *f);
 void flow_dial(struct flow *f);
-void flow_join(struct flow *f);
 void flow_end_event(struct flow *f, uint64_t sent, uint64_t received);
 
 /* flow_http.c: hooks of inspected flows */
@@ -146,7 +147,7 @@ void flow_http_done(struct flow *f);
 /* flow_refuse.c */
 void flow_refuse(struct flow *f, const struct policy_verdict *v);
 void flow_refuse_code(struct flow *f, enum policy_code code, const char *why);
-int flow_deny(struct flow *f, const struct policy_verdict *v); /* stores the verdict for flow_refuse_denied(); -EACCES */
+/* Stores the verdict for flow_refuse_denied(); -EACCES. */
 int flow_deny_code(struct flow *f, enum policy_code code, const char *why);
 void flow_refuse_denied(struct flow *f);
 void flow_last_word(struct flow *f, const void *data, size_t len); /* sends it, then LINGER */

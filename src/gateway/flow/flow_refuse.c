@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Answers a denied client in its own protocol. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -7,7 +8,7 @@
 #include "gateway/flow/sniff.h"
 #include "gateway/http/refuse.h"
 
-int flow_deny(struct flow *f, const struct policy_verdict *v) {
+static int flow_deny(struct flow *f, const struct policy_verdict *v) {
     if (!f->ruling.denied)
         f->ruling.denied = malloc(sizeof *f->ruling.denied);
     if (f->ruling.denied)
@@ -64,7 +65,7 @@ void flow_last_word(struct flow *f, const void *data, size_t len) {
 static void refuse_http(struct flow *f, const uint8_t *data, size_t len) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(FLOW_ANSWER_MAX);
 
-    refuse_http1(f->ruling.denied, f->host.text, f->port, !sniff_wants_text(data, len), false, &b);
+    refuse_http1(f->ruling.denied, f->host.text, f->port, !sniff_wants_text(data, len), &b);
     flow_last_word(f, buf_str(&b), b.len);
 }
 
@@ -93,7 +94,7 @@ static void refuse_ready(void *arg, uint32_t events) {
         return;
     case SNIFF_TLS:
         if (f->ruling.denied->code == POLICY_NO_ADDRESS || f->ruling.denied->code == POLICY_UNREACHABLE)
-            flow_abort(f); /* nobody forbade it: as if the server were not there */
+            flow_abort(f); /* not denied: as if the server were not there */
         else
             refuse_tls(f);
         return;

@@ -38,7 +38,7 @@ void flow_secret_done(struct flow_secret *s) {
 }
 
 static enum httpx_answer refuse_memory(struct flow *f, struct policy_verdict *ret) {
-    policy_refuse(POLICY_SECRET_UNAVAILABLE, f->host.text, "The gate has no memory", ret);
+    policy_refuse(POLICY_SECRET_UNAVAILABLE, f->host.text, "The gate is out of memory", ret);
     return HTTPX_DENY;
 }
 
@@ -177,9 +177,10 @@ static bool body_is_clean(struct flow_request *q, const uint8_t *data, size_t le
     else if (r == -ENOMEM)
         refuse_memory(q->flow, ret);
     else if (r < 0)
-        policy_refuse(
-            POLICY_CANNOT_LOOK, q->flow->host.text,
-            r == -EFBIG ? "The body has more than 64 MiB when it is unpacked" : "The body is not packed as its head says", ret);
+        policy_refuse(POLICY_CANNOT_LOOK, q->flow->host.text,
+                      r == -EFBIG ? "The body has more than 64 MiB when it is decompressed"
+                                  : "The body is not compressed as its head says",
+                      ret);
     return r == 0;
 }
 
@@ -200,19 +201,19 @@ static const char *reason_of(int status) {
         int status;
         const char *why;
     } reasons[] = {
-        {-EACCES, "It goes only with requests that a rule allows without asking"},
+        {-EACCES, "It is only sent with requests that a rule allows without asking"},
         {-ENOKEY, "Its store has no value for it, or is locked"},
         {-EKEYEXPIRED, "Its login has ended, and the user has to log in again outside (bawn secret login)"},
         {-ETIMEDOUT, "Its store did not answer in time"},
         {-E2BIG, "It is too large for a request"},
-        {-EINVAL, "Its value has bytes that no request may have"},
-        {-EBUSY, "Too many requests wait for it"},
+        {-EINVAL, "Its value has bytes that are not allowed in a request"},
+        {-EBUSY, "Too many requests are waiting for it"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
         if (reasons[i].status == status)
             return reasons[i].why;
-    return "The process that keeps it is not there, or did not do it";
+    return "bawn-broker is not running, or failed";
 }
 
 void flow_secret_unavailable(struct flow_request *q, const char *name, int status, struct policy_verdict *ret) {
@@ -220,7 +221,7 @@ void flow_secret_unavailable(struct flow_request *q, const char *name, int statu
 
     secret_name(q, name);
     snprintf(why, sizeof why, "It is '%s'. %s%s", name, reason_of(status),
-             q->secret->at < q->secret->plan.n ? "" : ". Answers of its host are shown only when it can be covered in them");
+             q->secret->at < q->secret->plan.n ? "" : ". Answers of its host only pass when it can be redacted in them");
     policy_refuse(POLICY_SECRET_UNAVAILABLE, q->flow->host.text, why, ret);
 }
 

@@ -53,7 +53,7 @@ int flow_secret_cover(struct flow_secret *s, const uint8_t *data, size_t len);
 /* The broker's answer, into the request; its values are covered in the answer from now on. -errno */
 int flow_secret_put(struct flow_request *q, const struct cred_put *put, const uint8_t *data, size_t len);
 
-/* flow_secret.c: the value cannot be had, status says why. */
+/* flow_secret.c: the value is not available, status says why. */
 void flow_secret_unavailable(struct flow_request *q, const char *name, int status, struct policy_verdict *ret);
 
 /* flow_token.c */

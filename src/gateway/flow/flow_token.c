@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "base/jsonout.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "gateway/flow/flow_secret.h"
@@ -50,7 +51,8 @@ static void find_endpoint(const struct flow *f, const struct http_path *path, st
         const struct credential *one = &c->grants[i].c;
 
         t->cover.mode = cred_login_is_at(one, f->host.text) ? TOKEN_COVER_ANY : t->cover.mode;
-        t->watched |= cred_login_is_at(one, f->host.text) || (one->token_url && cred_host_is_for(one, f->host.text));
+        t->watched |=
+            cred_login_is_at(one, f->host.text) || (one->token_url && credential_next_port(one, f->host.text, &(size_t){0}));
         if (t->on || !one->token_url)
             continue;
         t->on = is_endpoint(f, one->token_url, path) || is_endpoint(f, one->device_url, path);
@@ -158,14 +160,13 @@ void flow_token_collected(struct flow_request *q, const uint8_t *body, size_t le
 /* Its answer ----------------------------------------------------------------------------------------------------- */
 
 /* A JWT is read by clients that want to know who they are: only what makes it valid is not there. */
-static void add_token(struct buf *b, const char *key, const struct broker_part *public_part, const char *placeholder) {
+static void add_token(struct jsonout *j, const char *key, const struct broker_part *public_part, const char *placeholder) {
     CLEANUP(freep)
     char *jwt = public_part && public_part->len
                     ? str_dupf("%.*s.%s", (int)public_part->len, public_part->p, placeholder_core(placeholder))
                     : NULL;
 
-    buf_addf(b, "%s\"%s\": ", b->len ? ", " : "{", key);
-    buf_add_json(b, jwt ? jwt : placeholder);
+    jsonout_text(j, key, jwt ? jwt : placeholder);
 }
 
 static uint64_t seconds_of(const struct broker_part *p) {
@@ -180,17 +181,19 @@ static uint64_t seconds_of(const struct broker_part *p) {
 
 static void answer_tokens(struct flow_request *q, const struct grant *g, const struct broker_part parts[static 3]) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(TOKEN_OUT_MAX);
+    struct jsonout j = {.to = &b};
 
-    add_token(&b, "access_token", &parts[0], g->placeholder);
-    add_token(&b, "refresh_token", NULL, g->placeholder);
+    jsonout_open(&j, NULL, '{');
+    add_token(&j, "access_token", &parts[0], g->placeholder);
+    add_token(&j, "refresh_token", NULL, g->placeholder);
     if (parts[1].len)
-        add_token(&b, "id_token", &parts[1], g->placeholder);
-    buf_addf(&b, ", \"token_type\": \"Bearer\", \"expires_in\": %llu", (unsigned long long)seconds_of(&parts[2]));
-    if (g->c.scope) {
-        buf_adds(&b, ", \"scope\": ");
-        buf_add_json(&b, g->c.scope);
-    }
-    buf_adds(&b, "}\n");
+        add_token(&j, "id_token", &parts[1], g->placeholder);
+    jsonout_text(&j, "token_type", "Bearer");
+    jsonout_u64(&j, "expires_in", seconds_of(&parts[2]));
+    if (g->c.scope)
+        jsonout_text(&j, "scope", g->c.scope);
+    jsonout_close(&j, '}');
+    buf_addc(&b, '\n');
     inspect_answer(q->flow->inspect, q->id, 200, "application/json", buf_str(&b), b.len);
 }
 
@@ -248,7 +251,7 @@ static void report_covered(struct flow_request *q) {
         return;
     t->reported = true;
     gate_trouble(q->flow->gate, q->flow->id, q->flow->host.text, q->flow->port,
-                 "an answer had tokens in it that were not asked for by a login of the user's: they were covered");
+                 "an answer had tokens in it that do not come from a login of the user: they were redacted");
 }
 
 void flow_token_head(struct flow_request *q, struct http_head *head) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Copies and splices bytes between two sockets. */
 #include "gateway/flow/relay.h"
 
 #include <errno.h>
@@ -130,7 +131,7 @@ static void bulk_end(struct relay_half *h) {
         pipes_give(h->relay->gate->pipes, TAKE_PTR(h->pipe), h->in_pipe == 0);
 }
 
-static int keep_rest(struct relay_half *h, const uint8_t *data, size_t len) {
+static int store_rest(struct relay_half *h, const uint8_t *data, size_t len) {
     h->rest = malloc(len);
     if (!h->rest)
         return -ENOMEM;
@@ -211,7 +212,7 @@ static ssize_t move_copy(struct relay_half *h) {
         return -errno;
     out = MAX_OF(out, 0);
     if (out < n) {
-        int r = keep_rest(h, buffer + out, (size_t)(n - out));
+        int r = store_rest(h, buffer + out, (size_t)(n - out));
 
         return r < 0 ? r : -EAGAIN;
     }
@@ -277,7 +278,7 @@ static void side_ready(struct relay *r, int side, uint32_t events) {
     int result = 0;
 
     r->active_ms = uv_now(&r->gate->loop);
-    if ((events & EPOLLERR) || ((events & EPOLLHUP) && out->eof)) { /* nobody reads there any more */
+    if ((events & EPOLLERR) || ((events & EPOLLHUP) && out->eof)) { /* its peer does not read any more */
         if (!out->eof && !out->held)
             pump(out); /* what it said before still counts */
         relay_finish(r, RELAY_RESET);

@@ -46,7 +46,7 @@ struct relay_opts {
 
 int relay_new(struct gate *g, const struct relay_opts *opts, struct relay **ret);
 void relay_free(struct relay *r); /* at once; end() is not called */
-/* The same, and closes both sockets. Nobody else may have them. */
+/* The same, and closes both sockets. They must have no copies. */
 void relay_close(struct relay *r);
 void relay_bytes(const struct relay *r, uint64_t *ret_sent, uint64_t *ret_received);
 

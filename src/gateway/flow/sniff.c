@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Guesses a protocol by its first bytes. */
 #include "gateway/flow/sniff.h"
 
 #include <strings.h>

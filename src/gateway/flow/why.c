@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The page that says what was denied lately. */
 #include "gateway/flow/why.h"
 
 #include <errno.h>
 
 #include "base/buf.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 
 struct refusal {
@@ -69,7 +71,7 @@ struct why_question {
     char host[HOST_TEXT_MAX + 1]; /* "": all */
 };
 
-static void add_text(const struct refusal *r, uint64_t now_s, struct buf *b) {
+static void add_refusal_text(const struct refusal *r, uint64_t now_s, struct buf *b) {
     buf_adds(b, "- ");
     buf_add_printable(b, r->host[0] ? r->host : "(unreadable name)");
     if (r->port)
@@ -84,31 +86,34 @@ static void add_text(const struct refusal *r, uint64_t now_s, struct buf *b) {
     buf_adds(b, "\n");
 }
 
-static void add_json(const struct refusal *r, uint64_t now_s, struct buf *b) {
-    buf_adds(b, "{\"code\": ");
-    buf_add_json(b, policy_codes[r->code].name);
-    buf_adds(b, ", \"host\": ");
-    buf_add_json(b, r->host);
-    buf_addf(b, ", \"port\": %u, \"times\": %llu, \"secondsAgo\": %llu, \"reason\": ", r->port, (unsigned long long)r->times,
-             (unsigned long long)(now_s - r->at_s));
-    buf_add_json(b, r->reason);
-    buf_adds(b, ", \"hint\": ");
-    buf_add_json(b, r->hint);
-    buf_adds(b, "}");
+static void add_refusal_json(const struct refusal *r, uint64_t now_s, struct jsonout *j) {
+    jsonout_open(j, NULL, '{');
+    jsonout_text(j, "code", policy_codes[r->code].name);
+    jsonout_text(j, "host", r->host);
+    jsonout_u64(j, "port", r->port);
+    jsonout_u64(j, "times", r->times);
+    jsonout_u64(j, "secondsAgo", now_s - r->at_s);
+    jsonout_text(j, "reason", r->reason);
+    jsonout_text(j, "hint", r->hint);
+    jsonout_close(j, '}');
 }
 
-static void add_list(const struct why *w, uint64_t now_s, const struct why_question *q, struct buf *b) {
+static void add_refusals(const struct why *w, uint64_t now_s, const struct why_question *q, struct buf *b) {
+    struct jsonout j = {.to = b};
     size_t shown = 0;
 
-    buf_adds(b, q->json ? "{\"refusals\": [" : "What Bawn refused this sandbox, the latest first:\n");
+    buf_adds(b, q->json ? "{\"refusals\": [" : "What Bawn denied to this sandbox, the latest first:\n");
     for (size_t i = 0; i < w->len; i++) {
         const struct refusal *r = refusal_at(w, i);
 
         if (q->host[0] && !str_eq(q->host, r->host))
             continue;
         if (q->json && shown)
-            buf_adds(b, ",\n");
-        (q->json ? add_json : add_text)(r, now_s, b);
+            jsonout_break(&j, "\n");
+        if (q->json)
+            add_refusal_json(r, now_s, &j);
+        else
+            add_refusal_text(r, now_s, b);
         shown++;
     }
     if (q->json)
@@ -119,7 +124,7 @@ static void add_list(const struct why *w, uint64_t now_s, const struct why_quest
 
 static const char help[] = "This is Bawn's gate: every connection of this sandbox passes it.\n"
                            "\n"
-                           "http://bawn.internal/why            what it refused, and what would help\n"
+                           "http://bawn.internal/why            what it denied, and what would help\n"
                            "http://bawn.internal/why?host=NAME  the same for one host\n"
                            "http://bawn.internal/why.json       for programs\n";
 
@@ -168,7 +173,7 @@ bool why_answer(const struct why *w, uint64_t now_s, const uint8_t *request, siz
         return false;
     read_question((const char *)request, len, &q);
     if (q.ok && q.why)
-        add_list(w, now_s, &q, &body);
+        add_refusals(w, now_s, &q, &body);
     else
         buf_adds(&body, help);
     buf_addf(out, "HTTP/1.1 %s\r\nContent-Type: %s\r\n", q.ok ? "200 OK" : "400 Bad Request",

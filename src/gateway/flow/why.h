@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * http://bawn.internal/why[?host=H]: the last refusals, for agents whose protocol had no place for a reason (a TLS alert, a
- * reset, a DNS answer). Text, or JSON for those who accept only that or ask for /why.json. Pure: the bytes of a request in,
+ * reset, a DNS answer). Text, or JSON for clients that accept only that or ask for /why.json. Pure: the bytes of a request in,
  * those of the answer out.
  */
 #pragma once

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP/1: bytes in, by the state of their side. */
 #include <errno.h>
 
 #include "gateway/http/h1_priv.h"
@@ -35,11 +36,11 @@ void h1_exchange_done(struct h1 *h) {
 }
 
 /* Takes some of the bytes, or none if their time has not come. */
-static int step(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t *ret_used) {
+static int take_by_state(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t *ret_used) {
     *ret_used = 0;
     switch (h->side[way].state) {
     case H1_IDLE:
-        h1_end(h); /* smuggled by the server, or its words before it hangs up: nobody asked */
+        h1_end(h); /* smuggled by the server, or its words before it hangs up: no request waits */
         return -EPROTO;
     case H1_HEAD:
         if (http_queue_len(&h->x.out[HTTPX_TO_CLIENT]) >= HTTPX_BUFFER)
@@ -62,12 +63,12 @@ static int step(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_
     BUG("a side without a state");
 }
 
-static int run(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t *ret_used) {
+static int take_some(struct h1 *h, enum httpx_way way, const char *p, size_t n, size_t *ret_used) {
     size_t total = 0, used;
     int r = 0;
 
     while (total < n) {
-        r = step(h, way, p + total, n - total, &used);
+        r = take_by_state(h, way, p + total, n - total, &used);
         if (r < 0 || used == 0)
             break;
         total += used;
@@ -89,7 +90,7 @@ static void act_on_eof(struct h1 *h, enum httpx_way way) {
 
     switch (s->state) {
     case H1_IDLE:
-        if (!is_undecided(h)) /* who waits for the user's answer gets one */
+        if (!is_undecided(h)) /* a request that waits for the user's answer gets one */
             h1_end(h);
         return;
     case H1_HEAD:
@@ -136,7 +137,7 @@ static int advance_all(struct h1 *h) {
             struct http_queue *q = &h->side[way].waiting;
 
             if (http_queue_len(q)) {
-                int r = run(h, way, (const char *)http_queue_bytes(q), http_queue_len(q), &used);
+                int r = take_some(h, way, (const char *)http_queue_bytes(q), http_queue_len(q), &used);
 
                 if (r < 0)
                     return r;
@@ -169,7 +170,7 @@ static int h1_data(struct httpx *x, enum httpx_way way, const uint8_t *data, siz
 
     if (http_queue_len(q) == 0) {
         h->running = true;
-        r = run(h, way, (const char *)data, len, &used);
+        r = take_some(h, way, (const char *)data, len, &used);
         h->running = false;
         if (r < 0)
             return r;
@@ -219,16 +220,16 @@ static struct http_head *h1_fields(struct httpx *x, uint32_t id) {
 
 static int h1_set_query(struct httpx *x, uint32_t id, const char *query) {
     struct http_head *fields = h1_fields(x, id);
-    char *kept;
+    char *copy;
 
     if (!fields)
         return -ENOENT;
     if (x->req.path.text[0] != '/')
         return -EINVAL;
-    kept = http_head_keep_secret(fields, query, strlen(query), "", 0);
-    if (!kept)
+    copy = http_head_keep_secret(fields, query, strlen(query), "", 0);
+    if (!copy)
         return -ENOMEM;
-    x->req.query = kept;
+    x->req.query = copy;
     return 0;
 }
 

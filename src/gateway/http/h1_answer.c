@@ -1,48 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of our own: refusals, and what a hook says in the server's place. */
 #include <errno.h>
+#include <strings.h>
 
 #include "gateway/http/h1_priv.h"
 #include "gateway/http/refuse.h"
-
-enum { REFUSAL_MAX = 64 * 1024 };
-
-const char *h1_words_of(int status) {
-    static const struct {
-        int status;
-        const char *words;
-    } reasons[] = {
-        {100, "Continue"},
-        {101, "Switching Protocols"},
-        {200, "OK"},
-        {201, "Created"},
-        {202, "Accepted"},
-        {204, "No Content"},
-        {206, "Partial Content"},
-        {301, "Moved Permanently"},
-        {302, "Found"},
-        {304, "Not Modified"},
-        {400, "Bad Request"},
-        {401, "Unauthorized"},
-        {403, "Forbidden"},
-        {404, "Not Found"},
-        {405, "Method Not Allowed"},
-        {413, "Content Too Large"},
-        {414, "URI Too Long"},
-        {417, "Expectation Failed"},
-        {421, "Misdirected Request"},
-        {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"},
-        {500, "Internal Server Error"},
-        {501, "Not Implemented"},
-        {502, "Bad Gateway"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-        if (reasons[i].status == status)
-            return reasons[i].words;
-    return status < 400 ? "Answer" : "Refused";
-}
 
 /* May the connection go on? Only if it is known, and not far, where the next request starts. */
 static bool can_keep(const struct h1 *h, int status) {
@@ -55,27 +17,12 @@ static bool can_keep(const struct h1 *h, int status) {
     return !s->head.chunked && (s->head.length == 0 || (s->head.length <= HTTPX_DISCARD_MAX && !s->head.expect));
 }
 
-static void write_reply(struct h1 *h, const struct httpx_reply *reply, bool keep) {
-    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0);
-
-    buf_addf(b, "HTTP/1.1 %d %s\r\n", reply->status, h1_words_of(reply->status));
-    buf_addf(b, "Content-Type: %s\r\n", reply->type);
-    buf_addf(b, "Content-Length: %zu\r\nCache-Control: no-store\r\n", reply->len);
-    if (reply->status == 405)
-        buf_adds(b, "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
-    if (reply->code)
-        buf_addf(b, "Bawn-Code: %s\r\n", reply->code);
-    buf_addf(b, "Connection: %s\r\n\r\n", keep ? "keep-alive" : "close");
-    if (!h->head_only)
-        buf_add(b, reply->body, reply->len);
-    httpx_note_answer(&h->x, h->id, reply->status);
-}
-
 void h1_reply(struct h1 *h, const struct httpx_reply *reply) {
     struct h1_side *s = &h->side[HTTPX_TO_SERVER];
     bool keep = can_keep(h, reply->status);
 
-    write_reply(h, reply, keep);
+    http_reply_write(reply, keep, !h->head_only, http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0));
+    httpx_note_answer(&h->x, h->id, reply->status);
     h1_forget(h);
     if (h->judged)
         httpx_note_end(&h->x, h->id);
@@ -93,15 +40,12 @@ void h1_reply(struct h1 *h, const struct httpx_reply *reply) {
 }
 
 void h1_refuse(struct h1 *h, const struct policy_verdict *v, int status) {
-    CLEANUP(buf_done) struct buf body = BUF_INIT(REFUSAL_MAX);
-    bool json = httpx_wants_json(&h->side[HTTPX_TO_SERVER].head.fields);
+    CLEANUP(buf_done) struct buf body = BUF_INIT(REFUSE_BODY_MAX);
+    struct httpx_reply reply =
+        refuse_reply(v, h->x.host.text, h->x.opts.port, httpx_wants_json(&h->side[HTTPX_TO_SERVER].head.fields), &body);
 
-    refuse_body(v, h->x.host.text, h->x.opts.port, json, &body);
-    h1_reply(h, &(struct httpx_reply){.status = status ? status : refuse_status(v),
-                                      .type = json ? "application/json" : "text/plain; charset=utf-8",
-                                      .code = policy_codes[v->code].name,
-                                      .body = buf_str(&body),
-                                      .len = body.len});
+    reply.status = status ? status : reply.status;
+    h1_reply(h, &reply);
 }
 
 void h1_refuse_for(struct h1 *h, const struct httpx_refusal *why) {
@@ -158,4 +102,95 @@ int h1_bad_response(struct h1 *h, const char *why) {
     snprintf(v.reason, sizeof v.reason, "%s: The server gave no answer that can be passed on. %s.", h->x.host.text, why);
     snprintf(v.hint, sizeof v.hint, "The request was allowed; the fault is the server's. Try again later.");
     return h1_stop_answer(h, &v);
+}
+
+/* The server's ------------------------------------------------------------------------------------------------------- */
+
+/* A server that got a secret may say it in any place, also in words that no hook sees. */
+static void write_start(struct h1 *h, const struct h1_head *head, struct buf *b) {
+    buf_addf(b, "HTTP/1.1 %d ", head->status);
+    buf_adds(b, h->gave_secret ? http_words_of(head->status) : head->reason);
+    buf_adds(b, "\r\n");
+    http_head_write(&head->fields, b);
+}
+
+/* 100, 102, 103: the answer itself comes later. HTTP/1.0 does not know them. */
+static void pass_interim(struct h1 *h, struct h1_head *head) {
+    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0);
+
+    if (!h->old_client) {
+        write_start(h, head, b);
+        buf_adds(b, "\r\n");
+    }
+    h1_head_clear(head);
+}
+
+static void pass_upgrade(struct h1 *h, struct h1_head *head) {
+    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0);
+
+    write_start(h, head, b);
+    buf_adds(b, "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    httpx_note_answer(&h->x, h->id, 101);
+    h->side[0].state = h->side[1].state = H1_TUNNEL;
+    h->side[HTTPX_TO_CLIENT].counted = false;
+}
+
+static enum h1_body body_kind(const struct h1 *h, const struct h1_head *head) {
+    if (h->head_only || head->status == 204 || head->status == 304)
+        return H1_NO_BODY;
+    if (head->chunked)
+        return H1_CHUNKED;
+    return head->has_length ? H1_LENGTH : H1_UNTIL_EOF;
+}
+
+static void pass_answer(struct h1 *h, struct h1_head *head) {
+    struct h1_side *s = &h->side[HTTPX_TO_CLIENT];
+    struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0);
+    enum h1_body kind = body_kind(h, head);
+    bool say_length = head->has_length && head->status != 204;
+
+    if (head->close || (head->minor == 0 && !head->keep_alive) || kind == H1_UNTIL_EOF)
+        h->keep = false;
+    s->write_chunked = !h->old_client && kind != H1_NO_BODY && !say_length;
+    write_start(h, head, b);
+    if (say_length)
+        buf_addf(b, "Content-Length: %llu\r\n", (unsigned long long)head->length);
+    if (s->write_chunked)
+        buf_adds(b, "Transfer-Encoding: chunked\r\n");
+    if (!h->keep)
+        buf_adds(b, "Connection: close\r\n");
+    buf_adds(b, "\r\n");
+    httpx_note_answer(&h->x, h->id, head->status);
+    h1_start_body(s, kind, head->length);
+    s->counted = say_length;
+    s->owed = head->length;
+    s->state = kind == H1_NO_BODY || (kind == H1_LENGTH && head->length == 0) ? H1_DONE : H1_BODY;
+    h1_exchange_done(h);
+}
+
+static int pass(struct h1 *h, struct h1_head *head) {
+    http_head_strip(&head->fields);
+    if (!httpx_answer_head(&h->x, h->id, head->status, &head->fields))
+        return h1_stop_answer(h, &h->x.why);
+    if (head->status == 101)
+        pass_upgrade(h, head);
+    else if (head->status < 200)
+        pass_interim(h, head);
+    else
+        pass_answer(h, head);
+    return 0;
+}
+
+int h1_take_response_head(struct h1 *h, const char *p, size_t n, size_t *ret_used) {
+    struct h1_head *head = &h->side[HTTPX_TO_CLIENT].head;
+    struct httpx_refusal why = {0};
+    int r = h1_head_take(head, p, n, ret_used, &why);
+
+    if (r == 0)
+        return 0;
+    if (r < 0 || !h1_head_parse_response(head, &why))
+        return h1_bad_response(h, why.why);
+    if (head->status == 101 && (!h->upgrade || !head->websocket || head->chunked || head->length))
+        return h1_bad_response(h, "It switched to a protocol that was not asked for");
+    return pass(h, head);
 }

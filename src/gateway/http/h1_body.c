@@ -1,9 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of HTTP/1. */
 #include <errno.h>
 
+#include "base/hex.h"
 #include "gateway/http/h1_priv.h"
 
-enum { FRAMING_MAX = 32, PIECE_KEPT = 64 * 1024 };
+enum { FRAMING_MAX = 32, PIECE_MAX_IDLE = 64 * 1024 };
+
+/* The chunked coding (RFC 9112, 7.1), strictly: hexadecimal digits only, CRLF everywhere, extensions bounded and not passed on.
+ * What comes out are pieces of the body, in place. */
+enum { H1_CHUNK_DIGITS_MAX = 15, H1_CHUNK_EXTENSION_MAX = 1024 };
+
+static int fail(struct httpx_refusal *why, const char *text) {
+    httpx_refuse(why, 400, POLICY_NOT_HTTP, text);
+    return -EPROTO;
+}
+
+static int take_size(struct h1_chunk *c, char byte, struct httpx_refusal *why) {
+    int digit = hex_digit(byte);
+
+    if (digit >= 0) {
+        if (++c->digits > H1_CHUNK_DIGITS_MAX)
+            return fail(why, "A chunk is too large");
+        c->left = c->left << 4 | (unsigned)digit;
+        return 0;
+    }
+    if (c->digits == 0 || (byte != '\r' && byte != ';'))
+        return fail(why, "A chunk's size is not a number");
+    c->state = byte == '\r' ? CHUNK_SIZE_LF : CHUNK_EXTENSION;
+    return 0;
+}
+
+static int take_extension(struct h1_chunk *c, char byte, struct httpx_refusal *why) {
+    if (byte == '\r') {
+        c->state = CHUNK_SIZE_LF;
+        return 0;
+    }
+    if (!http_is_value(&byte, 1) || ++c->extension > H1_CHUNK_EXTENSION_MAX)
+        return fail(why, "A chunk's extension is too long, or has a control byte in it");
+    return 0;
+}
+
+/* Everything but data and trailers: one byte. */
+static int take_byte(struct h1_chunk *c, char byte, struct httpx_refusal *why) {
+    switch (c->state) {
+    case CHUNK_SIZE:
+        return take_size(c, byte, why);
+    case CHUNK_EXTENSION:
+        return take_extension(c, byte, why);
+    case CHUNK_SIZE_LF:
+        if (byte != '\n')
+            return fail(why, "A chunk's size has no line end");
+        c->state = c->left ? CHUNK_DATA : CHUNK_TRAILERS;
+        return 0;
+    case CHUNK_DATA_CR:
+        if (byte != '\r')
+            return fail(why, "A chunk is longer than its size");
+        c->state = CHUNK_DATA_LF;
+        return 0;
+    case CHUNK_DATA_LF:
+        if (byte != '\n')
+            return fail(why, "A chunk has no line end");
+        *c = (struct h1_chunk){.state = CHUNK_SIZE};
+        return 0;
+    case CHUNK_DATA:
+    case CHUNK_TRAILERS:
+    case CHUNK_END:
+        break;
+    }
+    BUG("a byte that is no part of the framing");
+}
+
+static int take_trailers(struct h1_chunk *c, const char *p, size_t n, size_t *ret_used, struct h1_head *trailers,
+                         struct httpx_refusal *why) {
+    int r = h1_head_take(trailers, p, n, ret_used, why);
+
+    if (r <= 0)
+        return r;
+    if (!h1_head_parse_trailers(trailers, why))
+        return -EPROTO;
+    c->state = CHUNK_END;
+    return 0;
+}
+
+/*
+ * Takes some bytes, at least one; *ret_piece, *ret_len: a piece of the body among them (length 0: none). trailers is filled
+ * up to the empty line; state is CHUNK_END then. -EPROTO: *why says why.
+ */
+static int h1_chunk_take(struct h1_chunk *c, const char *p, size_t n, size_t *ret_used, const char **ret_piece, size_t *ret_len,
+                         struct h1_head *trailers, struct httpx_refusal *why) {
+    size_t i = 0;
+
+    *ret_len = 0;
+    if (c->state == CHUNK_TRAILERS)
+        return take_trailers(c, p, n, ret_used, trailers, why);
+    while (i < n && c->state != CHUNK_DATA && c->state != CHUNK_TRAILERS) {
+        int r = take_byte(c, p[i++], why);
+
+        if (r < 0)
+            return r;
+    }
+    if (c->state == CHUNK_DATA && i < n) {
+        *ret_piece = p + i;
+        *ret_len = MIN_OF(c->left, (uint64_t)(n - i));
+        c->left -= *ret_len;
+        i += *ret_len;
+        if (c->left == 0)
+            c->state = CHUNK_DATA_CR;
+    }
+    *ret_used = i;
+    return 0;
+}
 
 static void write_piece(struct h1 *h, enum httpx_way way, const char *p, size_t n) {
     struct buf *b = http_queue_buf(&h->x.out[way], n + FRAMING_MAX);
@@ -55,7 +162,7 @@ static void send_piece(struct h1 *h, const char *p, size_t n, bool last) {
 }
 
 static struct buf *clear_piece(struct h1 *h) {
-    if (h->piece.cap > PIECE_KEPT)
+    if (h->piece.cap > PIECE_MAX_IDLE)
         buf_done(&h->piece);
     buf_clear(&h->piece);
     return &h->piece;
@@ -125,7 +232,7 @@ void h1_collected(struct h1 *h) {
     const struct httpx_hooks *hooks = &h->x.opts.hooks;
 
     if (!hooks->collected)
-        BUG("a body that nobody wants to see");
+        BUG("a body without a reader");
     h->side[HTTPX_TO_SERVER].state = H1_WAIT;
     h->whole = true;
     hooks->collected(hooks->arg, h->id, (const uint8_t *)buf_str(&h->collected), h->collected.len);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads heads of HTTP/1, twice. */
 #include "gateway/http/h1_head.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 enum {
     LENGTH_DIGITS_MAX = 18, /* fits into 63 bits */
-    KEPT_MAX = 16 * 1024    /* memory that a connection holds between requests */
+    IDLE_MAX = 16 * 1024    /* memory that a connection holds between requests */
 };
 
 static bool bad(struct httpx_refusal *why, const char *text) {
@@ -57,14 +58,14 @@ void h1_head_init(struct h1_head *h) {
     *h = (struct h1_head){.raw = BUF_INIT(HTTPX_HEAD_MAX)};
 }
 
-/* A server that was told a secret may have said it in words that no hook covers. */
-static void forget(struct buf *raw) {
+/* A server that got a secret may have said it in words that no hook covers. */
+static void zero_raw(struct buf *raw) {
     if (raw->len)
         explicit_bzero(raw->data, raw->len);
 }
 
 void h1_head_done(struct h1_head *h) {
-    forget(&h->raw);
+    zero_raw(&h->raw);
     buf_done(&h->raw);
     http_head_done(&h->fields);
 }
@@ -73,8 +74,8 @@ void h1_head_clear(struct h1_head *h) {
     struct buf raw = h->raw;
     struct http_head fields = h->fields;
 
-    forget(&raw);
-    if (raw.cap > KEPT_MAX)
+    zero_raw(&raw);
+    if (raw.cap > IDLE_MAX)
         buf_done(&raw);
     buf_clear(&raw);
     http_head_clear(&fields);
@@ -184,7 +185,7 @@ static bool read_framing(struct h1_head *h, struct httpx_refusal *why) {
     const struct http_header *coding = http_head_one(&h->fields, HTTP_NAME_TRANSFER_ENCODING, &many);
 
     if (many)
-        return bad(why, "Content-Length or Transfer-Encoding stands there twice");
+        return bad(why, "Content-Length or Transfer-Encoding is there twice");
     if (length && coding)
         return bad(why, "There are both Content-Length and Transfer-Encoding");
     if (length && !parse_length(length, &h->length))
@@ -261,7 +262,7 @@ static bool parse_status_line(struct h1_head *h, char *line, size_t len, struct 
     return http_is_value(h->reason, strlen(h->reason)) ? true : bad(why, "The first line has a control byte in it");
 }
 
-static bool parse(struct h1_head *h, bool request, struct httpx_refusal *why) {
+static bool parse_lines(struct h1_head *h, bool request, struct httpx_refusal *why) {
     struct h1_second second;
     char *p = h->raw.data;
     size_t len;
@@ -284,11 +285,11 @@ static bool parse(struct h1_head *h, bool request, struct httpx_refusal *why) {
 }
 
 bool h1_head_parse_request(struct h1_head *h, struct httpx_refusal *why) {
-    return parse(h, true, why);
+    return parse_lines(h, true, why);
 }
 
 bool h1_head_parse_response(struct h1_head *h, struct httpx_refusal *why) {
-    return parse(h, false, why);
+    return parse_lines(h, false, why);
 }
 
 bool h1_head_parse_trailers(struct h1_head *h, struct httpx_refusal *why) {

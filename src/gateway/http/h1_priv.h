@@ -7,16 +7,34 @@
  * through, so answers come in order and an answer always has its request.
  *
  *     client   HEAD -> (WAIT) -> BODY -> DONE -> HEAD         DROP: the body of a refused request
- *              HEAD -> COLLECT -> WAIT -> DONE                the body is kept until the decision
+ *              HEAD -> COLLECT -> WAIT -> DONE                the body waits for the decision
  *     server   IDLE -> HEAD -> BODY -> DONE -> IDLE           bytes while IDLE: an answer to nothing; the connection ends
  *     both     TUNNEL after 101; END: whatever still comes is thrown away
  */
 #pragma once
 
-#include "gateway/http/h1_chunk.h"
+#include "gateway/http/h1_head.h"
 
 enum h1_state { H1_IDLE, H1_HEAD, H1_WAIT, H1_COLLECT, H1_BODY, H1_DROP, H1_DONE, H1_TUNNEL, H1_END };
 enum h1_body { H1_NO_BODY, H1_LENGTH, H1_CHUNKED, H1_UNTIL_EOF };
+
+enum h1_chunk_state {
+    CHUNK_SIZE,
+    CHUNK_EXTENSION,
+    CHUNK_SIZE_LF,
+    CHUNK_DATA,
+    CHUNK_DATA_CR,
+    CHUNK_DATA_LF,
+    CHUNK_TRAILERS,
+    CHUNK_END
+};
+
+struct h1_chunk {
+    enum h1_chunk_state state;
+    unsigned digits;  /* of the size */
+    size_t extension; /* bytes of it */
+    uint64_t left;    /* of this chunk */
+};
 
 struct h1_side {
     enum h1_state state;
@@ -27,7 +45,7 @@ struct h1_side {
     uint64_t left; /* of a body with length */
     struct h1_chunk chunk;
     bool write_chunked;
-    bool counted;  /* the client was told the length: */
+    bool counted;  /* the client knows the length: */
     uint64_t owed; /* so many bytes are to follow */
 };
 
@@ -40,7 +58,7 @@ struct h1 {
     uint64_t sent;                       /* bytes of the request's body */
     bool judged;                         /* and not through */
     bool collecting, whole;              /* HTTPX_COLLECT; and the body is here */
-    bool told;                           /* the server got a secret with this request, or may know one */
+    bool gave_secret;                    /* the server got a secret with this request, or may know one */
     bool running;                        /* bytes are being read: a decision that comes from within a hook does not read more */
     struct buf collected;
     struct buf piece; /* what hooks.receiving() gives */
@@ -88,7 +106,6 @@ void h1_stop_request(struct h1 *h, const struct policy_verdict *v);
 int h1_bad_response(struct h1 *h, const char *why);
 /* A hook refused the answer. -EPROTO */
 int h1_stop_answer(struct h1 *h, const struct policy_verdict *v);
-const char *h1_words_of(int status);
 
-/* h1_response.c */
+/* The server's. */
 int h1_take_response_head(struct h1 *h, const char *p, size_t n, size_t *ret_used);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Heads of requests, HTTP/1: checked, judged, written anew. */
 #include <errno.h>
 #include <strings.h>
 
@@ -58,7 +59,7 @@ static struct buf *request_buf(struct h1 *h, const struct h1_head *head) {
 
     if (!head->fields.secrets)
         return http_queue_buf(q, LINES_MAX);
-    h->told = true;
+    h->gave_secret = true;
     return http_queue_secret_buf(q, LINES_MAX + h->x.req.path.len + strlen(h->x.req.query) + http_head_size(&head->fields));
 }
 
@@ -120,7 +121,7 @@ void h1_allow(struct h1 *h) {
 }
 
 /* The server does not know of the request yet, so it is ours to say that the body may come. */
-static void collect(struct h1 *h) {
+static void collect_body(struct h1 *h) {
     struct h1_side *s = &h->side[HTTPX_TO_SERVER];
     struct httpx_refusal why = {0};
 
@@ -141,7 +142,7 @@ static void collect(struct h1 *h) {
     }
 }
 
-static void judge(struct h1 *h) {
+static void judge_request(struct h1 *h) {
     struct h1_side *s = &h->side[HTTPX_TO_SERVER];
     struct httpx_request *req = &h->x.req;
     enum httpx_answer answer;
@@ -155,7 +156,7 @@ static void judge(struct h1 *h) {
     h->verdict = (struct policy_verdict){0};
     h->judged = true;
     answer = httpx_judge(&h->x, &h->verdict);
-    h->told = req->covered;
+    h->gave_secret = req->covered;
     switch (answer) {
     case HTTPX_ALLOW:
         h1_allow(h);
@@ -167,7 +168,7 @@ static void judge(struct h1 *h) {
         s->state = H1_WAIT;
         return;
     case HTTPX_COLLECT:
-        collect(h);
+        collect_body(h);
         return;
     }
     BUG("an answer that is none");
@@ -181,7 +182,7 @@ int h1_take_request_head(struct h1 *h, const char *p, size_t n, size_t *ret_used
     if (head->raw.len == 0) {
         h->id++;
         h->sent = 0;
-        h->head_only = h->upgrade = h->judged = h->collecting = h->whole = h->told = false;
+        h->head_only = h->upgrade = h->judged = h->collecting = h->whole = h->gave_secret = false;
         h->x.req.path.text[0] = 0;
     }
     r = h1_head_take(head, p, n, ret_used, &why);
@@ -198,6 +199,6 @@ int h1_take_request_head(struct h1 *h, const char *p, size_t n, size_t *ret_used
         return 0;
     }
     http_head_strip(&head->fields);
-    judge(h);
+    judge_request(h);
     return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP/2 as httpx sees it. */
 #include <errno.h>
 
 #include "gateway/http/h2_priv.h"
@@ -7,7 +8,7 @@ static bool is_over(nghttp2_session *session) {
     return !nghttp2_session_want_read(session) && !nghttp2_session_want_write(session);
 }
 
-/* Everything that the server still owes is lost; who waits for it is told so. */
+/* Everything that the server still owes is lost; the clients of these streams get an error. */
 static void server_gone(struct h2 *h) {
     nghttp2_session *client = h->session[HTTPX_TO_CLIENT];
     struct h2_stream *next;
@@ -33,7 +34,7 @@ static void client_gone(struct h2 *h) {
         nghttp2_session_terminate_session(h->session[HTTPX_TO_SERVER], NGHTTP2_NO_ERROR);
 }
 
-static void settle(struct h2 *h) {
+static void settle_sessions(struct h2 *h) {
     if (!h->server_gone && is_over(h->session[HTTPX_TO_SERVER]))
         server_gone(h);
     if (is_over(h->session[HTTPX_TO_CLIENT]))
@@ -48,7 +49,7 @@ static int h2_data(struct httpx *x, enum httpx_way way, const uint8_t *data, siz
     if (x->finished[h2_other(way)])
         return 0;
     n = nghttp2_session_mem_recv(from, data, len);
-    settle(h);
+    settle_sessions(h);
     if (n < 0 || h->failed) { /* no preface, or a flood: there is no more sense in words */
         x->finished[0] = x->finished[1] = true;
         return n == NGHTTP2_ERR_NOMEM || h->failed ? -ENOMEM : -EPROTO;
@@ -98,7 +99,7 @@ static void h2_fill(struct httpx *x, enum httpx_way way) {
     }
     if (n < 0 || h->failed)
         x->finished[0] = x->finished[1] = true;
-    settle(h);
+    settle_sessions(h);
 }
 
 /* The stream of a request that waits; NULL if it is gone. */
@@ -126,17 +127,17 @@ static int h2_set_query(struct httpx *x, uint32_t id, const char *query) {
     struct h2_stream *s = find_waiting(h2_of(x), id);
     struct h2_pipe *up = s ? &s->pipe[HTTPX_TO_SERVER] : NULL;
     size_t path, len = strlen(query);
-    char *kept;
+    char *copy;
 
     if (!s)
         return -ENOENT;
     if (up->pseudo[H2_PATH][0] != '/')
         return -EINVAL;
     path = strcspn(up->pseudo[H2_PATH], "?");
-    kept = http_head_keep_secret(&up->head, up->pseudo[H2_PATH], path, query, len);
-    if (!kept)
+    copy = http_head_keep_secret(&up->head, up->pseudo[H2_PATH], path, query, len);
+    if (!copy)
         return -ENOMEM;
-    s->target = kept;
+    s->target = copy;
     return 0;
 }
 

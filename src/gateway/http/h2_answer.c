@@ -4,8 +4,6 @@
 #include "gateway/http/h2_priv.h"
 #include "gateway/http/refuse.h"
 
-enum { REFUSAL_MAX = 64 * 1024 };
-
 void h2_note_answer(struct h2 *h, struct h2_stream *s, int status) {
     s->answered = true;
     httpx_note_answer(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], status);
@@ -41,20 +39,16 @@ void h2_reply(struct h2 *h, struct h2_stream *s, const struct httpx_reply *reply
 }
 
 void h2_refuse(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v, int status) {
-    CLEANUP(buf_done) struct buf body = BUF_INIT(REFUSAL_MAX);
-    bool json = httpx_wants_json(&s->pipe[HTTPX_TO_SERVER].head);
+    CLEANUP(buf_done) struct buf body = BUF_INIT(REFUSE_BODY_MAX);
+    struct httpx_reply reply =
+        refuse_reply(v, h->x.host.text, h->x.opts.port, httpx_wants_json(&s->pipe[HTTPX_TO_SERVER].head), &body);
 
-    refuse_body(v, h->x.host.text, h->x.opts.port, json, &body);
-    h2_reply(h, s,
-             &(struct httpx_reply){.status = status ? status : refuse_status(v),
-                                   .type = json ? "application/json" : "text/plain; charset=utf-8",
-                                   .code = policy_codes[v->code].name,
-                                   .body = buf_str(&body),
-                                   .len = body.len});
+    reply.status = status ? status : reply.status;
+    h2_reply(h, s, &reply);
 }
 
-static int note(struct h2 *h, struct h2_stream *s, const char *path, const struct httpx_refusal *why,
-                struct policy_verdict *ret) {
+static int note_refusal(struct h2 *h, struct h2_stream *s, const char *path, const struct httpx_refusal *why,
+                        struct policy_verdict *ret) {
     const char *method = s->pipe[HTTPX_TO_SERVER].pseudo[H2_METHOD];
 
     return httpx_note_refusal(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], method ? method : "", path, why, ret);
@@ -62,7 +56,7 @@ static int note(struct h2 *h, struct h2_stream *s, const char *path, const struc
 
 void h2_refuse_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *why) {
     struct policy_verdict v;
-    int status = note(h, s, s->pipe[HTTPX_TO_SERVER].pseudo[H2_PATH] ? h->x.req.path.text : "", why, &v);
+    int status = note_refusal(h, s, s->pipe[HTTPX_TO_SERVER].pseudo[H2_PATH] ? h->x.req.path.text : "", why, &v);
 
     h2_refuse(h, s, &v, status);
 }
@@ -83,7 +77,7 @@ void h2_stop_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *
     int status;
 
     path[strcspn(path, "?")] = 0;
-    status = note(h, s, path, why, &v);
+    status = note_refusal(h, s, path, why, &v);
     h2_stop(h, s, &v, status);
 }
 
@@ -134,7 +128,7 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool end) {
     pass_head(h, s, status, end);
 }
 
-static void receive(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len, bool end) {
+static void receive_piece(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len, bool end) {
     const struct httpx_hooks *hooks = &h->x.opts.hooks;
     struct h2_pipe *down = &s->pipe[HTTPX_TO_CLIENT];
 
@@ -147,7 +141,7 @@ static void receive(struct h2 *h, struct h2_stream *s, const uint8_t *data, size
 }
 
 void h2_response_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len) {
-    receive(h, s, data, len, false);
+    receive_piece(h, s, data, len, false);
     h2_pipe_resume(h, s, HTTPX_TO_CLIENT);
 }
 
@@ -172,7 +166,7 @@ void h2_response_end(struct h2 *h, struct h2_stream *s) {
         return;
     }
     if (h->x.opts.hooks.receiving)
-        receive(h, s, NULL, 0, true);
+        receive_piece(h, s, NULL, 0, true);
     if (down->has_trailers && !httpx_answer_head(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT], 0, &down->trailers)) {
         h2_pipe_kill(h, s, HTTPX_TO_CLIENT);
         h2_stop(h, s, &h->x.why, 502);

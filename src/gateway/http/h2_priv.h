@@ -20,11 +20,11 @@
 
 enum {
     H2_STREAM_WINDOW = HTTPX_BUFFER,
-    H2_WINDOW = 4 * HTTPX_BUFFER,            /* one reader that stands still must not stop the other streams */
-    H2_STREAMS_KEPT = 4 * HTTPX_STREAMS_MAX, /* also those that were reset and wait in a queue */
-    H2_RESETS_MAX = 200,                     /* more than answers: CVE-2023-44487 */
-    H2_LEFTOVER_MAX = 16 * 1024 * 1024,      /* see h2_leftover() */
-    H2_COLLECT_MAX = 4 * HTTPX_COLLECT_MAX,  /* bodies that are collected at once, all together */
+    H2_WINDOW = 4 * HTTPX_BUFFER,                /* one reader that stands still must not stop the other streams */
+    H2_STREAMS_OPEN_MAX = 4 * HTTPX_STREAMS_MAX, /* also those that were reset and wait in a queue */
+    H2_RESETS_MAX = 200,                         /* more than answers: CVE-2023-44487 */
+    H2_LEFTOVER_MAX = 16 * 1024 * 1024,          /* see h2_leftover() */
+    H2_COLLECT_MAX = 4 * HTTPX_COLLECT_MAX,      /* bodies that are collected at once, all together */
     H2_FILL = 64 * 1024
 };
 
@@ -43,7 +43,7 @@ struct h2_pipe {
     bool started;  /* the other session has the head */
     bool deferred; /* and asked for DATA when there was none */
     bool ended;    /* and has sent the end */
-    bool dead;     /* nobody wants the bytes any more */
+    bool dead;     /* the bytes are thrown away */
 };
 
 struct h2_stream {
@@ -102,7 +102,7 @@ void h2_pipe_filled(struct h2 *h, struct h2_stream *s, enum httpx_way way, size_
 ssize_t h2_pipe_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t len, uint32_t *flags, nghttp2_data_source *source,
                      void *arg);
 /*
- * Bytes of a request that nobody reads any more. Behind a whole answer they are thrown away, up to a limit, before the client is told to
+ * Bytes of a request that are not read any more. Behind a whole answer they are thrown away, up to a limit, before the client is asked to
  * stop: curl 7.88 and others lose an answer (a 403 that says why, a 413) when a reset comes while they still send.
  */
 void h2_leftover(struct h2 *h, struct h2_stream *s, size_t len);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of HTTP/2: checked, judged, sent on. */
 #include <errno.h>
 
 #include "base/str.h"
@@ -148,12 +149,12 @@ static void collected(struct h2 *h, struct h2_stream *s) {
     const struct http_queue *body = &s->pipe[HTTPX_TO_SERVER].body;
 
     if (!hooks->collected)
-        BUG("a body that nobody wants to see");
+        BUG("a body without a reader");
     hooks->collected(hooks->arg, (uint32_t)s->id[HTTPX_TO_CLIENT], http_queue_bytes(body), http_queue_len(body));
 }
 
 /* The server does not know of the request yet, so it is ours to say that the body may come. */
-static void collect(struct h2 *h, struct h2_stream *s, bool end) {
+static void collect_body(struct h2 *h, struct h2_stream *s, bool end) {
     struct http_head *head = &s->pipe[HTTPX_TO_SERVER].head;
     struct httpx_refusal why = {0};
     struct h2_fields f = {.len = 0};
@@ -177,7 +178,7 @@ static void collect(struct h2 *h, struct h2_stream *s, bool end) {
         h->failed = true;
 }
 
-static void judge(struct h2 *h, struct h2_stream *s, bool end) {
+static void judge_request(struct h2 *h, struct h2_stream *s, bool end) {
     struct h2_pipe *up = &s->pipe[HTTPX_TO_SERVER];
     struct httpx_request *req = &h->x.req;
     struct policy_verdict v = {0};
@@ -200,7 +201,7 @@ static void judge(struct h2 *h, struct h2_stream *s, bool end) {
         s->state = H2_WAIT;
         return;
     case HTTPX_COLLECT:
-        collect(h, s, end);
+        collect_body(h, s, end);
         return;
     }
     BUG("an answer that is none");
@@ -217,7 +218,7 @@ void h2_request(struct h2 *h, struct h2_stream *s, bool end) {
     else if (keep_target(h, up) < 0)
         h->failed = true;
     else
-        judge(h, s, end);
+        judge_request(h, s, end);
 }
 
 /* Of a body that is collected: is there room for it? */

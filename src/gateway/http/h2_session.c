@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The two nghttp2 sessions and their callbacks. */
 #include <errno.h>
 #include <malloc.h>
 
@@ -20,7 +21,7 @@ static void head_begin(struct h2_pipe *p, bool trailers) {
     p->in_trailers = trailers;
     if (trailers)
         return;
-    http_head_clear(&p->head); /* an interim answer may have stood here */
+    http_head_clear(&p->head); /* an interim answer may have been here */
     memset(p->pseudo, 0, sizeof p->pseudo);
     p->head_bytes = 0;
 }
@@ -32,7 +33,7 @@ static void add_pseudo(struct h2_pipe *p, const char *name, size_t name_len, con
         if (http_head_add(&p->head, name, name_len, value, value_len) < 0)
             p->too_large = true;
         else
-            p->pseudo[i] = p->head.v[--p->head.len].value; /* only its memory is wanted */
+            p->pseudo[i] = p->head.v[--p->head.len].value; /* only its memory is needed */
         return;
     }
     p->too_large = true; /* :protocol, which nghttp2 refuses before */
@@ -60,7 +61,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
     if (!s && way == HTTPX_TO_SERVER && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-        if (h->n_streams >= H2_STREAMS_KEPT)
+        if (h->n_streams >= H2_STREAMS_OPEN_MAX)
             return nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM);
         s = h2_stream_new(h, frame->hd.stream_id);
         if (!s)
@@ -268,7 +269,7 @@ static int server_session(struct h2 *h, const nghttp2_session_callbacks *callbac
     return nghttp2_session_client_new3(&h->session[HTTPX_TO_SERVER], callbacks, h, options, covers(h) ? &mem : NULL);
 }
 
-static int start(struct h2 *h) {
+static int start_session(struct h2 *h) {
     static const nghttp2_settings_entry to_client[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, HTTPX_STREAMS_MAX},
                                                        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, H2_STREAM_WINDOW},
                                                        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTPX_HEAD_MAX}};
@@ -276,7 +277,7 @@ static int start(struct h2 *h) {
                                                        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, H2_STREAM_WINDOW},
                                                        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTPX_HEAD_MAX},
                                                        {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 0}}; /* last: see below */
-    size_t n_to_server = ARRAY_LEN(to_server) - !covers(h); /* its fields are not kept for the next answers */
+    size_t n_to_server = ARRAY_LEN(to_server) - !covers(h); /* its fields do not stay for the next answers */
     nghttp2_session *client = h->session[HTTPX_TO_CLIENT], *server = h->session[HTTPX_TO_SERVER];
 
     if (nghttp2_submit_settings(client, NGHTTP2_FLAG_NONE, to_client, ARRAY_LEN(to_client)) < 0 ||
@@ -294,7 +295,7 @@ int h2_sessions_new(struct h2 *h) {
 
     if (callbacks && options && nghttp2_session_server_new2(&h->session[HTTPX_TO_CLIENT], callbacks, h, options) == 0 &&
         server_session(h, callbacks, options) == 0)
-        r = start(h);
+        r = start_session(h);
     nghttp2_option_del(options);
     nghttp2_session_callbacks_del(callbacks);
     return r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of HTTP/2: their pipes, their end, their fields. */
 #include "gateway/http/h2_priv.h"
 
 static void pipe_done(struct h2_pipe *p) {

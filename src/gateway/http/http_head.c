@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Header fields: stored, found, changed, written. */
 #include "gateway/http/http_head.h"
 
 #include <ctype.h>
@@ -43,7 +44,7 @@ static const struct {
     [HTTP_NAME_UPGRADE] = NAME("upgrade", HOP),
 };
 
-/* RFC 9110, 6.5.1: a server that puts trailers among the headers would take these for the request that nobody judged. */
+/* RFC 9110, 6.5.1: a server that puts trailers among the headers would take these for a request that was not judged. */
 static const char *const not_in_trailers[] = {
     "authorization", "cache-control", "content-encoding", "content-range", "content-type", "cookie",
     "expect",        "max-forwards",  "pragma",           "range",         "set-cookie",   "trailer",

@@ -45,7 +45,7 @@ const struct http_header *http_head_one(const struct http_head *h, enum http_nam
  * anew: Host, Content-Length, Transfer-Encoding. What is left goes on.
  */
 void http_head_strip(struct http_head *h);
-/* The same for trailers, where fields that say how to read or route a message may not stand at all (RFC 9110, 6.5.1). */
+/* The same for trailers, where fields that say how to read or route a message are not allowed at all (RFC 9110, 6.5.1). */
 void http_head_strip_trailers(struct http_head *h);
 /* What some servers take for the method or the path: rules about these would judge the wrong one. Trailers never have them. */
 void http_head_strip_overrides(struct http_head *h);

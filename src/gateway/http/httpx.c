@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What calls of httpx share: queues of bytes, and the choice of the protocol. */
 #include "gateway/http/httpx.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ void http_queue_done(struct http_queue *q) {
 }
 
 /* As realloc(), which would leave a copy of the old bytes behind. */
-static void grow(struct http_queue *q, size_t more) {
+static void grow_zeroing(struct http_queue *q, size_t more) {
     struct buf *b = &q->b;
     size_t cap = MAX_OF(b->cap * 2, b->len + more + 1);
     char *grown;
@@ -63,7 +64,7 @@ struct buf *http_queue_secret_buf(struct http_queue *q, size_t more) {
     if (q->off >= QUEUE_SLACK)
         close_up(q);
     if (q->b.len + more + 1 > q->b.cap)
-        grow(q, more);
+        grow_zeroing(q, more);
     return &q->b;
 }
 
@@ -80,7 +81,7 @@ void http_queue_add(struct http_queue *q, const void *data, size_t len) {
         buf_add(http_queue_buf(q, len), data, len);
 }
 
-/* A large buffer is not kept for a connection that may be idle for hours. */
+/* A connection that may be idle for hours does not hold a large buffer. */
 void http_queue_drop(struct http_queue *q, size_t n) {
     size_t to = q->off + MIN_OF(n, http_queue_len(q));
 

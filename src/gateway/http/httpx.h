@@ -4,7 +4,7 @@
  * here: bytes come in, bytes go out, so that tests and fuzzers drive it as the loop does (inspect.c).
  *
  *     httpx_data(HTTPX_TO_SERVER)  ->  parsed strictly, each request judged by a hook  ->  httpx_out(HTTPX_TO_SERVER)
- *     httpx_data(HTTPX_TO_CLIENT)  ->  parsed, framing kept                            ->  httpx_out(HTTPX_TO_CLIENT)
+ *     httpx_data(HTTPX_TO_CLIENT)  ->  parsed, same framing                            ->  httpx_out(HTTPX_TO_CLIENT)
  *
  * Should: send on exactly the request that was judged (method, authority, normalised path plus the query as it came, checked
  * headers), written anew, never the bytes that came; stream bodies, trailers, 100-continue, Server-Sent Events, WebSocket
@@ -25,14 +25,14 @@ enum {
     HTTPX_HEAD_MAX = 64 * 1024, /* all header bytes of one message */
     HTTPX_HEADERS_MAX = 200,
     HTTPX_URI_MAX = 16 * 1024,
-    HTTPX_BUFFER = 256 * 1024,          /* bytes waiting in one direction; more input is not wanted then */
+    HTTPX_BUFFER = 256 * 1024,          /* bytes waiting in one direction; no more input is taken then */
     HTTPX_STREAMS_MAX = 128,            /* HTTP/2: requests at once */
     HTTPX_COLLECT_MAX = 4 * 1024 * 1024 /* the body of a request that has to be seen whole before it goes on */
 };
 
 enum httpx_kind { HTTPX_H1, HTTPX_H2 };
 enum httpx_way { HTTPX_TO_CLIENT, HTTPX_TO_SERVER };
-/* COLLECT: as WAIT, but the body is taken in meanwhile, and hooks.collected() is told when it is whole. */
+/* COLLECT: as WAIT, but the body is taken in meanwhile, and hooks.collected() is called when it is whole. */
 enum httpx_answer { HTTPX_ALLOW, HTTPX_DENY, HTTPX_WAIT, HTTPX_COLLECT };
 
 struct http_header {
@@ -58,7 +58,7 @@ struct httpx_request {
 struct http_head {
     struct http_header *v;
     size_t len, cap;
-    struct http_block *blocks;  /* bytes of names and values, but for those that stand in the caller's memory */
+    struct http_block *blocks;  /* bytes of names and values, but for those in the caller's memory */
     struct http_block *secrets; /* values that are zeroed when they go */
 };
 const char *http_head_get(const struct http_head *h, const char *name); /* the first; NULL */

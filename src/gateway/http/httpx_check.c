@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of requests, and calls of the hooks. */
 #include <errno.h>
 #include <strings.h>
 
@@ -20,7 +21,7 @@ bool httpx_check_method(const char *method, struct httpx_refusal *ret) {
     } refused[] = {
         {"TRACE", "TRACE would give back headers that were put in outside the sandbox"}, /* ATTACKS 55 */
         {"TRACK", "TRACK would give back headers that were put in outside the sandbox"},
-        {"CONNECT", "A tunnel inside this connection would carry requests that nobody sees"}, /* ATTACKS 48 */
+        {"CONNECT", "A tunnel inside this connection would carry requests that cannot be checked"}, /* ATTACKS 48 */
         {"PRI", "HTTP/2 is agreed on in the TLS handshake only"},
     };
 

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "gateway/http/http_head.h"
+#include "gateway/http/refuse.h"
 
 /* Bytes in at the end, out at the front. */
 struct http_queue {
@@ -13,7 +14,7 @@ struct http_queue {
 };
 
 enum {
-    HTTPX_QUEUE_MAX = 8 * 1024 * 1024, /* whatever happens: HTTPX_BUFFER is kept by asking for no more, this by failing */
+    HTTPX_QUEUE_MAX = 8 * 1024 * 1024, /* whatever happens: past HTTPX_BUFFER no more input is taken, past this it fails */
     HTTPX_DISCARD_MAX = 64 * 1024,     /* of the body of a refused request: more is not worth keeping the connection */
     HTTPX_METHOD_MAX = 32,
     HTTPX_AUTHORITY_MAX = HOST_TEXT_MAX + 16
@@ -36,15 +37,6 @@ struct buf *http_queue_secret_buf(struct http_queue *q, size_t more);
 static inline void http_queue_secret_end(struct http_queue *q) {
     q->secret = q->b.len;
 }
-
-/* An answer of our own. */
-struct httpx_reply {
-    int status;
-    const char *type; /* of the body */
-    const char *code; /* of a refusal; NULL: it is none */
-    const void *body;
-    size_t len;
-};
 
 struct httpx_ops {
     int (*data)(struct httpx *x, enum httpx_way way, const uint8_t *data, size_t len);
@@ -71,7 +63,7 @@ struct httpx {
     uint64_t judged;           /* requests */
     bool answering;            /* since the last of them: an answer has begun */
     struct httpx_request req;  /* the one that is judged: 16 KB, so there is one per connection */
-    struct policy_verdict why; /* of the last hook that refused; 1.5 KB that nobody clears for each piece of a body */
+    struct policy_verdict why; /* of the last hook that refused; 1.5 KB that are not cleared for each piece of a body */
 };
 
 void httpx_init(struct httpx *x, const struct httpx_ops *ops, const struct httpx_opts *opts);

@@ -9,10 +9,26 @@
 
 struct buf;
 
-/* {"error": {"code", "host", "port", "rule", "layer", "reason", "hint"}} plus newline; what `http_status` belongs to the verdict. */
+enum { REFUSE_BODY_MAX = 64 * 1024 };
+
+/* An answer of our own. */
+struct httpx_reply {
+    int status;
+    const char *type; /* of the body */
+    const char *code; /* of a denial; NULL: it is none */
+    const void *body;
+    size_t len;
+};
+
 int refuse_status(
-    const struct policy_verdict *v); /* 403, 421 (name mismatch), 400 (not HTTP, bad path), 413, 502 (no address), ... */
-/* json: the client accepts it or says nothing; else readable text. */
+    const struct policy_verdict *v); /* 403; 421: another name; 400: not HTTP, bad path; 413; 502: no address, ... */
+/* json: {"error": {"code", "host", "port", "rule", "layer", "reason", "hint"}}, for a client that accepts it or says nothing; else
+ * readable text. */
 void refuse_body(const struct policy_verdict *v, const char *host, uint16_t port, bool json, struct buf *b);
-/* A whole HTTP/1.1 answer with "Connection: close", or with keep-alive. */
-void refuse_http1(const struct policy_verdict *v, const char *host, uint16_t port, bool json, bool keep, struct buf *b);
+/* The same as a reply, which points into body. */
+struct httpx_reply refuse_reply(const struct policy_verdict *v, const char *host, uint16_t port, bool json, struct buf *body);
+/* As a whole HTTP/1.1 answer with "Connection: close". */
+void refuse_http1(const struct policy_verdict *v, const char *host, uint16_t port, bool json, struct buf *b);
+
+void http_reply_write(const struct httpx_reply *r, bool keep, bool with_body, struct buf *b); /* HTTP/1.1 */
+const char *http_words_of(int status);                                                        /* "Forbidden" */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From a name to a connected socket. */
 #include "gateway/net/dial.h"
 
 #include <errno.h>
@@ -117,7 +118,7 @@ static void ask_proxy(struct dial *d, struct dial_attempt *a) {
     explicit_bzero(b.data, b.len);
     watch_stop(d->gate->hub, &a->watch);
     if (n != (ssize_t)b.len || watch_start(d->gate->hub, &a->watch, a->fd, EPOLLIN | EPOLLRDHUP, proxy_ready, a) < 0)
-        dial_fail(d, DIAL_FAILED, "the host's proxy takes no request", 0);
+        dial_fail(d, DIAL_FAILED, "the host's proxy does not take the request", 0);
 }
 
 /* One is enough; the others are not needed any more. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Verdicts on addresses: the machine's own ones, and those behind a translator. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -61,7 +62,7 @@ static bool has_no_route(int error) {
 /* A datagram socket that is connected to one of the machine's own addresses gets that address itself, or, by a route of kind
  * "local", perhaps one of loopback; nothing is sent by it. Asking the kernel each time, not listing interfaces once: addresses come
  * and go, and netlink is not in the jail. If it cannot be asked, the address is taken for our own. */
-static bool is_own(const struct addr *a) {
+static bool is_own_now(const struct addr *a) {
     CLEANUP(closep) int fd = socket(a->len == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_storage to, mine;
     socklen_t len = sockaddr_make(a, 9, &to), mine_len = sizeof mine;
@@ -83,7 +84,7 @@ static bool is_own_cached(struct gate *g, const struct addr *a) {
     uint64_t now = uv_now(&g->loop);
 
     if (slot->until_ms <= now || !addr_eq(&slot->addr, a))
-        *slot = (struct own_addr){.addr = *a, .own = is_own(a), .until_ms = now + OWN_CACHE_MS};
+        *slot = (struct own_addr){.addr = *a, .own = is_own_now(a), .until_ms = now + OWN_CACHE_MS};
     return slot->own;
 }
 

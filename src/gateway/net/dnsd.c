@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The name server: UDP and TCP. */
 #include "gateway/net/dnsd.h"
 
 #include <errno.h>
@@ -115,7 +116,7 @@ static void udp_close(struct dnsd_udp *u) {
     closep(&u->fd);
 }
 
-/* IPv6 sends from an address that no device has only if it is told so; for IPv4 the local route is enough. */
+/* IPv6 sends from an address that no device has only with this option; for IPv4 the local route is enough. */
 static int set_options(int fd, int family) {
     int one = 1, r;
 
@@ -134,7 +135,7 @@ static int udp_open(struct dnsd *d, int fd, int family, struct dnsd_udp **ret, s
     int r = set_options(owned, family);
 
     if (r < 0)
-        return err_sys(err, r, "ask the DNS socket for the addresses that were asked");
+        return err_sys(err, r, "set up the DNS socket");
     u = calloc(1, sizeof *u);
     if (!u)
         return err_oom(err);
@@ -226,7 +227,7 @@ static int answer_next(struct dnsd_conn *c) {
 }
 
 /* 1: bytes came, 0: none for now, negative: the connection failed. */
-static int receive(struct dnsd_conn *c) {
+static int receive_query(struct dnsd_conn *c) {
     ssize_t n = recv(c->fd, c->in + c->in_len, sizeof c->in - c->in_len, MSG_DONTWAIT);
 
     if (n < 0)
@@ -237,7 +238,7 @@ static int receive(struct dnsd_conn *c) {
 }
 
 /* 1: the turn is used up, 0: waits for the client, negative: over. */
-static int step(struct dnsd_conn *c) {
+static int step_conn(struct dnsd_conn *c) {
     int r = send_answer(c);
 
     if (r <= 0)
@@ -245,7 +246,7 @@ static int step(struct dnsd_conn *c) {
     r = answer_next(c);
     if (r != 0)
         return r;
-    r = c->ended ? 0 : receive(c);
+    r = c->ended ? 0 : receive_query(c);
     return r == 0 && c->ended ? -ECONNRESET : r;
 }
 
@@ -254,7 +255,7 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
     int r = status < 0 ? status : 1;
 
     for (int i = 0; i < DNSD_BATCH && r > 0; i++)
-        r = step(c);
+        r = step_conn(c);
     /* A client that sent many questions at once and waits: the socket is not readable again for those that are here already. */
     if (r >= 0)
         r = uv_poll_start(poll, c->out_len || dns_frame(c->in, c->in_len) ? UV_WRITABLE : UV_READABLE, on_ready);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From a DNS query to its answer. */
 #include <errno.h>
 
 #include "base/err.h"
@@ -50,7 +51,7 @@ static size_t answer_ptr(struct exchange *x, uint32_t ttl, const char *name) {
     return dns_answer_end(&a, DNS_EDE_NONE, NULL);
 }
 
-/* How long an address of the asked type is; 0: it is not an address that is asked for, or not one that can be had. */
+/* How long an address of the asked type is; 0: it is not an address that is asked for, or the sandbox has no such addresses. */
 static uint8_t wanted_len(const struct exchange *x) {
     if (x->query.type == DNS_TYPE_A)
         return 4;
@@ -74,7 +75,7 @@ static size_t answer_number(struct exchange *x, uint32_t ttl, uint32_t number) {
     return answer_address(x, ttl, &addr);
 }
 
-/* Whatever was not handed out here has no name, and nobody is asked for it. */
+/* Whatever was not handed out here has no name, and no server is asked for it. */
 static size_t answer_reverse(struct exchange *x, const struct addr *addr) {
     struct host name;
 

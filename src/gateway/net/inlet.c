@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Unix sockets inside the sandbox that take one message and give one answer at a time. */
 #include "gateway/net/inlet.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A unix socket inside the sandbox that asks and answers: the ssh-agent (agentd.c), names of credentials (credd.c). Clients
- * come in any number, each has one question open at a time and room for one, and whoever does not read its answer is not read
+ * come in any number, each has one question open at a time and room for one, and a client that does not read its answer is not read
  * from.
  */
 #pragma once

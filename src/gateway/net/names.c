@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of synthetic addresses. */
 #include "gateway/net/names.h"
 
 #include <errno.h>
@@ -140,7 +141,7 @@ static void take_number(struct names *n, uint32_t number) {
     n->numbers[number].next = 0;
 }
 
-static void forget(struct names *n, struct names_entry *e) {
+static void forget_entry(struct names *n, struct names_entry *e) {
     struct number *number = &n->numbers[e->number];
     struct names_entry **at = bucket_of(n, e->text, e->len);
 
@@ -170,7 +171,7 @@ int names_number(struct names *n, const struct host *name, uint64_t now_s, uint3
     if (n->len < NAMES_MAX)
         n->len++;
     else
-        forget(n, e);
+        forget_entry(n, e);
     take_number(n, number);
     bucket = bucket_of(n, name->text, name->len);
     *e = (struct names_entry){.chain = *bucket, .number = number, .last_use = now_s, .len = name->len};

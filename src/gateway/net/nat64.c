@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* NAT64 prefixes of the network. */
 #include "gateway/net/nat64.h"
 
 static const uint8_t lengths[] = {96, 64, 56, 48, 40, 32};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The host's HTTP proxy: whether to use it, and how to ask it. */
 #include "gateway/net/proxy.h"
 
 #include <errno.h>

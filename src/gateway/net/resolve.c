@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The resolver: who waits for which lookup. */
 #include "gateway/net/resolve.h"
 
 #include <errno.h>
@@ -9,11 +10,11 @@
 
 enum { TICK_MS = 100 };
 
-static void on_tell(uv_timer_t *timer);
+static void on_deliver(uv_timer_t *timer);
 static void on_tick(uv_timer_t *timer);
 
-void resolver_tell_soon(struct resolver *r) {
-    uv_timer_start(&r->tell, on_tell, 0, 0);
+void resolver_deliver_soon(struct resolver *r) {
+    uv_timer_start(&r->deliver, on_deliver, 0, 0);
 }
 
 /* Takes the waiter out; what it waited for stays. */
@@ -25,7 +26,7 @@ static void detach(struct resolve *q) {
 }
 
 /* Before fn is called nothing of ours depends on what it does: it may start, cancel, or free the resolver. */
-static void tell_one(struct resolve_lookup *l) {
+static void deliver_one(struct resolve_lookup *l) {
     struct resolve *q = l->waiters;
     struct addr addrs[RESOLVE_ADDRS_MAX];
     resolve_fn *fn = q->fn;
@@ -37,17 +38,17 @@ static void tell_one(struct resolve_lookup *l) {
     detach(q);
     free(q);
     if (!l->waiters)
-        resolve_lookup_told(l);
+        resolve_lookup_delivered(l);
     fn(arg, status, addrs, n);
 }
 
-static void on_tell(uv_timer_t *timer) {
+static void on_deliver(uv_timer_t *timer) {
     struct resolver *r = timer->data;
 
     for (size_t turn = r->n_waiters; turn && r->lists[RESOLVE_READY].first; turn--)
-        tell_one(r->lists[RESOLVE_READY].first);
+        deliver_one(r->lists[RESOLVE_READY].first);
     if (r->lists[RESOLVE_READY].first)
-        resolver_tell_soon(r);
+        resolver_deliver_soon(r);
 }
 
 static void drop_old_channels(struct resolver *r, bool all) {
@@ -74,9 +75,9 @@ static void on_tick(uv_timer_t *timer) {
             continue;
         resolve_lookup_end(l, -ETIMEDOUT);
         if (l->waiters)
-            resolver_tell_soon(r);
+            resolver_deliver_soon(r);
         else
-            resolve_lookup_told(l);
+            resolve_lookup_delivered(l);
     }
     drop_old_channels(r, false);
     if (!r->lists[RESOLVE_PENDING].first && !r->old)
@@ -95,9 +96,9 @@ int resolver_new(uv_loop_t *loop, const char *resolv_conf, const char *hosts, st
     if (!r)
         return err_oom(err);
     r->loop = loop;
-    uv_timer_init(loop, &r->tell);
+    uv_timer_init(loop, &r->deliver);
     uv_timer_init(loop, &r->tick);
-    r->tell.data = r->tick.data = r;
+    r->deliver.data = r->tick.data = r;
     r->handles = 2;
     e = resolver_set(r, resolv_conf, hosts, err);
     if (e < 0) {
@@ -161,7 +162,7 @@ void resolver_free(struct resolver *r) {
     drop_old_channels(r, true);
     resolve_channel_free(r->channel);
     resolve_hosts_done(&r->hosts);
-    uv_close((uv_handle_t *)&r->tell, on_closed);
+    uv_close((uv_handle_t *)&r->deliver, on_closed);
     uv_close((uv_handle_t *)&r->tick, on_closed);
 }
 
@@ -209,7 +210,7 @@ static struct resolve_lookup *pick_lookup(struct resolver *r, const struct host 
         resolve_lookup_move(l, RESOLVE_READY);
         return l;
     }
-    resolve_lookup_keep(l);
+    resolve_lookup_store(l);
     *ret_new = true;
     return l;
 }
@@ -233,7 +234,7 @@ struct resolve *resolve_start(struct resolver *r, const struct host *host, resol
         resolve_lookup_ask(l);
         start_tick(r);
     } else if (l->state == RESOLVE_READY) {
-        resolver_tell_soon(r);
+        resolver_deliver_soon(r);
     }
     return TAKE_PTR(q);
 }
@@ -247,5 +248,5 @@ void resolve_cancel(struct resolve *q) {
     detach(q);
     free(q);
     if (l->state == RESOLVE_READY && !l->waiters)
-        resolve_lookup_told(l);
+        resolve_lookup_delivered(l);
 }

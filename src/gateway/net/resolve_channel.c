@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* c-ares on the loop. */
 #include "gateway/net/resolve_channel.h"
 
 #include <ares.h>

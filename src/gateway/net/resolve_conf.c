@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads resolv.conf and hosts. */
 #include "gateway/net/resolve_conf.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ struct resolve_hosts_entry {
 };
 
 /* Moves to the next line of a text: what is in it up to a comment. False at the end. */
-static bool next_line(const char **at, const char **ret_line, size_t *ret_len) {
+static bool next_conf_line(const char **at, const char **ret_line, size_t *ret_len) {
     size_t whole = strcspn(*at, "\n");
 
     if (**at == 0)
@@ -28,7 +29,7 @@ static bool next_line(const char **at, const char **ret_line, size_t *ret_len) {
 }
 
 /* The next word of a line, as a string; one that is too long for any use comes back empty. False at the end of the line. */
-static bool next_word(const char **line, size_t *len, char ret[static WORD_MAX + 1]) {
+static bool next_conf_word(const char **line, size_t *len, char ret[static WORD_MAX + 1]) {
     size_t n = 0;
 
     while (*len && strchr(" \t\r\f\v", **line))
@@ -75,14 +76,14 @@ void resolve_conf_read(const char *text, struct resolve_conf *ret) {
     const char *line;
     size_t len;
 
-    while (next_line(&text, &line, &len)) {
-        if (!next_word(&line, &len, word))
+    while (next_conf_line(&text, &line, &len)) {
+        if (!next_conf_word(&line, &len, word))
             continue;
-        if (str_eq(word, "nameserver") && next_word(&line, &len, word) && c.n_servers < RESOLVE_SERVERS_MAX)
+        if (str_eq(word, "nameserver") && next_conf_word(&line, &len, word) && c.n_servers < RESOLVE_SERVERS_MAX)
             c.n_servers += read_server(word, &c.servers[c.n_servers]);
         if (!str_eq(word, "options"))
             continue;
-        while (next_word(&line, &len, word)) {
+        while (next_conf_word(&line, &len, word)) {
             read_option(word, "timeout:", RESOLVE_TRY_MAX_S, &c.timeout_s);
             read_option(word, "attempts:", RESOLVE_ATTEMPTS_MAX, &c.attempts);
         }
@@ -107,9 +108,9 @@ static int add_hosts_line(struct resolve_hosts *hosts, const char *line, size_t 
     struct host name;
     int r = 0;
 
-    if (!next_word(&line, &len, word) || addr_parse(word, strlen(word), &addr) < 0)
+    if (!next_conf_word(&line, &len, word) || addr_parse(word, strlen(word), &addr) < 0)
         return 0;
-    while (r == 0 && next_word(&line, &len, word))
+    while (r == 0 && next_conf_word(&line, &len, word))
         if (host_parse(word, strlen(word), &name, NULL) == 0 && name.kind == HOST_NAME)
             r = add_entry(hosts, &name, &addr);
     return r;
@@ -128,7 +129,7 @@ int resolve_hosts_read(const char *text, struct resolve_hosts *ret) {
     size_t len;
     int r;
 
-    while (next_line(&text, &line, &len)) {
+    while (next_conf_line(&text, &line, &len)) {
         r = add_hosts_line(&hosts, line, len);
         if (r < 0)
             return r;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One lookup: its two questions, its result, its place in the cache. */
 #include "gateway/net/resolve_lookup.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "gateway/net/dial.h"
 #include "gateway/net/names.h"
 #include "os/fd.h"
 
-enum { OTHER_KIND_MIN = 4 }; /* places kept for the kind of address that comes second */
+enum { OTHER_KIND_MIN = 4 }; /* places reserved for the kind of address that comes second */
 
 static void unlink_from(struct resolve_list *list, struct resolve_lookup *l) {
     *(l->prev ? &l->prev->next : &list->first) = l->next;
@@ -53,7 +54,7 @@ struct resolve_lookup *resolve_lookup_find(struct resolver *r, const struct host
     return NULL;
 }
 
-void resolve_lookup_keep(struct resolve_lookup *l) {
+void resolve_lookup_store(struct resolve_lookup *l) {
     struct resolve_lookup **bucket = bucket_of(l->resolver, &l->host);
 
     l->chain = *bucket;
@@ -81,10 +82,10 @@ void resolve_lookup_free(struct resolve_lookup *l) {
 /* Whether the host has a way to this address. Nothing is sent: a connected UDP socket only picks its route. */
 static bool has_route(const struct addr *a) {
     CLEANUP(closep) int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(443)};
+    struct sockaddr_storage to;
+    socklen_t len = sockaddr_make(a, 443, &to);
 
-    memcpy(&to.sin6_addr, a->b, sizeof to.sin6_addr);
-    return fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0;
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&to, len) == 0;
 }
 
 static void add_found(struct resolve_lookup *l, const struct resolve_found *found, size_t max) {
@@ -141,9 +142,9 @@ static void on_answer(void *arg, int status, const struct addr *addrs, size_t n,
     if (!l->found[RESOLVE_IPV4].open && !l->found[RESOLVE_IPV6].open) {
         resolve_lookup_end(l, 0);
         if (l->waiters)
-            resolver_tell_soon(l->resolver);
+            resolver_deliver_soon(l->resolver);
         else
-            resolve_lookup_told(l);
+            resolve_lookup_delivered(l);
     } else if (n) {
         l->until_ms = MIN_OF(l->until_ms, uv_now(l->resolver->loop) + RESOLVE_OTHER_MS);
     }
@@ -164,11 +165,11 @@ void resolve_lookup_ask(struct resolve_lookup *l) {
             resolve_channel_ask(l->resolver->channel, &l->host, lens[i], on_answer, queries[i]);
     if (l->state == RESOLVE_PENDING && !l->found[RESOLVE_IPV4].open && !l->found[RESOLVE_IPV6].open) {
         resolve_lookup_end(l, -ENOMEM);
-        resolver_tell_soon(l->resolver);
+        resolver_deliver_soon(l->resolver);
     }
 }
 
-void resolve_lookup_told(struct resolve_lookup *l) {
+void resolve_lookup_delivered(struct resolve_lookup *l) {
     struct resolver *r = l->resolver;
 
     if (!l->in_table || l->until_ms <= uv_now(r->loop)) {

@@ -3,8 +3,8 @@
  * Between the parts of the resolver. A lookup is in one list at a time:
  *
  *     pending   questions are under way        ->  ready
- *     ready     somebody has to be told        ->  known, or freed if it may not be kept
- *     known     kept until it expires          ->  ready when it is asked for again
+ *     ready     its waiters have to be called  ->  known, or freed if it may not be cached
+ *     known     cached until it expires        ->  ready when it is asked for again
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct resolve_lookup;
 
 /* One question to the name servers. It outlives a lookup that ended without its answer. */
 struct resolve_query {
-    struct resolve_lookup *lookup; /* NULL: nobody wants to know */
+    struct resolve_lookup *lookup; /* NULL: the answer is not needed any more */
     enum resolve_kind kind;
 };
 
@@ -74,21 +74,21 @@ struct resolver {
     struct resolve_lookup *buckets[RESOLVE_BUCKETS];
     struct resolve_list lists[RESOLVE_STATES];
     size_t n_waiters, n_table;
-    uv_timer_t tell; /* runs as soon as it can while somebody has to be told */
-    uv_timer_t tick; /* looks for what has to be given up */
+    uv_timer_t deliver; /* runs as soon as it can while waiters have to be called */
+    uv_timer_t tick;    /* looks for what has to be given up */
     unsigned handles;
 };
 
 struct resolve_lookup *resolve_lookup_new(struct resolver *r, const struct host *host); /* pending, in no table */
 struct resolve_lookup *resolve_lookup_find(struct resolver *r, const struct host *host);
-void resolve_lookup_keep(struct resolve_lookup *l); /* puts it into the table */
+void resolve_lookup_store(struct resolve_lookup *l); /* puts it into the table */
 void resolve_lookup_free(struct resolve_lookup *l);
 void resolve_lookup_move(struct resolve_lookup *l, enum resolve_state to);
-/* Asks the name servers; somebody must wait already. May be ready when this returns, if they cannot be asked. */
+/* Asks the name servers; there must be a waiter already. May be ready when this returns, if they cannot be asked. */
 void resolve_lookup_ask(struct resolve_lookup *l);
 /* No more answers are waited for: what was found is the result. */
 void resolve_lookup_end(struct resolve_lookup *l, int status_of_open);
-/* The last one was told. */
-void resolve_lookup_told(struct resolve_lookup *l);
-/* Those who wait for a ready lookup are told at the next turn of the loop: never from inside of somebody's call. */
-void resolver_tell_soon(struct resolver *r);
+/* The last waiter was called. */
+void resolve_lookup_delivered(struct resolve_lookup *l);
+/* Waiters of a ready lookup are called at the next turn of the loop, never from inside of a caller. */
+void resolver_deliver_soon(struct resolver *r);

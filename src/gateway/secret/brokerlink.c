@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The socket to bawn-broker. */
 #include "gateway/secret/brokerlink.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ struct broker_call {
     void *arg;
     uint64_t until; /* ms, as the loop has it */
     bool sent;
-    int failed;  /* -errno: fn has to be told */
+    int failed;  /* -errno: fn has to be called with it */
     size_t size; /* of bytes */
     uint32_t id;
     uint8_t *bytes; /* the request; NULL once it was sent */
@@ -44,10 +45,8 @@ struct brokerlink {
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_late(void *arg);
-static void tell_failed(void *arg);
-static void send_soon(void *arg);
 
-/* The timers are made here, so that setting one cannot fail when somebody waits for it. */
+/* The timers are made here, so that setting one cannot fail later. */
 int brokerlink_new(struct gate *g, struct brokerlink **ret) {
     struct brokerlink *b = calloc(1, sizeof *b);
 
@@ -55,14 +54,11 @@ int brokerlink_new(struct gate *g, struct brokerlink **ret) {
         return -ENOMEM;
     b->gate = g;
     b->last = &b->calls;
-    if (deadline_set(&g->loop, &b->soon, 0, tell_failed, b) < 0 || deadline_set(&g->loop, &b->send, 0, send_soon, b) < 0 ||
-        deadline_set(&g->loop, &b->timeout, 0, on_late, b) < 0) {
+    if (deadline_prepare(&g->loop, &b->soon) < 0 || deadline_prepare(&g->loop, &b->send) < 0 ||
+        deadline_prepare(&g->loop, &b->timeout) < 0) {
         brokerlink_free(b);
         return -ENOMEM;
     }
-    deadline_stop(&b->soon);
-    deadline_stop(&b->send);
-    deadline_stop(&b->timeout);
     *ret = b;
     return 0;
 }
@@ -129,7 +125,7 @@ static void end_call(struct broker_call *c, int status, const uint8_t *data, siz
 }
 
 /* fn may make and cancel any call: the search begins anew after each. */
-static void tell_failed(void *arg) {
+static void end_failed(void *arg) {
     struct brokerlink *b = arg;
     struct broker_call *c = b->calls;
 
@@ -147,7 +143,7 @@ static void lose(struct brokerlink *b, int why) {
     b->asked = false;
     for (struct broker_call *c = b->calls; c; c = c->next)
         c->failed = c->failed ? c->failed : why;
-    deadline_set(&b->gate->loop, &b->soon, 0, tell_failed, b);
+    deadline_set(&b->gate->loop, &b->soon, 0, end_failed, b);
 }
 
 /* Calls are in the order of their time: the first one that is open is the first one that is late. */
@@ -218,7 +214,7 @@ static void flush(struct brokerlink *b) {
         watch_writing(b->socket, r == -EAGAIN);
 }
 
-/* Whoever asks in the same turn of the loop goes in the same message. */
+/* Requests of one turn of the loop go in one message. */
 static void send_soon(void *arg) {
     struct brokerlink *b = arg;
 
@@ -238,7 +234,7 @@ static long take_answer(struct brokerlink *b, const uint8_t *bytes, size_t len) 
         return -EBADMSG;
     while (c && c->id != a.id)
         c = c->next;
-    if (c && c->sent && !c->failed) /* else nobody waits for it any more */
+    if (c && c->sent && !c->failed) /* else it was cancelled */
         end_call(c, a.status > 0 ? -EBADMSG : a.status, bytes + sizeof a, a.len);
     return (long)(sizeof a + a.len);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The gate's end of the socket to bawn-broker (proto/brokermsg.h): requests by id, answers in any order. The socket is asked
- * for (GATE_MSG_WANT_BROKER) when it is first needed, and again after it was lost: whoever waited then fails with -ECONNRESET,
- * whoever comes later asks again. An answer's bytes are zeroed when fn returns.
+ * for (GATE_MSG_WANT_BROKER) when it is first needed, and again after it was lost: calls that waited then fail with -ECONNRESET,
+ * later ones ask again. An answer's bytes are zeroed when fn returns.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The values to redact, and the texts they may appear as. */
 #include "gateway/secret/cover.h"
 
 #include <ctype.h>
@@ -113,7 +114,7 @@ static int add_form(struct cover *c, enum cover_kind kind, size_t at, size_t siz
     return 0;
 }
 
-/* The value may stand anywhere in what was encoded: so many ways to begin, without the characters that hold bits of its neighbours. */
+/* The value may be anywhere in what was encoded: so many ways to begin, without the characters that hold bits of its neighbours. */
 static int add_bases(struct cover *c, size_t at, size_t len) {
     static const uint8_t bits64[] = {0, 4, 2}, bits32[] = {0, 2, 4, 1, 3};
     int r = 0;
@@ -126,11 +127,11 @@ static int add_bases(struct cover *c, size_t at, size_t len) {
 }
 
 /* What no usual encoder changes. */
-static bool is_plain(uint8_t c) {
+static bool is_plain_byte(uint8_t c) {
     return isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-/* "sk-ant-api03-": everybody knows it, so the letters behind it have to be enough by themselves. */
+/* "sk-ant-api03-": it is public, so the letters behind it have to be enough by themselves. */
 static size_t public_part(const char *p, size_t len) {
     size_t n = 0;
 
@@ -145,7 +146,7 @@ static int add_segments(struct cover *c, size_t at, size_t len) {
     int r = 0;
 
     for (size_t from = 0, to; r == 0 && from < len; from = to + 1) {
-        for (to = from; to < len && is_plain((uint8_t)p[to]);)
+        for (to = from; to < len && is_plain_byte((uint8_t)p[to]);)
             to++;
         if (to - from < len && to - from >= COVER_SEGMENT_MIN + (from ? 0 : public_part(p, to)))
             r = add_form(c, COVER_RAW, at + from, to - from, to - from, 0);
@@ -221,8 +222,8 @@ bool cover_text(struct cover *c, char *text, size_t len) {
 }
 
 void cover_stream_done(struct cover_stream *s) {
-    if (s->kept)
-        explicit_bzero(s->kept, s->cap);
-    free(s->kept);
+    if (s->held)
+        explicit_bzero(s->held, s->cap);
+    free(s->held);
     *s = (struct cover_stream){0};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of credentials in what a server says, covered with '*'. A value is looked for whole, however it is written:
+ * Redacts values of credentials in what a server says: each of their bytes becomes '*'. In identifiers of the gate that is "to cover".
+ * A value is searched as a whole, however it is written:
  *
  *   - as it is, reversed, as hexadecimal digits (also "aa:bb"), base32 and base64 (either alphabet, wherever it begins);
  *   - each character of these as it is or escaped, mixed at will: %2F %252F %u002F, \/ \x2F \u002F \u{2f} \057 (also behind
@@ -10,8 +11,8 @@
  *   - and every run of at least COVER_SEGMENT_MIN letters and digits between two characters that encoders change, so that an
  *     escape which is not in this list leaves none of these readable.
  *
- * Never a part of a value but these: who can place text in an answer would learn a value letter by letter from what is covered,
- * behind a beginning that everybody knows ("sk-ant-", "ghp_"). For the same reason a first run counts without such a beginning.
+ * Never a part of a value but these. Otherwise a sandbox that can place text in an answer would learn a value letter by letter from
+ * what is covered, behind a public beginning ("sk-ant-", "ghp_"). For the same reason a first run counts without such a beginning.
  *
  * What is held back does not depend on the bytes: always the last cover_tail() ones, which is one less than the longest match.
  * They go when the caller says so: at the end of a message, or by the clock. A match that goes on after that is covered from
@@ -50,7 +51,7 @@ bool cover_text(struct cover *c, char *text, size_t len);
 
 /* A stream of pieces. Zeroed memory is a new one. */
 struct cover_stream {
-    char *kept; /* the last cover_tail() bytes, or all */
+    char *held; /* the last cover_tail() bytes, or all */
     size_t len, cap;
     size_t covered; /* of these: the first so many belong to a match */
     size_t sent;    /* of these: the first so many have gone out already */

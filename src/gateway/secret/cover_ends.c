@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Where messages of an answer end: events, lines, gRPC, WebSocket. */
 #include "gateway/secret/cover_ends.h"
 #include "base/buf.h"
 

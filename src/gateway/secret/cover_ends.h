@@ -34,7 +34,7 @@ struct cover_ws {
     uint8_t opcode; /* of the message: for its first frame; 0: that has gone */
     bool open;      /* within a message */
 };
-/* -EPROTO: no WebSocket, or a packed one, into which nobody can look. -ENOMEM */
+/* -EPROTO: no WebSocket, or a compressed one, which cannot be searched. -ENOMEM */
 int cover_ws_pass(struct cover *c, struct cover_stream *s, struct cover_ws *w, const uint8_t *data, size_t len, struct buf *out);
 /* By the clock, and at the end: all that is held. */
 int cover_ws_flush(struct cover *c, struct cover_stream *s, struct cover_ws *w, struct buf *out);

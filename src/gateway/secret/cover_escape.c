@@ -187,7 +187,7 @@ struct starts {
     size_t n, max;
 };
 
-static void start(struct starts *s, char a, char b, char c) {
+static void start_escape(struct starts *s, char a, char b, char c) {
     if (s->n == s->max)
         BUG("more ways to begin an escape than there is room for");
     s->v[s->n][0] = a;
@@ -201,14 +201,14 @@ static void numeric_starts(struct starts *s, uint8_t c) {
     for (int i = 0; i < 2; i++) {
         const char *digits = i ? high : low;
 
-        start(s, '%', digits[c >> 4], digits[c & 15]);
-        start(s, '=', digits[c >> 4], digits[c & 15]);
-        start(s, '\\', 'x', digits[c >> 4]);
+        start_escape(s, '%', digits[c >> 4], digits[c & 15]);
+        start_escape(s, '=', digits[c >> 4], digits[c & 15]);
+        start_escape(s, '\\', 'x', digits[c >> 4]);
     }
-    start(s, '\\', (char)('0' + octal), (char)('0' + (c >> 3 & 7)));
-    start(s, '\\', '\\', (char)('0' + octal));
-    start(s, '&', '#', (char)('0' + decimal));
-    start(s, '&', '#', '0');
+    start_escape(s, '\\', (char)('0' + octal), (char)('0' + (c >> 3 & 7)));
+    start_escape(s, '\\', '\\', (char)('0' + octal));
+    start_escape(s, '&', '#', (char)('0' + decimal));
+    start_escape(s, '&', '#', '0');
 }
 
 size_t cover_escape_starts(uint8_t c, char ret[][3], size_t max) {
@@ -219,14 +219,14 @@ size_t cover_escape_starts(uint8_t c, char ret[][3], size_t max) {
     struct starts s = {.v = ret, .max = max};
 
     for (size_t i = 0; i < ARRAY_LEN(always); i++)
-        start(&s, always[i][0], always[i][1], always[i][2]);
+        start_escape(&s, always[i][0], always[i][1], always[i][2]);
     numeric_starts(&s, c);
     if (isalnum(c)) /* has no name */
         return s.n;
-    start(&s, '\\', (char)c, (char)c);
-    start(&s, '\\', '\\', (char)c);
+    start_escape(&s, '\\', (char)c, (char)c);
+    start_escape(&s, '\\', '\\', (char)c);
     for (size_t i = 0; i < ARRAY_LEN(entities); i++)
         if (entities[i].c == (char)c)
-            start(&s, '&', entities[i].name[0], entities[i].name[1]);
+            start_escape(&s, '&', entities[i].name[0], entities[i].name[1]);
     return s.n;
 }

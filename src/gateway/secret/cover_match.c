@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Searches for values, whatever escapes are between their letters. */
 #include <string.h>
 
 #include "gateway/secret/cover_priv.h"
@@ -55,7 +56,7 @@ static void take_char(uint8_t kind, uint8_t want, const uint8_t *p, size_t len, 
         reach(next, at + 1);
 }
 
-static void step(uint8_t kind, uint8_t want, const uint8_t *p, size_t len, struct front *f) {
+static void step_match(uint8_t kind, uint8_t want, const uint8_t *p, size_t len, struct front *f) {
     struct front next = {.n = 0};
 
     for (size_t i = 0; i < f->n; i++) {
@@ -85,7 +86,7 @@ static size_t match(struct cover *c, const struct cover_text *t, const uint8_t *
             cover_char_is(t->kind, want, p[f.at[0]]))
             f.at[0]++;
         else
-            step(t->kind, want, p, len, &f);
+            step_match(t->kind, want, p, len, &f);
     }
     c->steps += i;
     for (i = 0; i < f.n; i++)

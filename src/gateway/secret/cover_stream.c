@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *     | kept: starts that were not all searched yet | data                          |
+ *     | held: starts that were not all searched yet | data                          |
  *     0                                            old                 ready      total
  *                                                                        |-- tail --|
  *
  * Every match that begins before `ready` is whole by now. Those between ready and `release` are searched, too, when bytes of the
- * tail have to go out; they stay in `kept`, and are searched again when there is more.
+ * tail have to go out; they stay in `held`, and are searched again when there is more.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct cover_sweep {
 };
 
 /* Adds the bytes from pos to end: those before covered as stars. */
-static void put(struct cover_sweep *w, size_t end, struct buf *out) {
+static void put_bytes(struct cover_sweep *w, size_t end, struct buf *out) {
     static const char stars[] = "****************************************************************";
 
     while (w->pos < MIN_OF(end, w->covered)) {
@@ -37,29 +37,29 @@ static void put(struct cover_sweep *w, size_t end, struct buf *out) {
 }
 
 /* Searches for matches that begin before `to`, and passes on all before it. */
-static void sweep(struct cover *c, struct cover_sweep *w, size_t to, struct buf *out) {
+static void sweep_to(struct cover *c, struct cover_sweep *w, size_t to, struct buf *out) {
     size_t at = 0, n = 0;
 
     for (size_t from = 0; cover_find(c, w->p, w->len, from, to, &at, &n); from = at + 1) {
-        put(w, at, out);
+        put_bytes(w, at, out);
         w->covered = MAX_OF(w->covered, at + n);
     }
-    put(w, to, out);
+    put_bytes(w, to, out);
 }
 
-/* `kept` becomes the bytes from ready on. joined: so many bytes of data stand behind kept already. */
+/* `held` becomes the bytes from ready on. joined: so many bytes of data follow held already. */
 static int keep_tail(struct cover_stream *s, const uint8_t *data, size_t len, size_t joined, size_t ready) {
     size_t old = s->len, from = ready > old ? ready - old : 0, left = ready < old ? old - ready : 0;
 
-    if (secret_grow(&s->kept, s->len, &s->cap, left + len - from) < 0)
+    if (secret_grow(&s->held, s->len, &s->cap, left + len - from) < 0)
         return -ENOMEM;
     if (left && ready)
-        memmove(s->kept, s->kept + ready, left);
+        memmove(s->held, s->held + ready, left);
     if (len - from)
-        memcpy(s->kept + left, data + from, len - from);
+        memcpy(s->held + left, data + from, len - from);
     s->len = left + len - from;
     if (old + joined > s->len)
-        explicit_bzero(s->kept + s->len, old + joined - s->len);
+        explicit_bzero(s->held + s->len, old + joined - s->len);
     return 0;
 }
 
@@ -69,20 +69,20 @@ int cover_pass(struct cover *c, struct cover_stream *s, const void *data, size_t
     size_t release = MAX_OF(MAX_OF(ready, s->sent), upto == COVER_HOLD ? 0 : old + MIN_OF(upto, len));
     struct cover_sweep w = {.pos = s->sent, .covered = s->covered};
 
-    if (joined && secret_grow(&s->kept, old, &s->cap, old + joined) < 0) {
+    if (joined && secret_grow(&s->held, old, &s->cap, old + joined) < 0) {
         out->failed = true;
         return -ENOMEM;
     }
     if (joined)
-        memcpy(s->kept + old, data, joined);
-    w.p = (const uint8_t *)s->kept;
+        memcpy(s->held + old, data, joined);
+    w.p = (const uint8_t *)s->held;
     w.len = old + joined;
     if (old)
-        sweep(c, &w, MIN_OF(old, release), out);
+        sweep_to(c, &w, MIN_OF(old, release), out);
     if (release > old) {
         w = (struct cover_sweep){
             .p = data, .len = len, .pos = w.pos > old ? w.pos - old : 0, .covered = w.covered > old ? w.covered - old : 0};
-        sweep(c, &w, release - old, out);
+        sweep_to(c, &w, release - old, out);
         w.covered += old;
     }
     if (keep_tail(s, data, len, joined, ready) < 0)

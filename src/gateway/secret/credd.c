@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The socket inside that knows the names of credentials. */
 #include "gateway/secret/credd.h"
 
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "gateway/net/inlet.h"
 #include "os/fd.h"
@@ -13,45 +15,42 @@ static const char read_only[] =
 static const char stands_for[] =
     "this stands for the value, which is put into requests to these hosts outside of the sandbox; use it as if it were the value";
 
-static void fail(struct buf *out, const char *code, const char *error) {
+static struct jsonout begin_answer(struct buf *out, bool ok) {
+    struct jsonout j = {.to = out, .compact = true};
+
     buf_clear(out);
-    buf_adds(out, "{\"ok\":false,\"error\":");
-    buf_add_json(out, error);
-    buf_addf(out, ",\"code\":\"%s\"}", code);
+    jsonout_open(&j, NULL, '{');
+    jsonout_bool(&j, "ok", ok);
+    return j;
 }
 
-static void add_list(struct buf *out, const char *key, const struct strv *v) {
-    buf_addf(out, ",\"%s\":[", key);
-    for (size_t i = 0; i < v->len; i++) {
-        if (i)
-            buf_addc(out, ',');
-        buf_add_json(out, v->v[i]);
-    }
-    buf_addc(out, ']');
+static void answer_failure(struct buf *out, const char *code, const char *error) {
+    struct jsonout j = begin_answer(out, false);
+
+    jsonout_text(&j, "error", error);
+    jsonout_text(&j, "code", code);
+    jsonout_close(&j, '}');
 }
 
-static void add_text(struct buf *out, const char *key, const char *value) {
-    if (!value || !*value)
-        return;
-    buf_addf(out, ",\"%s\":", key);
-    buf_add_json(out, value);
+static void add_unless_empty(struct jsonout *j, const char *key, const char *value) {
+    if (value && *value)
+        jsonout_text(j, key, value);
 }
 
-/* What is the same in all answers, without the brackets around it. */
-static void add_grant(struct buf *out, const struct grant *g) {
-    buf_adds(out, "\"name\":");
-    buf_add_json(out, g->c.name);
-    add_list(out, "hosts", &g->c.hosts);
-    add_list(out, "variables", &g->c.env);
-    add_text(out, "place", g->c.place < CREDENTIAL_PLACES ? credential_place_names[g->c.place] : "");
-    add_text(out, "header", g->c.header);
-    add_text(out, "format", g->c.format);
-    add_text(out, "user", g->c.user);
-    add_text(out, "query", g->c.query);
-    add_text(out, "region", g->c.region);
-    add_text(out, "service", g->c.service);
+/* Members that are the same in all answers. */
+static void add_grant(struct jsonout *j, const struct grant *g) {
+    jsonout_text(j, "name", g->c.name);
+    jsonout_list(j, "hosts", &g->c.hosts);
+    jsonout_list(j, "variables", &g->c.env);
+    add_unless_empty(j, "place", g->c.place < CREDENTIAL_PLACES ? credential_place_names[g->c.place] : "");
+    add_unless_empty(j, "header", g->c.header);
+    add_unless_empty(j, "format", g->c.format);
+    add_unless_empty(j, "user", g->c.user);
+    add_unless_empty(j, "query", g->c.query);
+    add_unless_empty(j, "region", g->c.region);
+    add_unless_empty(j, "service", g->c.service);
     if (g->c.token_url)
-        buf_adds(out, ",\"oauth\":true");
+        jsonout_bool(j, "oauth", true);
 }
 
 static const struct grant *find_grant(const struct gate_config *c, json_t *question, struct buf *out) {
@@ -61,61 +60,65 @@ static const struct grant *find_grant(const struct gate_config *c, json_t *quest
         if (str_eq(c->grants[i].c.name, name))
             return &c->grants[i];
     if (name)
-        fail(out, "NOT_FOUND", "there is no credential of this name in the sandbox; op \"list\" says which there are");
+        answer_failure(out, "NOT_FOUND", "there is no credential of this name in the sandbox; op \"list\" says which there are");
     else
-        fail(out, "BAD_REQUEST", "\"name\" must be a string");
+        answer_failure(out, "BAD_REQUEST", "\"name\" must be a string");
     return NULL;
 }
 
 static void answer_list(const struct gate_config *c, json_t *question UNUSED, struct buf *out, char **ret_url UNUSED) {
-    buf_adds(out, "{\"ok\":true,\"credentials\":[");
+    struct jsonout j = begin_answer(out, true);
+
+    jsonout_open(&j, "credentials", '[');
     for (size_t i = 0; i < c->n_grants; i++) {
-        buf_adds(out, i ? ",{" : "{");
-        add_grant(out, &c->grants[i]);
-        buf_addc(out, '}');
+        jsonout_open(&j, NULL, '{');
+        add_grant(&j, &c->grants[i]);
+        jsonout_close(&j, '}');
     }
-    buf_adds(out, "]}");
+    jsonout_close(&j, ']');
+    jsonout_close(&j, '}');
+}
+
+static void answer_one(const struct gate_config *c, json_t *question, struct buf *out, bool load) {
+    const struct grant *g = find_grant(c, question, out);
+    struct jsonout j;
+
+    if (!g)
+        return;
+    j = begin_answer(out, true);
+    add_grant(&j, g);
+    if (load) {
+        add_unless_empty(&j, "value", g->placeholder);
+        add_unless_empty(&j, "secret_key", g->placeholder2);
+        jsonout_text(&j, "note", stands_for);
+    }
+    jsonout_close(&j, '}');
 }
 
 static void answer_show(const struct gate_config *c, json_t *question, struct buf *out, char **ret_url UNUSED) {
-    const struct grant *g = find_grant(c, question, out);
-
-    if (!g)
-        return;
-    buf_adds(out, "{\"ok\":true,");
-    add_grant(out, g);
-    buf_addc(out, '}');
+    answer_one(c, question, out, false);
 }
 
 static void answer_load(const struct gate_config *c, json_t *question, struct buf *out, char **ret_url UNUSED) {
-    const struct grant *g = find_grant(c, question, out);
-
-    if (!g)
-        return;
-    buf_adds(out, "{\"ok\":true,");
-    add_grant(out, g);
-    add_text(out, "value", g->placeholder);
-    add_text(out, "secret_key", g->placeholder2);
-    add_text(out, "note", stands_for);
-    buf_addc(out, '}');
+    answer_one(c, question, out, true);
 }
 
 static void answer_write(const struct gate_config *c UNUSED, json_t *question UNUSED, struct buf *out, char **ret_url UNUSED) {
-    fail(out, "READ_ONLY", read_only);
+    answer_failure(out, "READ_ONLY", read_only);
 }
 
 static void answer_open(const struct gate_config *c UNUSED, json_t *question, struct buf *out, char **ret_url) {
     const char *url = json_string_value(json_object_get(question, "url"));
 
     if (!url || !credd_url_ok(url)) {
-        fail(out, "BAD_REQUEST", "\"url\" must be an https address of printable ASCII, at most 8 KiB");
+        answer_failure(out, "BAD_REQUEST", "\"url\" must be an https address of printable ASCII, at most 8 KiB");
         return;
     }
     *ret_url = strdup(url);
     if (*ret_url)
         buf_adds(out, "{\"ok\":true}");
     else
-        fail(out, "BUSY", "no memory");
+        answer_failure(out, "BUSY", "no memory");
 }
 
 static const struct {
@@ -151,7 +154,7 @@ static void answer_question(const struct gate_config *c, json_t *question, struc
             operations[i].answer(c, question, out, ret_url);
             return;
         }
-    fail(out, "UNKNOWN_OP", "\"op\" must be list, show, load or open");
+    answer_failure(out, "UNKNOWN_OP", "\"op\" must be list, show, load or open");
 }
 
 void credd_answer(const struct gate_config *c, const char *line, size_t len, struct buf *out, char **ret_url) {
@@ -161,9 +164,9 @@ void credd_answer(const struct gate_config *c, const char *line, size_t len, str
     if (json_is_object(question))
         answer_question(c, question, out, ret_url);
     else
-        fail(out, "BAD_REQUEST", "a line must be one JSON object, such as {\"op\":\"list\"}");
+        answer_failure(out, "BAD_REQUEST", "a line must be one JSON object, such as {\"op\":\"list\"}");
     if (!buf_ok(out))
-        fail(out, "BUSY", "the answer is too long");
+        answer_failure(out, "BUSY", "the answer is too long");
     buf_addc(out, '\n');
     json_decref(question);
 }
@@ -210,8 +213,8 @@ static void credd_message(struct inlet_client *c, const uint8_t *data, size_t le
     if (url && may_open(inlet_arg(c), gate_now_s(g)))
         send_url(g, url);
     else if (url) {
-        buf_clear(&out);
-        buf_adds(&out, "{\"ok\":false,\"error\":\"too many addresses to open; wait a minute\",\"code\":\"TOO_MANY\"}\n");
+        answer_failure(&out, "TOO_MANY", "too many addresses to open; wait a minute");
+        buf_addc(&out, '\n');
     }
     inlet_answer(c, buf_str(&out), out.len);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket inside that knows the names of credentials (BAWN_CREDENTIAL_SOCKET, spec/credential-socket.md): a JSON object on
- * each line, answered by one. There are no values here to be had, so whatever is asked, what comes back are names and
- * placeholders.
+ * each line, answered by one. There are no values here: whatever is asked, the answer has names and
+ * placeholders only.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds placeholders in bytes that pass (Wu-Manber), in all their forms. */
 #include "gateway/secret/finder.h"
 
 #include <errno.h>
@@ -105,7 +106,7 @@ int finder_build(struct finder *f) {
     return 0;
 }
 
-/* The longest pattern that stands at p; 0: none does. */
+/* The longest pattern at p; 0: there is none. */
 static size_t match_at(const struct finder *f, const uint8_t *p, size_t left, uint32_t *ret_tag) {
     size_t longest = 0;
     uint32_t start;
@@ -151,9 +152,9 @@ bool finder_find(const struct finder *f, const void *data, size_t len, struct fi
 }
 
 void finder_stream_done(struct finder_stream *s) {
-    if (s->kept)
-        explicit_bzero(s->kept, s->cap);
-    free(s->kept);
+    if (s->held)
+        explicit_bzero(s->held, s->cap);
+    free(s->held);
     *s = (struct finder_stream){0};
 }
 
@@ -173,23 +174,23 @@ static size_t unsure(const struct finder *f, const uint8_t *data, size_t len) {
     return n;
 }
 
-static int keep(struct finder_stream *s, const void *data, size_t len) {
-    if (secret_grow(&s->kept, s->len, &s->cap, s->len + len) < 0)
+static int hold_bytes(struct finder_stream *s, const void *data, size_t len) {
+    if (secret_grow(&s->held, s->len, &s->cap, s->len + len) < 0)
         return -ENOMEM;
     if (len)
-        memcpy(s->kept + s->len, data, len);
+        memcpy(s->held + s->len, data, len);
     s->len += len;
     return 0;
 }
 
-/* Only the last n bytes are wanted any more. */
+/* Only the last n bytes are still needed. */
 static void forget_all_but(struct finder_stream *s, size_t n) {
     size_t gone = s->len - n;
 
     if (gone == 0)
         return;
-    memmove(s->kept, s->kept + gone, n);
-    explicit_bzero(s->kept + n, gone);
+    memmove(s->held, s->held + gone, n);
+    explicit_bzero(s->held + n, gone);
     s->len = n;
 }
 
@@ -210,18 +211,18 @@ int finder_watch(const struct finder *f, struct finder_stream *s, const void *da
 
     if (f->n == 0)
         return 0;
-    if (keep(s, data, joined) < 0)
+    if (hold_bytes(s, data, joined) < 0)
         return -ENOMEM;
-    found = old && find_ending_after(f, (const uint8_t *)s->kept, s->len, old, ret_tag);
+    found = old && find_ending_after(f, (const uint8_t *)s->held, s->len, old, ret_tag);
     if (!found && (!old || joined < len))
         found = find_ending_after(f, data, len, 0, ret_tag);
     if (old && joined == len) {
-        forget_all_but(s, unsure(f, (const uint8_t *)s->kept, s->len));
+        forget_all_but(s, unsure(f, (const uint8_t *)s->held, s->len));
         return found;
     }
     forget_all_but(s, 0);
     old = unsure(f, data, len);
-    return old && keep(s, (const uint8_t *)data + len - old, old) < 0 ? -ENOMEM : found;
+    return old && hold_bytes(s, (const uint8_t *)data + len - old, old) < 0 ? -ENOMEM : found;
 }
 
 /* Forms ------------------------------------------------------------------------------------------------------------- */
@@ -263,7 +264,7 @@ static char *put_hex(char *to, bool percent, const char *digits, const uint8_t *
     return to;
 }
 
-/* As curl, Python and Go do it (RFC 3986); as browsers do; as forms are sent; with what may stand in a path left alone. */
+/* As curl, Python and Go do it (RFC 3986); as browsers do; as forms are sent; with what is allowed in a path left alone. */
 static const struct {
     const char *plain, *digits;
     bool plus;
@@ -402,7 +403,7 @@ static bool is_known(const struct finder *f, size_t first, const char *form, siz
 }
 
 /* Most tokens: URL, JSON and HTML leave them as they are. */
-static bool is_plain(const uint8_t *p, size_t len) {
+static bool is_plain_token(const uint8_t *p, size_t len) {
     size_t i = 0;
 
     while (i < len && (letters_and_digits[p[i]] || p[i] == '-' || p[i] == '_' || p[i] == '.'))
@@ -411,7 +412,7 @@ static bool is_plain(const uint8_t *p, size_t len) {
 }
 
 static int add_all(struct finder *f, const uint8_t *p, size_t len, uint32_t tag, char *room) {
-    enum form_kind end = is_plain(p, len) ? URL : KINDS;
+    enum form_kind end = is_plain_token(p, len) ? URL : KINDS;
     size_t first = f->n;
     int r = 0;
 

@@ -32,7 +32,7 @@ bool finder_find(const struct finder *f, const void *data, size_t len, struct fi
 
 /* A stream of pieces. Zeroed memory is a new one. */
 struct finder_stream {
-    char *kept; /* the last bytes, as far as a pattern may have begun in them */
+    char *held; /* the last bytes, as far as a pattern may have begun in them */
     size_t len, cap;
 };
 void finder_stream_done(struct finder_stream *s); /* zeroes */

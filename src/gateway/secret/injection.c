@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which grants concern a host; placeholders in bodies, also packed ones. */
 #include "gateway/secret/injection.h"
 
 #include <ctype.h>
@@ -22,7 +23,7 @@ static int add_core(struct finder *f, const char *placeholder, uint32_t tag) {
     return finder_add_forms(f, core, strlen(core), tag);
 }
 
-static int fill(struct placeholders *p, const struct grant *v, size_t n) {
+static int fill_placeholders(struct placeholders *p, const struct grant *v, size_t n) {
     int r = finder_new(&p->finder);
 
     for (size_t i = 0; r == 0 && i < n; i++) {
@@ -42,7 +43,7 @@ int placeholders_new(const struct grant *v, size_t n, struct placeholders **ret)
     if (!p)
         return -ENOMEM;
     p->refs = 1;
-    r = fill(p, v, n);
+    r = fill_placeholders(p, v, n);
     if (r < 0) {
         placeholders_unref(p);
         return r;
@@ -95,16 +96,6 @@ bool cred_url_is(const char *url, const char *host, uint16_t port) {
 
 bool cred_login_is_at(const struct credential *c, const char *host) {
     return url_is(c->token_url, host, 0) || url_is(c->device_url, host, 0) || url_is(c->authorize_url, host, 0);
-}
-
-bool cred_host_is_for(const struct credential *c, const char *host) {
-    struct host h;
-    uint16_t port;
-
-    for (size_t i = 0; i < c->hosts.len; i++)
-        if (host_parse_with_port(c->hosts.v[i], strlen(c->hosts.v[i]), &h, &port, NULL) == 0 && str_eq(h.text, host))
-            return true;
-    return false;
 }
 
 /* Where logins are, every port could give tokens, but for that of ssh, which speaks no HTTP. */

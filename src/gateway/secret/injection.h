@@ -5,7 +5,7 @@
  * values in.
  *
  * A slot is what is replaced as a whole: all fields of a header's name, or all parameters of the query with one name. What
- * stands there never leaves, so a placeholder may be there in any form; but only that of the grant which is put in. Everything
+ * the client put there never leaves, so it may hold a placeholder in any form, but only that of the grant which is put in. Everything
  * else of a request (path, the rest of the query, names and values of the other fields, body) must not have any placeholder.
  */
 #pragma once
@@ -35,7 +35,7 @@ const char *placeholders_name(const struct placeholders *p, uint32_t tag); /* of
 struct cred_put {
     uint32_t index; /* of the grant */
     enum credential_place place;
-    bool there;  /* the placeholder stands in the slot */
+    bool there;  /* the placeholder is in the slot */
     char *name;  /* of the credential */
     char *slot;  /* name of the header, or of the parameter */
     char *sigv4; /* SIGV4: the service */
@@ -66,10 +66,9 @@ int cred_plan(const struct cred_request *r, struct cred_plan *ret, uint32_t *ret
 bool cred_url_is_host(const char *url, const char *host);
 bool cred_url_is(const char *url, const char *host, uint16_t port);
 bool cred_login_is_at(const struct credential *c, const char *host); /* any of its token, device and authorize URLs; any port */
-bool cred_host_is_for(const struct credential *c, const char *host); /* credential_is_for(), any port */
 /* %xx and '+' as servers read them; out has len bytes. Returns how many were used. */
 size_t cred_url_decode(const char *p, size_t len, char *out);
-/* Has any grant to do with this host and port: has to be looked into? */
+/* Has any grant to do with this host and port: has it to be inspected? */
 bool cred_any_for(const struct grant *v, size_t n, const char *host, uint16_t port);
 
 /* Is any grant for this host, on whatever port: may its answers have a value in them? */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which values go where in a request, and which placeholders must not be in it. */
 #include <ctype.h>
 #include <errno.h>
 #include <strings.h>
@@ -99,7 +100,7 @@ static bool slot_has(const struct cred_request *r, const struct credential *c, u
     return c->place == PLACE_QUERY ? query_has(r, slot_of(c), tag, ret_other) : header_has(r, slot_of(c), tag, ret_other);
 }
 
-/* A request that nobody signed says not which of its fields are to be. */
+/* A request without a signature does not say which of its fields to sign. */
 static bool can_be_signed(const struct cred_request *r) {
     const char *value = http_head_get(r->http->head, "authorization");
 
@@ -143,7 +144,7 @@ static int put_fill(struct cred_put *put, uint32_t index, const struct credentia
 }
 
 /* One per slot: the one whose placeholder is there, else the first. */
-static int choose(const struct cred_request *r, struct cred_plan *plan) {
+static int choose_grant(const struct cred_request *r, struct cred_plan *plan) {
     for (size_t i = 0; r->tls && i < r->n_grants; i++) {
         const struct credential *c = &r->grants[i].c;
         uint32_t other;
@@ -208,7 +209,7 @@ static int trim_query(const struct cred_request *r, struct cred_plan *plan) {
     return plan->query ? 0 : -ENOMEM;
 }
 
-/* What stands in a slot is replaced, but another grant's placeholder has no business there. */
+/* The content of a slot is replaced, but another grant's placeholder does not belong there. */
 static bool slots_are_clean(const struct cred_request *r, const struct cred_plan *plan, uint32_t *ret_tag) {
     *ret_tag = UINT32_MAX;
     for (size_t i = 0; i < plan->n; i++) {
@@ -285,7 +286,7 @@ static int search_all(const struct cred_request *r, const struct cred_plan *plan
 
 int cred_plan(const struct cred_request *r, struct cred_plan *ret, uint32_t *ret_tag, const char **ret_where) {
     struct cred_plan plan = {.n = 0};
-    int e = choose(r, &plan);
+    int e = choose_grant(r, &plan);
 
     e = e < 0 ? e : trim_query(r, &plan);
     if (e == 0 && !slots_are_clean(r, &plan, ret_tag)) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The canonical request of AWS signatures. */
 #include "gateway/secret/sigv4.h"
 
 #include <ctype.h>
@@ -26,7 +27,7 @@ static void add_encoded(struct buf *b, uint8_t c) {
 }
 
 /* twice: what is encoded already is encoded again. */
-static void add_path(struct buf *b, const char *path, bool twice) {
+static void add_canonical_path(struct buf *b, const char *path, bool twice) {
     for (size_t len = strlen(path); len; path++, len--)
         if (*path == '/' || (!twice && hex_percent(path, len) >= 0))
             buf_addc(b, *path);
@@ -233,7 +234,7 @@ int sigv4_canonical(const struct sigv4_request *r, struct buf *out, bool *ret_ne
     int e;
 
     buf_addf(out, "%s\n", r->http->method);
-    add_path(out, r->http->path.text, !str_eq(r->service, "s3"));
+    add_canonical_path(out, r->http->path.text, !str_eq(r->service, "s3"));
     buf_addc(out, '\n');
     e = add_query(out, r->http->query, err);
     buf_addc(out, '\n');

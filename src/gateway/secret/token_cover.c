@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Redacts tokens in answers of login hosts. */
 #include "gateway/secret/token_cover.h"
 
 #include <ctype.h>
@@ -6,8 +7,8 @@
 
 #include "base/str.h"
 
-enum { WORD_KEPT = 32 };
-static_assert(sizeof((struct token_cover *)0)->word == 2 * WORD_KEPT, "two halves");
+enum { WORD_HALF = 32 };
+static_assert(sizeof((struct token_cover *)0)->word == 2 * WORD_HALF, "two halves");
 
 /* As they end, without '_' and '-'. RFC 6749, OpenID Connect, RFC 8628, CIBA (auth_req_id); keys that some services make from a login. */
 static const char *const token_names[] = {
@@ -47,8 +48,8 @@ static const uint8_t word_bytes[256] = {
 
 static inline void word_add(struct token_cover *c, uint8_t b) {
     if (c->n_word == sizeof c->word) { /* of a long one the end is enough */
-        memcpy(c->word, c->word + WORD_KEPT, WORD_KEPT);
-        c->n_word = WORD_KEPT;
+        memcpy(c->word, c->word + WORD_HALF, WORD_HALF);
+        c->n_word = WORD_HALF;
     }
     c->word[c->n_word++] = (char)b;
 }
@@ -82,7 +83,7 @@ static void name_begin(struct token_cover *c) {
     c->expect = 0;
 }
 
-/* What assigns, what may stand between, and what ends it. Punctuation that is encoded ("%3D", "&quot;", "\u003d") is short, or part of
+/* What assigns, what may come between, and what ends it. Punctuation that is encoded ("%3D", "&quot;", "\u003d") is short, or part of
  * the value: then more is covered. */
 static void any_byte(struct token_cover *c, uint8_t b, struct buf *out) {
     bool in_value = c->covering || c->n_held;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens in answers of hosts where users log in (OAuth), found by what stands before them, not by path or type of the answer: "access_token", "idToken",
+ * Tokens in answers of hosts where users log in (OAuth), found by what comes before them, not by path or type of the answer: "access_token", "idToken",
  * "device_code", ... and a value behind it, which is covered with as many '*'. No token of the user's own comes that way: logins are outside
  * (flow_token.c). What is found here was asked for by the sandbox, past the login that the user knows of.
  *

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The state machine of an inspected connection, on the loop. */
 #include "gateway/tls/inspect.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ static void close_handle(uv_handle_t *handle) {
     uv_close(handle, on_closed);
 }
 
-/* The handle first: it takes the socket out of the loop, and a number that somebody else already has again must not be. */
+/* The handle first: it takes the socket out of the loop, and must not take out a number that is in use again. */
 void inspect_close_side(struct inspect_side *side) {
     if (!side->open)
         return;
@@ -82,7 +83,7 @@ static int open_side(struct inspect *i, enum httpx_way way, int fd, struct err *
     side->open = true;
     i->handles++;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* heads and their bodies must not wait for each other */
-    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);  /* whoever peeked may have left it higher */
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);  /* a peek may have left it higher */
     return 0;
 }
 
@@ -162,7 +163,7 @@ void inspect_enter(struct inspect *i, enum inspect_state state) {
     i->again = true;
 }
 
-static void step(struct inspect *i) {
+static void step_states(struct inspect *i) {
     static void (*const steps[])(struct inspect *) = {
         [STATE_HELLO] = inspect_step_hello,   [STATE_SERVER] = inspect_step_server, [STATE_LEAF] = inspect_step_leaf,
         [STATE_CLIENT] = inspect_step_client, [STATE_OPEN] = inspect_step_open,     [STATE_DRAIN] = inspect_step_drain,
@@ -209,7 +210,7 @@ static int wanted_events(struct inspect *i, enum httpx_way way) {
     BUG("no such state");
 }
 
-/* Only changes are told to libuv: it removes and adds the socket for each. A client that has to wait for a moment, until the
+/* libuv only hears of changes: it removes and adds the socket for each. A client that has to wait for a moment, until the
  * broker has answered, stays polled unless it really sends more. */
 static void watch_side(struct inspect *i, enum httpx_way way) {
     struct inspect_side *side = &i->side[way];
@@ -297,7 +298,7 @@ void inspect_run(struct inspect *i) {
         return;
     }
     i->running = true;
-    step(i);
+    step_states(i);
     i->running = false;
     if (i->state == STATE_ENDED)
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection that is looked into: two streams (plain or TLS), and HTTP between them (httpx.h). For TLS the server's side is
+ * An inspected connection: two streams (plain or TLS), and HTTP between them (httpx.h). For TLS the server's side is
  * opened first: its certificate is verified against the host's trust store for the name, then the client gets a leaf of the
  * sandbox's own CA with the application protocol (h2, http/1.1) that the server chose, so that both sides speak the same.
  */
@@ -39,7 +39,7 @@ int inspect_set_query(struct inspect *i, uint32_t id, const char *query);
 void inspect_answer(struct inspect *i, uint32_t id, int status, const char *content_type, const void *body, size_t len);
 /* So far. */
 void inspect_bytes(const struct inspect *i, uint64_t *ret_sent, uint64_t *ret_received);
-/* When it is freed, the peers see a reset, so that nobody takes it for an end. */
+/* When it is freed, the peers see a reset, so that they do not take it for an end. */
 void inspect_reset(struct inspect *i);
 /* At once; end() is not called. Also from a hook or from end(). The memory goes when the loop has closed the handles. */
 void inspect_free(struct inspect *i);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP of an inspected connection. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -44,7 +45,7 @@ static bool can_pull(struct inspect *i, enum httpx_way way) {
 }
 
 /* Reads what goes this way. True if something happened; look at i->state afterwards. */
-static bool pull(struct inspect *i, enum httpx_way way) {
+static bool pull_bytes(struct inspect *i, enum httpx_way way) {
     struct inspect_side *from = &i->side[!way];
     CHUNK_BUFFER data[INSPECT_CHUNK];
     ssize_t n;
@@ -84,7 +85,7 @@ static void discard(struct inspect *i, enum httpx_way way) {
         httpx_wrote(i->http, way, n);
 }
 
-/* Everything was written that way; true if the peer was told so. */
+/* Everything was written that way; true if the peer knows that. */
 static bool shut(struct inspect *i, enum httpx_way way) {
     struct inspect_side *to = &i->side[way];
 
@@ -99,7 +100,7 @@ static bool shut(struct inspect *i, enum httpx_way way) {
 }
 
 /* Hooks may be called in httpx_wrote(), and free us. */
-static bool push(struct inspect *i, enum httpx_way way) {
+static bool push_bytes(struct inspect *i, enum httpx_way way) {
     struct inspect_side *to = &i->side[way];
     const uint8_t *data;
     bool moved = false;
@@ -131,9 +132,9 @@ static bool move(struct inspect *i) {
     bool moved = false;
 
     for (enum httpx_way way = HTTPX_TO_CLIENT; way <= HTTPX_TO_SERVER && i->state == STATE_OPEN; way++)
-        moved = pull(i, way) || moved;
+        moved = pull_bytes(i, way) || moved;
     for (enum httpx_way way = HTTPX_TO_CLIENT; way <= HTTPX_TO_SERVER && i->state == STATE_OPEN; way++)
-        moved = push(i, way) || moved;
+        moved = push_bytes(i, way) || moved;
     return moved;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of an inspected connection. One of the states below; inspect_run() makes all steps that are possible, then says to
- * the loop which events and how much time are wanted. Nothing else starts or stops a poll or a timer.
+ * Inside of an inspected connection. One of the states below; inspect_run() makes all steps that are possible, then tells
+ * the loop which events and how much time it waits for. Nothing else starts or stops a poll or a timer.
  *
  *     HELLO   the ClientHello is peeked for its protocols         (TLS only, as all up to CLIENT)
  *     SERVER  handshake with the server; the leaf is asked for meanwhile
@@ -48,7 +48,7 @@ struct inspect_side {
     int events; /* that are polled */
     bool reset; /* the kernel says that the connection is broken */
     bool eof;   /* will send no more */
-    bool shut;  /* was told that no more comes, or cannot be told anything */
+    bool shut;  /* knows that no more comes, or does not listen */
 };
 
 /* The handshakes. */
@@ -89,8 +89,8 @@ struct inspect {
     bool busy;       /* at the last look */
     uint64_t judged; /* requests, at the last look */
     bool has_trouble;
-    enum inspect_end trouble; /* with the server, of which the client is told */
-    enum inspect_end how;     /* DRAIN: what end() will be told */
+    enum inspect_end trouble; /* with the server; the client gets it as the answer */
+    enum inspect_end how;     /* DRAIN: for end() */
     struct inspect_clock clock;
     uint64_t sent, received;
     char why[200];

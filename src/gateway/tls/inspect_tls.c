@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The handshakes of an inspected connection. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -8,14 +9,14 @@
 static const char *const protocols[] = {"h2", "http/1.1"};
 enum { PROTOCOL_H2, PROTOCOL_H1 };
 
-static void say(struct inspect *i, const char *who, const char *why) {
+static void set_why(struct inspect *i, const char *who, const char *why) {
     snprintf(i->why, sizeof i->why, "%s%.180s", who, why);
 }
 
 void inspect_trouble(struct inspect *i, enum inspect_end how, const char *why) {
     i->has_trouble = true;
     i->trouble = how;
-    say(i, "", why);
+    set_why(i, "", why);
     inspect_close_side(inspect_server(i));
     i->tls.alpn = i->tls.client_likes;
     inspect_enter(i, STATE_LEAF);
@@ -44,7 +45,7 @@ static void on_leaf(void *arg, SSL_CTX *ctx) {
 }
 
 /* The leaf is asked for at once: it is needed for a refusal, too, and the broker may have to be started. */
-static void start(struct inspect *i, const struct tls_hello *hello) {
+static void start_handshakes(struct inspect *i, const struct tls_hello *hello) {
     const char *alpn[ARRAY_LEN(protocols)];
     size_t n = common_protocols(hello, alpn);
     struct err err = {0};
@@ -65,7 +66,7 @@ static void start(struct inspect *i, const struct tls_hello *hello) {
 }
 
 /*
- * Whoever called us has seen a whole ClientHello in most cases. In the others SO_RCVLOWAT keeps the loop from spinning: it
+ * The caller has seen a whole ClientHello in most cases. In the others SO_RCVLOWAT keeps the loop from spinning: it
  * wakes up for more bytes than these, or because no more will come.
  */
 static void wait_for_more(struct inspect *i, size_t n) {
@@ -94,13 +95,13 @@ void inspect_step_hello(struct inspect *i) {
     switch (tls_hello_parse(data, (size_t)n, &hello)) {
     case TLS_HELLO_OK:
         setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
-        start(i, &hello);
+        start_handshakes(i, &hello);
         break;
     case TLS_HELLO_MORE:
         wait_for_more(i, (size_t)n);
         break;
     case TLS_HELLO_NOT_TLS:
-        say(i, "the client ", "does not speak TLS");
+        set_why(i, "the client ", "does not speak TLS");
         inspect_finish(i, INSPECT_HANDSHAKE);
     }
 }
@@ -140,7 +141,7 @@ static void refuse_client(struct inspect *i) {
 
     tls_alert_write(TLS_ALERT_HANDSHAKE_FAILURE, alert);
     if (!i->has_trouble)
-        say(i, "", "there is no certificate for this host");
+        set_why(i, "", "there is no certificate for this host");
     stream_write(&inspect_client(i)->s, alert, sizeof alert);
     inspect_drain(i, i->has_trouble ? i->trouble : INSPECT_NO_LEAF);
 }
@@ -184,6 +185,6 @@ void inspect_step_client(struct inspect *i) {
         return;
     }
     if (!i->has_trouble)
-        say(i, "client: ", err.msg);
+        set_why(i, "client: ", err.msg);
     inspect_drain(i, i->has_trouble ? i->trouble : INSPECT_HANDSHAKE);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leaf certificates: asked from the broker, kept for the next connection to the same host.
+ * Leaf certificates: asked from the broker, cached for the next connection to the same host.
  *
  *     tls_leaf_get()  ->  leaf ASKED  ->  READY or FAILED  ->  fn of everyone who waits
  *
@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "gateway/epoll_set.h"
 #include "gateway/gate.h"
 #include "gateway/secret/brokerlink.h"
 #include "gateway/tls/tls_priv.h"
@@ -45,7 +46,7 @@ struct leaf {
 
 struct leaves {
     struct gate *gate;
-    uv_timer_t soon;
+    struct deadline soon;
     uint64_t turns;
     EVP_PKEY *key;
     uint8_t *spki;
@@ -54,25 +55,21 @@ struct leaves {
     struct leaf v[LEAVES_MAX];
 };
 
-static void deliver(uv_timer_t *timer);
+static void deliver(void *arg);
 
 int leaves_new(struct gate *g, struct leaves **ret) {
     struct leaves *l = calloc(1, sizeof *l);
 
-    if (!l)
+    if (!l || deadline_prepare(&g->loop, &l->soon) < 0) {
+        free(l);
         return -ENOMEM;
+    }
     l->gate = g;
-    uv_timer_init(&g->loop, &l->soon);
-    l->soon.data = l;
     *ret = l;
     return 0;
 }
 
-static void on_closed(uv_handle_t *handle) {
-    free(handle->data);
-}
-
-static void reset(struct leaf *leaf) {
+static void reset_leaf(struct leaf *leaf) {
     if (leaf->call)
         broker_call_cancel(leaf->call);
     SSL_CTX_free(leaf->ctx);
@@ -87,16 +84,17 @@ void leaves_free(struct leaves *l) {
             l->v[i].waiting = q->next;
             free(q);
         }
-        reset(&l->v[i]);
+        reset_leaf(&l->v[i]);
     }
     EVP_PKEY_free(l->key);
     OPENSSL_free(l->spki);
-    uv_close((uv_handle_t *)&l->soon, on_closed);
+    deadline_done(&l->soon);
+    free(l);
 }
 
-static void settle(struct leaves *l, struct leaf *leaf, enum leaf_state state) {
+static void settle_leaf(struct leaves *l, struct leaf *leaf, enum leaf_state state) {
     leaf->state = state;
-    uv_timer_start(&l->soon, deliver, 0, 0);
+    deadline_set(&l->gate->loop, &l->soon, 0, deliver, l);
 }
 
 /* One key for all leaves: it lives as long as this gate and leaves it never. */
@@ -134,17 +132,17 @@ static void on_answer(void *arg, int status, const uint8_t *data, size_t len) {
     struct leaf *leaf = arg;
 
     leaf->call = NULL;
-    settle(leaf->leaves, leaf, status == 0 && take_certificate(leaf, data, len) ? LEAF_READY : LEAF_FAILED);
+    settle_leaf(leaf->leaves, leaf, status == 0 && take_certificate(leaf, data, len) ? LEAF_READY : LEAF_FAILED);
 }
 
 static void free_if_unused(struct leaf *leaf) {
     if (leaf->state == LEAF_FAILED && !leaf->waiting)
-        reset(leaf);
+        reset_leaf(leaf);
 }
 
 /* fn may ask for, or cancel, any leaf: nothing is remembered across a call but the index. */
-static void deliver(uv_timer_t *timer) {
-    struct leaves *l = timer->data;
+static void deliver(void *arg) {
+    struct leaves *l = arg;
 
     for (size_t i = 0; i < LEAVES_MAX; i++) {
         struct leaf *leaf = &l->v[i];
@@ -168,8 +166,8 @@ static struct leaf *find_leaf(struct leaves *l, const char *host) {
     return NULL;
 }
 
-/* A place that is free, or whose certificate nobody waits for and was used longest ago. */
-static struct leaf *make_room(struct leaves *l) {
+/* A place that is free, or whose certificate is not waited for and was used longest ago. */
+static struct leaf *make_leaf_room(struct leaves *l) {
     struct leaf *best = NULL;
 
     for (size_t i = 0; i < LEAVES_MAX; i++) {
@@ -179,7 +177,7 @@ static struct leaf *make_room(struct leaves *l) {
             best = &l->v[i];
     }
     if (best)
-        reset(best);
+        reset_leaf(best);
     return best;
 }
 
@@ -202,10 +200,10 @@ static struct leaf *get_leaf(struct leaves *l, const struct host *host) {
     struct leaf *leaf = find_leaf(l, host->text);
 
     if (leaf && leaf->state == LEAF_READY && !leaf->waiting && leaf->until < time(NULL) + LEAF_MARGIN_S)
-        reset(leaf);
+        reset_leaf(leaf);
     if (leaf && leaf->state != LEAF_FREE)
         return leaf;
-    leaf = leaf ? leaf : make_room(l);
+    leaf = leaf ? leaf : make_leaf_room(l);
     return leaf ? ask_for(l, leaf, host) : NULL;
 }
 
@@ -225,7 +223,7 @@ struct tls_leaf *tls_leaf_get(struct tls *t, const struct host *host, tls_leaf_f
     l->n_waiting++;
     leaf->turn = ++l->turns;
     if (leaf->state != LEAF_ASKED)
-        uv_timer_start(&l->soon, deliver, 0, 0);
+        deadline_set(&l->gate->loop, &l->soon, 0, deliver, l);
     return q;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A socket, or TLS over a socket. */
 #include "gateway/tls/stream.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A non-blocking stream of bytes: a socket, or TLS over a socket. No loop here: whoever polls the socket says what it found
- * (stream_ready()) and asks which events are wanted (stream_events()).
+ * A non-blocking stream of bytes: a socket, or TLS over a socket. No loop here: the caller polls the socket, says what it found
+ * (stream_ready()) and asks which events to wait for (stream_events()).
  *
  * Reads and writes return -EAGAIN only after the socket was found empty or full. A read that took all there was clears
  * `readable`, so that the usual case (one request, one answer) costs one system call for each and none to learn that there is

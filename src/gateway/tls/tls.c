@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts and sessions of TLS. */
 #include "gateway/tls/tls.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "gateway/gate.h"
+#include "gateway/net/names.h"
 #include "gateway/tls/tls_priv.h"
 #include "os/fd.h"
 
@@ -30,14 +32,10 @@ struct sessions {
 };
 
 static size_t place_of(const char *host) {
-    uint32_t h = 2166136261u;
-
-    for (; *host; host++)
-        h = (h ^ (uint8_t)*host) * 16777619u;
-    return (h ^ h >> 16) % SESSIONS_MAX;
+    return names_hash(host, strlen(host)) % SESSIONS_MAX;
 }
 
-static void forget(struct sessions *c, size_t i) {
+static void forget_session(struct sessions *c, size_t i) {
     SSL_SESSION_free(TAKE_PTR(c->v[i].session));
     free(TAKE_PTR(c->v[i].host));
 }
@@ -50,7 +48,7 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session) {
     if (!host || SSL_get_verify_result(ssl) != X509_V_OK)
         return 0;
     i = place_of(host);
-    forget(c, i);
+    forget_session(c, i);
     c->v[i].host = strdup(host);
     if (!c->v[i].host)
         return 0;
@@ -69,7 +67,7 @@ static int sessions_new(struct sessions **ret) {
 
 static void sessions_free(struct sessions *c) {
     for (size_t i = 0; c && i < SESSIONS_MAX; i++)
-        forget(c, i);
+        forget_session(c, i);
     free(c);
 }
 
@@ -225,7 +223,7 @@ SSL_CTX *tls_server_context(X509 *cert, EVP_PKEY *key) {
         return NULL;
     }
     /*
-     * Tickets only: sessions are kept by the clients. Each context has ticket keys of its own, so one host's do not open
+     * Tickets only: sessions are stored by the clients. Each context has ticket keys of its own, so one host's do not open
      * another's.
      */
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);

@@ -63,14 +63,14 @@ static int find_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509_N
 }
 
 /* Enters a SEQUENCE, or steps over an element. */
-static bool enter(const uint8_t **p, const uint8_t *end) {
+static bool enter_sequence(const uint8_t **p, const uint8_t *end) {
     int tag, class;
     long len;
 
     return !(ASN1_get_object(p, &len, &tag, &class, end - *p) & 0x80) && tag == V_ASN1_SEQUENCE;
 }
 
-static bool skip(const uint8_t **p, const uint8_t *end) {
+static bool skip_element(const uint8_t **p, const uint8_t *end) {
     int tag, class;
     long len;
 
@@ -83,13 +83,13 @@ static bool skip(const uint8_t **p, const uint8_t *end) {
 /* RFC 5280: version (may be missing), serial number, algorithm, issuer, validity, subject. */
 static X509_NAME *read_subject(const uint8_t *der, long len) {
     const uint8_t *p = der, *end = der + len;
-    bool ok = enter(&p, end);
+    bool ok = enter_sequence(&p, end);
 
-    ok = ok && enter(&p, end);
+    ok = ok && enter_sequence(&p, end);
     if (ok && p < end && *p == (V_ASN1_CONTEXT_SPECIFIC | V_ASN1_CONSTRUCTED))
-        ok = skip(&p, end);
+        ok = skip_element(&p, end);
     for (int i = 0; ok && i < 4; i++)
-        ok = skip(&p, end);
+        ok = skip_element(&p, end);
     return ok ? d2i_X509_NAME(NULL, &p, end - p) : NULL;
 }
 

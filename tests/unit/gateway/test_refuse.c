@@ -36,7 +36,7 @@ static void test_hostile_host(void **state) {
         struct policy_verdict v;
 
         policy_refuse(POLICY_NAME_INVALID, host, host, &v);
-        refuse_http1(&v, host, 80, json, false, &b);
+        refuse_http1(&v, host, 80, json, &b);
         assert_null(strstr(buf_str(&b), "\nSet-Cookie"));
         assert_null(strchr(buf_str(&b), 0x1b));
     }
@@ -49,9 +49,9 @@ static void test_http1(void **state) {
     char line[64];
 
     policy_refuse(POLICY_NAME_MISMATCH, "a.example", NULL, &v);
-    refuse_http1(&v, "a.example", 443, false, true, &b);
+    refuse_http1(&v, "a.example", 443, false, &b);
     assert_true(str_starts(buf_str(&b), "HTTP/1.1 421 Misdirected Request\r\n"));
-    assert_non_null(strstr(buf_str(&b), "Connection: keep-alive\r\n"));
+    assert_non_null(strstr(buf_str(&b), "Connection: close\r\n"));
     assert_non_null(strstr(buf_str(&b), "Content-Type: text/plain"));
     body = strstr(buf_str(&b), "\r\n\r\n");
     assert_non_null(body);
@@ -66,7 +66,7 @@ static void test_every_code_can_be_said(void **state) {
         struct policy_verdict v;
 
         policy_refuse((enum policy_code)code, "a.example", NULL, &v);
-        refuse_http1(&v, "a.example", 443, true, false, &b);
+        refuse_http1(&v, "a.example", 443, true, &b);
         assert_true(buf_ok(&b));
         assert_true(refuse_status(&v) >= 400 && refuse_status(&v) < 600);
         assert_non_null(strstr(buf_str(&b), policy_codes[code].name));
