@@ -26,8 +26,8 @@ from broker_driver import LEAF, REQUEST, Broker, encode_config  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUNDLE = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
-SOURCES = ["supervisor/credential/castock.c", "supervisor/credential/castock_spawn.c", "supervisor/helper.c", "broker/ca/trust_source.c", "base/buf.c", "base/err.c", "base/log.c", "base/str.c",
-           "os/fd.c", "os/sock.c", "os/process.c", "os/remove.c"]
+SOURCES = ["supervisor/credential/castock.c", "supervisor/helper.c", "broker/ca/trust_source.c", "base/buf.c", "base/err.c", "base/hex.c", "base/log.c", "base/str.c", "base/strv.c",
+           "os/dir.c", "os/fd.c", "os/process.c", "os/remove.c", "os/sigfd.c", "os/sock.c", "os/spawn.c"]
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ static int copy_into(int from, int to, const struct stat *st, uint64_t *ret_byte
     return r < 0 ? r : finish_file(to, st, ret);
 }
 
-static int clone_file(struct cloner *k, const struct walk_entry *e, struct err *err) {
+static int copy_regular(struct cloner *k, const struct walk_entry *e, struct err *err) {
     struct stat st, made;
     CLEANUP(closep) int from = transfer_open(e->dir, e->name, &st);
     CLEANUP(closep) int to = -1;
@@ -128,7 +128,7 @@ static int clone_entry(const struct walk_entry *e, void *arg, struct err *err) {
     case S_IFDIR:
         return clone_into(k, e, err);
     case S_IFREG:
-        return clone_file(k, e, err);
+        return copy_regular(k, e, err);
     case S_IFLNK:
         return copy_link(k, e, err);
     default:
