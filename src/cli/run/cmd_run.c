@@ -114,6 +114,7 @@ static int run_sandboxed(const struct run_args *a, const struct host_facts *fact
                          struct err *err) {
     struct run_options opt = {.settings = s,
                               .facts = facts,
+                              .input = &a->input,
                               .rules = a->rules,
                               .accepted = a->accepted,
                               .name = a->name,

@@ -358,8 +358,8 @@ int run_args_load(struct run_args *a, struct host_facts *facts, struct strv *own
     r = settings_load(&src, ret, err);
     if (r < 0 || ret->mode == MODE_OFF)
         return r;
-    facts->hidden = &a->hidden;
-    facts->elsewhere = &a->elsewhere;
+    a->input.workspace.hidden = &a->hidden;
+    a->input.workspace.elsewhere = &a->elsewhere;
     return scan_workspace(a, facts, ret, err);
 }
 
@@ -380,9 +380,13 @@ static int check_rules(const struct host_facts *facts, const struct settings *s,
 int run_args_explain(const struct run_args *a, const struct host_facts *facts, const struct settings *s, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(EXPLAIN_MAX);
     CLEANUP(plan_done) struct plan plan = {0};
+    struct plan_input in = a->input;
     int r = check_rules(facts, s, err);
 
-    r = r < 0 ? r : plan_make(s, facts, RUNG_FULL, a->argv, a->argc, &plan, err);
+    in.pid = getpid();
+    in.argv = a->argv;
+    in.argc = a->argc;
+    r = r < 0 ? r : plan_make(s, facts, &in, RUNG_FULL, &plan, err);
     if (r < 0)
         return r;
     if (a->json)

@@ -61,6 +61,7 @@ struct run_args {
     bool record;                 /* the rules of a workspace that was never used are accepted */
     struct strv hidden;          /* from run_args_load(): what .sandboxignore hides */
     struct elsewheres elsewhere; /* where else it would be seen */
+    struct plan_input input;     /* points to both, and to what an agent has */
     struct ignore *rules;        /* the same as rules, for files that appear later */
     struct ignore *accepted;     /* the accepted rules, if they differ */
     bool help, yes_unsandboxed, tty, no_tty, dry_run, json;

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/verb.h"
-#include "config/load/file.h"
+#include "config/load/config_file.h"
 #include "config/load/load.h"
 #include "config/load/paths.h"
 #include "config/load/trust.h"

@@ -154,7 +154,8 @@ static int note_credential(const struct agent_run *run, const struct host_facts 
     return r;
 }
 
-int agent_run_prepare(struct agent_run *run, struct run_args *a, struct host_facts *facts, struct settings *s, struct err *err) {
+int agent_run_prepare(struct agent_run *run, struct run_args *a, const struct host_facts *facts, struct settings *s,
+                      struct err *err) {
     CLEANUP(agent_program_done) struct agent_program p = {0};
     int r = agent_read(a->agent, facts->environ_, facts->home, &run->preset, err);
 
@@ -168,7 +169,7 @@ int agent_run_prepare(struct agent_run *run, struct run_args *a, struct host_fac
         r = keep_home(run, run->preset.home.v[i], facts, err);
     if (r < 0)
         return r;
-    facts->agent_home = &run->home;
+    a->input.home.agent = &run->home;
     a->argv = run->argv.v;
     a->argc = run->argv.len;
     return 1;

@@ -40,11 +40,12 @@ int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err);
 
 struct agent_run {
     struct agent preset;
-    struct strv argv, home; /* home: pairs for host_facts.agent_home */
+    struct strv argv, home; /* home: pairs for plan_input.home.agent */
 };
 void agent_run_done(struct agent_run *r);
 /*
- * 1: settings, facts and the command of `a` are those of the agent now; 0: there is no preset of this name, only settings. With
+ * 1: settings, plan input and the command of `a` are those of the agent now; 0: there is no preset of this name, only settings. With
  * dry_run nothing is installed or made.
  */
-int agent_run_prepare(struct agent_run *r, struct run_args *a, struct host_facts *facts, struct settings *s, struct err *err);
+int agent_run_prepare(struct agent_run *r, struct run_args *a, const struct host_facts *facts, struct settings *s,
+                      struct err *err);

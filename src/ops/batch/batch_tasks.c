@@ -90,29 +90,29 @@ struct batch_task *batch_add(struct batch *b, const char *name, struct err *err)
     return t;
 }
 
-typedef int take_fn(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err);
+typedef int take_fn(struct batch_task *t, struct jsonwalk *rd, json_t *v, struct err *err);
 
-static int check_text(struct doc_reader *rd, const json_t *v, const char *what, struct err *err) {
+static int check_text(struct jsonwalk *rd, const json_t *v, const char *what, struct err *err) {
     if (!json_is_string(v) || json_string_length(v) != strlen(json_string_value(v)))
-        return reader_wrong_type(rd, v, what, err);
+        return jsonwalk_wrong_type(rd, v, what, err);
     if (json_string_length(v) > BATCH_WORD_MAX)
-        return reader_fail(rd, err, "longer than %d bytes, which no program can be given", BATCH_WORD_MAX);
+        return jsonwalk_fail(rd, err, "longer than %d bytes, which no program can be given", BATCH_WORD_MAX);
     return 0;
 }
 
-static int take_text(char **slot, struct doc_reader *rd, const json_t *v, struct err *err) {
+static int take_text(char **slot, struct jsonwalk *rd, const json_t *v, struct err *err) {
     int r = check_text(rd, v, "a string", err);
 
     if (r < 0)
         return r;
     if (!json_string_length(v))
-        return reader_fail(rd, err, "must not be empty");
+        return jsonwalk_fail(rd, err, "must not be empty");
     *slot = strdup(json_string_value(v));
     return *slot ? 0 : err_oom(err);
 }
 
 /* A string is for the shell, a list is as it is. */
-static int take_cmd(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+static int take_cmd(struct batch_task *t, struct jsonwalk *rd, json_t *v, struct err *err) {
     size_t i;
     json_t *item;
     int r = 0;
@@ -125,52 +125,52 @@ static int take_cmd(struct batch_task *t, struct doc_reader *rd, json_t *v, stru
         return r;
     }
     if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "a list of strings, or a string for the shell", err);
+        return jsonwalk_wrong_type(rd, v, "a list of strings, or a string for the shell", err);
     if (json_array_size(v) > BATCH_WORDS_MAX)
-        return reader_fail(rd, err, "more than %d words", BATCH_WORDS_MAX);
+        return jsonwalk_fail(rd, err, "more than %d words", BATCH_WORDS_MAX);
     json_array_foreach(v, i, item) {
-        reader_enter_index(rd, i);
+        jsonwalk_enter_index(rd, i);
         r = check_text(rd, item, "a string", err);
         if (r == 0 && i == 0 && !json_string_length(item))
-            r = reader_fail(rd, err, "the program has no name");
+            r = jsonwalk_fail(rd, err, "the program has no name");
         r = r < 0 ? r : strv_add(&t->command, json_string_value(item)) < 0 ? err_oom(err) : 0;
         if (r < 0)
             return r;
-        reader_leave(rd);
+        jsonwalk_leave(rd);
     }
     return 0;
 }
 
-static int take_env(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+static int take_env(struct batch_task *t, struct jsonwalk *rd, json_t *v, struct err *err) {
     const char *key;
     json_t *item;
 
     if (!json_is_object(v))
-        return reader_wrong_type(rd, v, "an object of strings", err);
+        return jsonwalk_wrong_type(rd, v, "an object of strings", err);
     if (json_object_size(v) > ENV_VARS_MAX)
-        return reader_fail(rd, err, "more than %d variables", ENV_VARS_MAX);
+        return jsonwalk_fail(rd, err, "more than %d variables", ENV_VARS_MAX);
     json_object_foreach(v, key, item) {
         int r;
 
-        reader_enter(rd, key);
+        jsonwalk_enter(rd, key);
         r = check_text(rd, item, "a string", err);
         if (r == 0 && (!key[0] || strchr(key, '=')))
-            r = reader_fail(rd, err, "no name for a variable");
+            r = jsonwalk_fail(rd, err, "no name for a variable");
         r = r < 0 ? r : strv_addf(&t->env, "%s=%s", key, json_string_value(item)) < 0 ? err_oom(err) : 0;
         if (r < 0)
             return r;
-        reader_leave(rd);
+        jsonwalk_leave(rd);
     }
     return 0;
 }
 
-static int take_name(struct batch_task *t UNUSED, struct doc_reader *rd UNUSED, json_t *v UNUSED, struct err *err UNUSED) {
+static int take_name(struct batch_task *t UNUSED, struct jsonwalk *rd UNUSED, json_t *v UNUSED, struct err *err UNUSED) {
     return 0; /* add_task() has it already */
 }
-static int take_profile(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+static int take_profile(struct batch_task *t, struct jsonwalk *rd, json_t *v, struct err *err) {
     return take_text(&t->profile, rd, v, err);
 }
-static int take_workspace(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+static int take_workspace(struct batch_task *t, struct jsonwalk *rd, json_t *v, struct err *err) {
     const char *near;
     int r = take_text(&t->workspace, rd, v, err);
 
@@ -180,19 +180,19 @@ static int take_workspace(struct batch_task *t, struct doc_reader *rd, json_t *v
         if (str_eq(t->workspace, workspace_mode_names[i]))
             return 0;
     near = str_nearest(t->workspace, workspace_mode_names, WORKSPACE_MODES);
-    return near ? reader_fail(rd, err, "'%.60s' is no mode (did you mean '%s'?)", t->workspace, near)
-                : reader_fail(rd, err, "'%.60s' is no mode (one of: direct, overlay, sync, worktree, ro)", t->workspace);
+    return near ? jsonwalk_fail(rd, err, "'%.60s' is no mode (did you mean '%s'?)", t->workspace, near)
+                : jsonwalk_fail(rd, err, "'%.60s' is no mode (one of: direct, overlay, sync, worktree, ro)", t->workspace);
 }
-static int take_directory(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+static int take_directory(struct batch_task *t, struct jsonwalk *rd, json_t *v, struct err *err) {
     return take_text(&t->directory, rd, v, err);
 }
-static int take_timeout(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+static int take_timeout(struct batch_task *t, struct jsonwalk *rd, json_t *v, struct err *err) {
     uint64_t ms;
     int r = take_text(&t->timeout, rd, v, err);
 
-    return r < 0 ? r : reader_ctx(rd, parse_duration(t->timeout, &ms, err), err);
+    return r < 0 ? r : jsonwalk_ctx(rd, parse_duration(t->timeout, &ms, err), err);
 }
-static int take_agent(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+static int take_agent(struct batch_task *t, struct jsonwalk *rd, json_t *v, struct err *err) {
     return take_text(&t->agent, rd, v, err);
 }
 
@@ -211,7 +211,7 @@ static const struct {
 };
 static const char known[] = "name, cmd, env, profile, workspace, directory, timeout, agent";
 
-static int take_key(struct batch_task *t, struct doc_reader *rd, const char *key, json_t *v, struct err *err) {
+static int take_key(struct batch_task *t, struct jsonwalk *rd, const char *key, json_t *v, struct err *err) {
     const char *names[ARRAY_LEN(keys)];
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -219,49 +219,49 @@ static int take_key(struct batch_task *t, struct doc_reader *rd, const char *key
         if (str_eq(key, keys[i].key))
             return keys[i].take(t, rd, v, err);
     }
-    return reader_unknown_key(rd, str_nearest(key, names, ARRAY_LEN(keys)), known, err);
+    return jsonwalk_unknown_key(rd, str_nearest(key, names, ARRAY_LEN(keys)), known, err);
 }
 
-static int add_task(struct batch *b, struct doc_reader *rd, unsigned line, struct err *err) {
-    json_t *name = json_object_get(rd->doc->root, "name"), *v;
+static int add_task(struct batch *b, struct jsonwalk *rd, unsigned line, struct err *err) {
+    json_t *name = json_object_get(rd->file->root, "name"), *v;
     struct batch_task *t;
     const char *key;
     int r = 0;
 
     if (!name)
-        return reader_fail(rd, err, "the task has no \"name\"");
-    reader_enter(rd, "name");
+        return jsonwalk_fail(rd, err, "the task has no \"name\"");
+    jsonwalk_enter(rd, "name");
     r = check_text(rd, name, "a string", err);
     if (r < 0)
         return r;
     t = batch_add(b, json_string_value(name), err);
     if (!t)
-        return reader_ctx(rd, err->code, err);
-    reader_leave(rd);
+        return jsonwalk_ctx(rd, err->code, err);
+    jsonwalk_leave(rd);
     t->line = line;
-    json_object_foreach(rd->doc->root, key, v) {
-        reader_enter(rd, key);
+    json_object_foreach(rd->file->root, key, v) {
+        jsonwalk_enter(rd, key);
         r = take_key(t, rd, key, v, err);
         if (r < 0)
             return r;
-        reader_leave(rd);
+        jsonwalk_leave(rd);
     }
-    return t->command.len || t->agent ? 0 : reader_fail(rd, err, "the task has no \"cmd\", and no \"agent\"");
+    return t->command.len || t->agent ? 0 : jsonwalk_fail(rd, err, "the task has no \"cmd\", and no \"agent\"");
 }
 
 /* With as many empty lines in front as the file has, so that messages name the line of the file. */
 static int parse_line(struct batch *b, struct buf *padded, const char *text, size_t len, unsigned line, struct err *err) {
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     size_t empty = padded->len;
     int r;
 
     if (text[strspn(text, " \t\r")] != '{')
         return err_usage(err, "%s:%u: a task is an object, { ... }", b->path, line);
     buf_add(padded, text, len);
-    r = buf_ok(padded) ? doc_parse(b->path, buf_str(padded), padded->len, &d, err)
+    r = buf_ok(padded) ? jsonfile_parse(b->path, buf_str(padded), padded->len, DOC_SIZE_MAX, &d, err)
                        : err_usage(err, "%s:%u: the line is too long, or the file has too many lines", b->path, line);
     if (r >= 0) {
-        struct doc_reader rd = {.doc = &d};
+        struct jsonwalk rd = {.file = &d};
 
         r = add_task(b, &rd, line, err);
     }

@@ -155,7 +155,9 @@ static void look_at_workspace(struct doctor_facts *f) {
     struct host_facts host = {0};
     int r = run_args_load(&args, &host, &owned, &settings, &f->workspace_err);
 
-    r = r < 0 ? r : plan_make(&settings, &host, RUNG_FULL, command, 1, &plan, &f->workspace_err);
+    args.input.argv = command;
+    args.input.argc = 1;
+    r = r < 0 ? r : plan_make(&settings, &host, &args.input, RUNG_FULL, &plan, &f->workspace_err);
     f->workspace = r < 0 ? r : 0;
     snprintf(f->workspace_path, sizeof f->workspace_path, "%s", host.workspace ? host.workspace : ".");
     if (host.user)

@@ -223,7 +223,7 @@ static int load(struct starting *x, char **argv, struct err *err) {
 static int keep(struct box *b, const struct run_args *a, const struct host_facts *facts, const struct settings *s,
                 struct err *err) {
     struct keep_options keep = {
-        .run = {.settings = s, .facts = facts, .rules = a->rules, .accepted = a->accepted, .name = b->name},
+        .run = {.settings = s, .facts = facts, .input = &a->input, .rules = a->rules, .accepted = a->accepted, .name = b->name},
         .box = b,
         .profile = s->profile,
     };

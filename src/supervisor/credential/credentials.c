@@ -248,16 +248,17 @@ static int open_sockets(struct run_credentials *c, const struct settings *s, cha
     return 0;
 }
 
-static void tell_facts(const struct run_credentials *c, struct host_facts *facts) {
-    facts->grants_env = &c->env;
-    facts->ssh_socket = c->sockets.path[INSIDE_SSH];
-    facts->credential_socket = c->sockets.path[INSIDE_CREDENTIAL];
-    facts->known_hosts = c->ssh.known_hosts;
-    facts->gitignore = c->gitignore;
-    facts->inside_program = c->program;
+static void fill_input(const struct run_credentials *c, struct plan_input *in) {
+    in->credentials.env = &c->env;
+    in->credentials.ssh_socket = c->sockets.path[INSIDE_SSH];
+    in->credentials.credential_socket = c->sockets.path[INSIDE_CREDENTIAL];
+    in->credentials.known_hosts = c->ssh.known_hosts;
+    in->credentials.gitignore = c->gitignore;
+    in->credentials.program = c->program;
 }
 
-int run_credentials_prepare(struct run_credentials *c, const struct settings *s, struct host_facts *facts, struct err *err) {
+int run_credentials_prepare(struct run_credentials *c, const struct settings *s, const struct host_facts *facts,
+                            struct plan_input *in, struct err *err) {
     CLEANUP(credentials_done) struct credentials defined = {0};
     int r = credentials_load(facts->environ_, facts->home, &defined, err);
 
@@ -273,6 +274,6 @@ int run_credentials_prepare(struct run_credentials *c, const struct settings *s,
     c->gitignore = home_file(facts->home, ".gitignore_global", GITIGNORE_MAX);
     if (c->n_grants)
         c->program = find_program();
-    tell_facts(c, facts);
+    fill_input(c, in);
     return 0;
 }

@@ -132,11 +132,10 @@ static const char *stage_name(const struct keeper *k) {
     return mode == WORKSPACE_DIRECT || mode == WORKSPACE_RO ? NULL : k->box->name;
 }
 
-static int prepare_sandbox(struct keeper *k, struct host_facts *facts, struct err *err) {
+static int prepare_sandbox(struct keeper *k, const struct plan_input *input, struct err *err) {
     int r = open_audit(k, err);
 
-    facts->pid = getpid(); /* ids of root's sandboxes come from it: the starter's number may soon be another's */
-    r = r < 0 ? r : session_prepare(&k->session, &k->opt->run, facts, stage_name(k), err);
+    r = r < 0 ? r : session_prepare(&k->session, &k->opt->run, input, stage_name(k), err);
     r = r < 0 ? r : leave_terminal(err);
     return r < 0 ? r : loop_signals(&k->session.old_mask, &k->signals, err);
 }
@@ -222,7 +221,8 @@ static void write_end(struct keeper *k, int r, const struct err *err) {
 }
 
 int keep_run(struct keeper *k, struct err *err) {
-    struct host_facts facts = *k->opt->run.facts;
+    const struct host_facts *facts = k->opt->run.facts;
+    struct plan_input input = *k->opt->run.input;
     CLEANUP(freep) char *home = str_dupf("%s/home", k->box->path);
     const struct settings *set = k->opt->run.settings;
     bool said = set->origin[SETTING_IDLE_TIMEOUT] && !str_starts(set->origin[SETTING_IDLE_TIMEOUT], "built-in");
@@ -230,18 +230,18 @@ int keep_run(struct keeper *k, struct err *err) {
 
     if (!home)
         return err_oom(err);
-    facts.kept_home = home;
-    facts.hostname = k->box->name;
+    input.home.persistent = home;
+    input.hostname = k->box->name;
     k->err = err;
     k->outbox.last = &k->outbox.first;
     k->at.begun_ms = k->at.used_ms = clock_ms();
     k->next.open = 1;
     k->next.job = keep_first_job(k);
     k->at.idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;
-    box_rename_settle(facts.environ_, facts.home, k->box);
+    box_rename_settle(facts->environ_, facts->home, k->box);
     sweep_groups(k->box); /* of its last life, if that was killed: the new state has other names */
     keep_save(k, BOX_STARTING);
-    r = prepare_sandbox(k, &facts, err);
+    r = prepare_sandbox(k, &input, err);
     r = r < 0 ? r : start_sandbox(k, err);
     r = r < 0 ? r : keep_loop(k, err);
     k->ended = true;

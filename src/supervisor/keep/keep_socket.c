@@ -92,7 +92,7 @@ static int rename_run(struct keeper *k, const char *old, const char *name, struc
     free(st->rd.path);
     st->rd.name = TAKE_PTR(own);
     st->rd.path = TAKE_PTR(path);
-    k->session.facts.run_dir = st->rd.path;
+    k->session.input.workspace.run_dir = st->rd.path;
     return 0;
 }
 

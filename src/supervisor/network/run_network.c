@@ -14,14 +14,14 @@
 #include "supervisor/terminal/stdio.h"
 
 /* Without a CA no TLS can be inspected: the gate refuses what needs it, and the rest works. */
-static void take_ca(struct run_network *n, struct host_facts *facts) {
+static void take_ca(struct run_network *n, struct plan_input *in) {
     struct err err = {0};
 
     bool needed = n->files.look || n->credentials.n_grants; /* both inspect TLS */
 
     if (n->state && castock_take(n->state, needed, &n->ca, &err) == 0) {
         if (n->ca.path)
-            host_trust(facts, n->ca.path);
+            plan_input_trust(in, n->ca.path);
         return;
     }
     if (n->state && needed) {
@@ -30,8 +30,8 @@ static void take_ca(struct run_network *n, struct host_facts *facts) {
     }
 }
 
-int run_network_prepare(struct run_network *n, const struct settings *s, struct host_facts *facts, int workspace,
-                        struct err *err) {
+int run_network_prepare(struct run_network *n, const struct settings *s, const struct host_facts *facts, struct plan_input *in,
+                        int workspace, struct err *err) {
     int r;
 
     n->where = (struct policy_where){.settings = s,
@@ -50,10 +50,10 @@ int run_network_prepare(struct run_network *n, const struct settings *s, struct 
         return r;
     if (n->state && str_ends(n->state, "/"))
         n->state[strlen(n->state) - 1] = 0;
-    r = run_credentials_prepare(&n->credentials, s, facts, err);
+    r = run_credentials_prepare(&n->credentials, s, facts, in, err);
     if (r < 0)
         return r;
-    take_ca(n, facts);
+    take_ca(n, in);
     n->on = true;
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "supervisor/network/gate_process.h"
 
 struct host_facts;
+struct plan_input;
 struct plan;
 struct sandbox;
 struct stdio;
@@ -30,9 +31,9 @@ struct run_network {
 #define RUN_NETWORK_INIT \
     { .credentials = RUN_CREDENTIALS_INIT }
 
-/* Sets trust and credentials of *facts. workspace: the open folder, borrowed until the end. */
-int run_network_prepare(struct run_network *n, const struct settings *s, struct host_facts *facts, int workspace,
-                        struct err *err);
+/* Sets trust and credentials of *in. workspace: the open folder, borrowed until the end. */
+int run_network_prepare(struct run_network *n, const struct settings *s, const struct host_facts *facts, struct plan_input *in,
+                        int workspace, struct err *err);
 /* Down the ladder there is no network: an error if the user named one, else a line about it. */
 int run_network_give_up(struct run_network *n, struct err *err);
 

@@ -140,7 +140,7 @@ static int open_audit(struct run_state *run, struct err *err) {
                                   .tenant = ""};
 
     snprintf(pid, sizeof pid, "%d", (int)getpid());
-    return audit_run_open(s->facts.environ_, s->facts.home, &ids, &run->audit, err);
+    return audit_run_open(s->opt->facts->environ_, s->opt->facts->home, &ids, &run->audit, err);
 }
 
 static int record_start(void *arg, const struct session *s, struct err *err) {
@@ -171,7 +171,7 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     int r;
 
     *ret = (struct run_result){0};
-    r = session_prepare(&run.session, opt, opt->facts, opt->name, err);
+    r = session_prepare(&run.session, opt, opt->input, opt->name, err);
     if (!run.session.stage.opt) /* nothing was made yet */
         return r;
     ret->engine = run.session.engine->name;

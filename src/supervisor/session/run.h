@@ -23,10 +23,11 @@ enum { RUN_PARENT_END = 'T' /* SIGTERM, and SIGKILL for what is there seconds la
 struct run_options {
     const struct settings *settings;
     const struct host_facts *facts;
-    const struct ignore *rules;    /* what is hidden in the workspace */
-    const struct ignore *accepted; /* older rules of which some still count (workspace/hide/pin.h); NULL: none */
-    const char *name;              /* of the run, for --name; NULL: none */
-    bool fresh;                    /* the name is new, and the run is removed if nothing changed */
+    const struct plan_input *input; /* what is known before the stages of the run: hidden files, an agent's home */
+    const struct ignore *rules;     /* what is hidden in the workspace */
+    const struct ignore *accepted;  /* older rules of which some still count (workspace/hide/pin.h); NULL: none */
+    const char *name;               /* of the run, for --name; NULL: none */
+    bool fresh;                     /* the name is new, and the run is removed if nothing changed */
     char **argv;
     size_t argc;
     bool force_tty, no_tty;

@@ -28,9 +28,9 @@ static int make_plan(struct session *s, enum rung rung, struct err *err) {
         r = private_dir_make(s->private_dir, sizeof s->private_dir, err);
         if (r < 0)
             return r;
-        s->facts.private_dir = s->private_dir;
+        s->input.private_dir = s->private_dir;
     }
-    r = plan_make(s->opt->settings, &s->facts, rung, s->opt->argv, s->opt->argc, &s->plan, err);
+    r = plan_make(s->opt->settings, s->opt->facts, &s->input, rung, &s->plan, err);
     if (r < 0 && s->private_dir[0])
         private_dir_remove(s->private_dir);
     return r;
@@ -75,11 +75,11 @@ static int check_bare_workspace(const struct session *s, struct err *err) {
         return err_set(
             err, -EOPNOTSUPP,
             "workspace.volumes and workspace.substitute need user namespaces, which are not available here (see 'bawn doctor --fix')");
-    if (mode != WORKSPACE_SYNC && s->facts.hidden && s->facts.hidden->len)
+    if (mode != WORKSPACE_SYNC && s->input.workspace.hidden && s->input.workspace.hidden->len)
         return err_set(err, -EOPNOTSUPP,
                        "without user namespaces '%s' and %zu more cannot be hidden in the workspace itself; use --workspace sync "
                        "(see 'bawn doctor --fix')",
-                       s->facts.hidden->v[0], s->facts.hidden->len - 1);
+                       s->input.workspace.hidden->v[0], s->input.workspace.hidden->len - 1);
     return 0;
 }
 
@@ -158,7 +158,7 @@ static int prepare_network(struct session *s, struct err *err) {
             log_line("no ssh-agent inside: it is reached through the gate, which a run without a network does not have");
         return 0;
     }
-    return run_network_prepare(&s->network, set, &s->facts, s->stage.workspace, err);
+    return run_network_prepare(&s->network, set, s->opt->facts, &s->input, s->stage.workspace, err);
 }
 
 static int choose_engine(struct session *s, struct err *err) {
@@ -172,12 +172,15 @@ static int choose_engine(struct session *s, struct err *err) {
     return run_check_engine(s->engine, set, err);
 }
 
-int session_prepare(struct session *s, const struct run_options *opt, const struct host_facts *facts, const char *stage_name,
+int session_prepare(struct session *s, const struct run_options *opt, const struct plan_input *input, const char *stage_name,
                     struct err *err) {
     int r;
 
     s->opt = opt;
-    s->facts = *facts;
+    s->input = *input;
+    s->input.pid = getpid(); /* a keeper's own: its starter's number may soon be another's */
+    s->input.argv = opt->argv;
+    s->input.argc = opt->argc;
     s->stage_opts = (struct stage_opts){.settings = opt->settings,
                                         .rules = opt->rules,
                                         .name = stage_name,
@@ -188,7 +191,7 @@ int session_prepare(struct session *s, const struct run_options *opt, const stru
     if (r < 0)
         return r;
     prctl(PR_SET_DUMPABLE, 0); /* no other process may read our memory and environment */
-    r = stage_begin(&s->stage, &s->stage_opts, &s->facts, err);
+    r = stage_begin(&s->stage, &s->stage_opts, opt->facts, &s->input, err);
     r = r < 0 ? r : stage_no_new(&s->stage, &s->no_new, err);
     r = r < 0 ? r : make_guard(s, err);
     return r < 0 ? r : prepare_network(s, err);
@@ -201,7 +204,7 @@ int session_prepare(struct session *s, const struct run_options *opt, const stru
 static int watch_names(struct session *s, struct err *err) {
     enum workspace_mode mode = s->plan.mode;
     bool copy = mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE, guarded = s->protect && !copy;
-    bool shown = !copy || (s->facts.elsewhere && s->facts.elsewhere->n);
+    bool shown = !copy || (s->input.workspace.elsewhere && s->input.workspace.elsewhere->n);
     bool covers = shown && s->plan.rung == RUNG_FULL && s->engine == &engine_native;
     const struct latecomers_opts opts = {.workspace = s->stage.workspace,
                                          .pidfd = s->sandbox.pidfd,
@@ -210,7 +213,7 @@ static int watch_names(struct session *s, struct err *err) {
                                          .accepted = s->opt->accepted,
                                          .no_new = mode == WORKSPACE_DIRECT ? s->no_new : NULL,
                                          .plan = &s->plan,
-                                         .elsewhere = s->facts.elsewhere,
+                                         .elsewhere = s->input.workspace.elsewhere,
                                          .landing = guarded ? &s->landing : NULL,
                                          .covers = covers};
     int r;
@@ -218,7 +221,7 @@ static int watch_names(struct session *s, struct err *err) {
     if (!covers && !guarded)
         return 0;
     if (guarded)
-        landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->facts.workspace);
+        landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->opt->facts->workspace);
     s->guard.shared = guarded ? landing_share : NULL;
     s->guard.arrived = guarded ? landing_has_arrived : NULL;
     s->guard.shared_arg = &s->landing;
@@ -239,8 +242,8 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
     if (r < 0)
         return r;
     s->grows = stage_growth(&s->stage);
-    s->caches = s->facts.caches ? open(s->facts.caches, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    s->home = s->facts.kept_home ? open(s->facts.kept_home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    s->caches = s->input.home.caches ? open(s->input.home.caches, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    s->home = s->input.home.persistent ? open(s->input.home.persistent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     r = watch_names(s, err);
     if (r < 0)
         return r;

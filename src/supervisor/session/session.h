@@ -33,7 +33,7 @@ typedef int session_plan_fn(void *arg, const struct session *s, struct err *err)
 struct session {
     const struct run_options *opt;
     const struct engine_ops *engine;
-    struct host_facts facts;
+    struct plan_input input;
     struct stage_opts stage_opts;
     struct stage stage;
     struct guard_link guard;
@@ -59,8 +59,8 @@ struct session {
         .latecomers = LATECOMERS_INIT, .landing = LANDING_INIT, .grows = -1, .caches = -1, .home = -1                       \
     }
 
-/* facts: copied. stage_name: of the run's folder; NULL: one is made where it is needed. */
-int session_prepare(struct session *s, const struct run_options *opt, const struct host_facts *facts, const char *stage_name,
+/* input: copied, and filled from here on. stage_name: of the run's folder; NULL: one is made where it is needed. */
+int session_prepare(struct session *s, const struct run_options *opt, const struct plan_input *input, const char *stage_name,
                     struct err *err);
 
 struct session_how {

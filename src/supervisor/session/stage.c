@@ -200,17 +200,18 @@ static void sweep_killed(const struct stage *st, const char *workspace) {
     rundir_list_done(&list);
 }
 
-static int make_home(struct stage *st, struct host_facts *facts, struct err *err) {
-    int r = volumes_prepare(&st->volumes, st->opt->settings, st->workspace, facts, err);
+static int make_home(struct stage *st, const struct host_facts *facts, struct plan_input *in, struct err *err) {
+    int r = volumes_prepare(&st->volumes, st->opt->settings, st->workspace, facts, in, err);
 
     st->git_config = (struct buf)BUF_INIT(GIT_CONFIG_MAX);
     r = r < 0 ? r : git_identity(facts->environ_, facts->home, &st->git_config, err);
     if (r >= 0 && st->git_config.len)
-        facts->git_config = buf_str(&st->git_config);
+        in->git.config = buf_str(&st->git_config);
     return r;
 }
 
-int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_facts *facts, struct err *err) {
+int stage_begin(struct stage *st, const struct stage_opts *opt, const struct host_facts *facts, struct plan_input *in,
+                struct err *err) {
     int r;
 
     st->opt = opt;
@@ -226,7 +227,7 @@ int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_fact
     if (opt->name && (st->mode == WORKSPACE_DIRECT || st->mode == WORKSPACE_RO))
         return err_usage(err, "--name is for --workspace overlay, sync and worktree: in %s mode no changes are set aside",
                          workspace_mode_names[st->mode]);
-    r = make_home(st, facts, err);
+    r = make_home(st, facts, in, err);
     if (r < 0)
         return r;
     if (!begin[st->mode])
@@ -244,8 +245,8 @@ int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_fact
         stage_undo(st);
         return r;
     }
-    facts->run_dir = st->rd.path;
-    facts->git_objects = st->view.objects;
+    in->workspace.run_dir = st->rd.path;
+    in->git.objects = st->view.objects;
     return 0;
 }
 

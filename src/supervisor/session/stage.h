@@ -44,8 +44,9 @@ struct stage {
 #define STAGE_INIT \
     { .rd = RUNDIR_INIT, .workspace = -1 }
 
-/* The current directory is the workspace. Sets run_dir and git_objects of *facts. In direct mode nothing is made yet. */
-int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_facts *facts, struct err *err);
+/* The current directory is the workspace. Sets what *in says of workspace, git and caches. In direct mode nothing is made yet. */
+int stage_begin(struct stage *st, const struct stage_opts *opt, const struct host_facts *facts, struct plan_input *in,
+                struct err *err);
 /* The run's folder, made now if there is none: direct mode, at the first change. */
 int stage_folder(struct stage *st, struct err *err);
 /* After the command: keeps, carries or removes, and logs what the user can do next. Nothing of a run is lost if this fails. */

@@ -282,7 +282,7 @@ size_t guard_written_room(const struct guard_link *g) {
 }
 
 void guard_report(const struct guard_link *g) {
-    size_t lost = g->journal ? journal_not_kept(g->journal) : 0;
+    size_t lost = g->journal ? journal_not_stored(g->journal) : 0;
 
     if (lost)
         log_line("%zu changed or deleted %s too large to be recorded: 'bawn rollback' cannot restore %s (workspace.rollback)",

@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "ops/batch/batch.h"
 #include "cli/run/run_options.h"
+#include "ops/batch/batch.h"
 
 static int parse(struct batch *b, const char *text, struct err *err) {
     return batch_parse(b, "t.jsonl", text, strlen(text), err);
