@@ -95,6 +95,22 @@ int paths_state_if_home(char *const *environ_, const char *home, const char *lea
     return 0;
 }
 
+int paths_runtime(char *const *environ_, const char *leaf, char **ret, struct err *err) {
+    const char *runtime = paths_getenv(environ_, "XDG_RUNTIME_DIR");
+    CLEANUP(freep) char *home = NULL, *below = NULL;
+    int r;
+
+    if (runtime && runtime[0] == '/') {
+        *ret = str_dupf("%s/bawn%s", runtime, leaf);
+        return *ret ? 0 : err_oom(err);
+    }
+    r = paths_home(environ_, &home, err);
+    below = str_dupf("run%s", leaf);
+    if (r < 0 || !below)
+        return r < 0 ? r : err_oom(err);
+    return paths_state_if_home(environ_, home, below, ret, err);
+}
+
 int paths_make_dirs(const char *path, struct err *err) {
     CLEANUP(freep) char *copy = strdup(path);
 

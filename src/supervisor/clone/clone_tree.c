@@ -25,13 +25,6 @@ static void cloner_done(struct cloner *k) {
         closep(&k->to[i]);
 }
 
-static int copy_attributes(int from, int to) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(XATTRS_MAX);
-    int r = xattrs_read(from, &b);
-
-    return r < 0 || b.len == 0 ? r : xattrs_write(to, b.data, b.len);
-}
-
 /* Owner before mode, for a change of owner drops bits; the time last. */
 static int finish_file(int to, const struct stat *st, struct stat *ret) {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
@@ -49,7 +42,7 @@ static void tell_copied(const struct cloner *k, const char *path, const struct s
 static int copy_into(int from, int to, const struct stat *st, uint64_t *ret_bytes, struct stat *ret) {
     int r = transfer_content(from, to, (uint64_t)st->st_size, ret_bytes);
 
-    r = r < 0 ? r : copy_attributes(from, to);
+    r = r < 0 ? r : xattrs_copy(from, to);
     return r < 0 ? r : finish_file(to, st, ret);
 }
 
@@ -137,7 +130,7 @@ static int clone_entry(const struct walk_entry *e, void *arg, struct err *err) {
 }
 
 static int finish_folder(int from, int to, const struct stat *st, struct stat *ret) {
-    int r = from < 0 ? from : copy_attributes(from, to);
+    int r = from < 0 ? from : xattrs_copy(from, to);
 
     return r < 0 ? r : finish_file(to, st, ret);
 }

@@ -205,7 +205,7 @@ static int on_message(struct exec_client *c) {
     case EXEC_MSG_OPENED:
         break;
     }
-    return err_set(c->err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m.type);
+    return err_set(c->err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m.type);
 }
 
 static int watch_client(struct exec_client *c) {

@@ -249,8 +249,7 @@ void client_handle(struct keeper *k, struct keep_client *c) {
         if (r == -EAGAIN)
             return;
         r = r == 1 ? take_message(k, c, &m, &body, fds, &n_fds) : r < 0 ? r : -EPIPE;
-        while (n_fds > 0)
-            close(fds[--n_fds]);
+        fd_close_all(fds, n_fds);
         if (r < 0)
             client_drop(k, c);
     }

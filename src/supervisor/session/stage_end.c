@@ -102,8 +102,8 @@ static int count_changes(struct stage *st, bool keep_base, size_t *ret, bool *re
     return r;
 }
 
-static const char *files(size_t n) {
-    return n == 1 ? "file" : "files";
+static const char *plural(size_t n, const char *one, const char *many) {
+    return n == 1 ? one : many;
 }
 
 static int end_overlay(struct stage *st, struct err *err) {
@@ -115,7 +115,7 @@ static int end_overlay(struct stage *st, struct err *err) {
         return forget_run(st, err);
     if (st->changes)
         log_line("%zu %s changed, stored as run '%s': bawn review, then bawn apply or bawn discard", st->changes,
-                 files(st->changes), st->rd.name);
+                 plural(st->changes, "file", "files"), st->rd.name);
     return 0;
 }
 
@@ -191,12 +191,12 @@ static int end_record(struct carrying *w, struct err *err) {
 
 static void report_sync(const struct stage *st, const struct sync_result *s) {
     if (s->out || s->in)
-        log_line("%zu %s carried to the workspace, %zu to the copy", s->out, files(s->out), s->in);
+        log_line("%zu %s carried to the workspace, %zu to the copy", s->out, plural(s->out, "file", "files"), s->in);
     for (size_t i = 0; i < s->conflicts.len; i++)
         log_line("changed on both sides: %s", s->conflicts.v[i]);
     if (s->held.len)
         log_line("%zu sensitive %s held back in '%s': bawn review, then bawn apply or bawn discard", s->held.len,
-                 files(s->held.len), st->rd.name);
+                 plural(s->held.len, "file", "files"), st->rd.name);
 }
 
 int stage_no_new(const struct stage *st, struct ignore **ret, struct err *err) {
@@ -291,7 +291,8 @@ static int end_worktree(struct stage *st, struct err *err) {
     if (commits == 0 && st->changes == 0 && !st->rd.info.named)
         return forget_run(st, err);
     log_line("branch %s: %d new %s, %zu %s differ from its beginning: bawn review, git merge or bawn apply, or bawn discard",
-             st->rd.info.branch, commits, commits == 1 ? "commit" : "commits", st->changes, files(st->changes));
+             st->rd.info.branch, commits, plural((size_t)commits, "commit", "commits"), st->changes,
+             plural(st->changes, "file", "files"));
     if (commits == 0)
         return 0;
     r = stage_protect(st, &protect, err);

@@ -16,10 +16,6 @@
 
 enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000 };
 
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int note_mask(struct latecomers *l, const struct plan *p) {
     size_t n = strlen(p->workspace) + 1;
 
@@ -28,7 +24,7 @@ static int note_mask(struct latecomers *l, const struct plan *p) {
             strv_add(&l->masked, p->steps[i].to + n) < 0)
             return -ENOMEM;
     if (l->masked.len)
-        qsort(l->masked.v, l->masked.len, sizeof *l->masked.v, by_bytes);
+        qsort(l->masked.v, l->masked.len, sizeof *l->masked.v, str_compare);
     return 0;
 }
 

@@ -50,13 +50,6 @@ static int own(int fd, const struct stat *st) {
     return geteuid() == 0 && fchown(fd, st->st_uid, st->st_gid) < 0 ? -errno : 0;
 }
 
-static int copy_xattrs(int from, int to) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(XATTRS_MAX);
-    int r = xattrs_read(from, &b);
-
-    return r < 0 || b.len == 0 ? r : xattrs_write(to, b.data, b.len);
-}
-
 static bool changed_between(const struct stat *a, const struct stat *b) {
     const struct manifest_stamp x = manifest_stamp_of(a), y = manifest_stamp_of(b);
 
@@ -80,7 +73,7 @@ static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
     written = place_is_written(from);
     r = copy_content(from, to, INT64_MAX, NULL);
     if (r == 0)
-        r = copy_xattrs(from, to);
+        r = xattrs_copy(from, to);
     if (r < 0)
         return r;
     if (fstat(from, ret_st) < 0)

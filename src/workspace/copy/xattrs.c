@@ -89,3 +89,10 @@ int xattrs_write(int fd, const char *block, size_t len) {
     }
     return 0;
 }
+
+int xattrs_copy(int from, int to) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(XATTRS_MAX);
+    int r = xattrs_read(from, &b);
+
+    return r < 0 || b.len == 0 ? r : xattrs_write(to, b.data, b.len);
+}
