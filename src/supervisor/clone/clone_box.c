@@ -153,7 +153,7 @@ static int still_there(const struct box *box, const struct clone_opts *o, struct
 static int copy_now(const struct box *box, const struct clone_opts *o, int dir, struct checkpoint *c, struct err *err) {
     CLEANUP(frozen_end) struct frozen frozen = {0};
     struct meter meter = {.progress = o->progress, .frozen = &frozen};
-    struct clone_tree how = {.from = -1, .to = -1, .leave = NSS, .tell = report_progress, .tell_arg = &meter};
+    struct clone_tree how = {.from = -1, .to = -1, .leave = NSS, .report = report_progress, .report_arg = &meter};
     int r = mode_of(box, &c->mode, err);
 
     r = r < 0 ? r : frozen_begin(&frozen, o->control, err);
@@ -353,7 +353,7 @@ int fork_make(struct fork_source *s, const char *name, char **ret_id, struct err
     CLEANUP(box_info_done) struct box_info info = {0};
     CLEANUP(box_done) struct box made = BOX_INIT;
     struct meter meter = {.progress = s->opts->progress};
-    struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .tell = report_progress, .tell_arg = &meter}};
+    struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .report = report_progress, .report_arg = &meter}};
     struct err ignored = {0};
     int r = describe_fork(s, &info, err);
 

@@ -61,7 +61,7 @@ struct brokerkeeper {
     uint64_t touched_ms[GRANTS_MAX]; /* 0: not yet */
 };
 
-/* Takes fd (-1: none). It reads at once or is not itself any more: few messages go there. Negative: it has to be given up. */
+/* Takes fd (-1: none). It reads at once, or it is stuck or taken over: few messages go there. Negative: it has to be given up. */
 static int send_broker(struct brokerkeeper *b, const struct broker_msg *m, int fd) {
     CLEANUP(closep) int owned = fd;
 

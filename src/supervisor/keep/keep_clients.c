@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exec socket: who is connected, and the conversations of proto/execmsg.h. A client is the user, or root; it is never waited for. */
+/* The exec socket: its clients, and the conversations of proto/execmsg.h. A client is the user, or root; it is never waited for. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

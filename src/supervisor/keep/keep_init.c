@@ -108,7 +108,7 @@ static void on_exited(struct keeper *k, struct keep_job *j, const struct init_ms
 /* Processes that freezing stopped are not reported. */
 static void on_stopped(struct keeper *k, const struct keep_job *j, int sig) {
     if (!k->freeze.thaw_ms)
-        job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);
+        job_send(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);
 }
 
 static void on_job(struct keeper *k, const struct init_msg *m, int fd) {

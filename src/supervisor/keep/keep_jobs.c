@@ -172,7 +172,7 @@ void job_signal(struct keeper *k, const struct keep_job *j, int sig, bool group)
     keep_send(k, &m, NULL, 0, NULL, 0); /* a bawn-init that is gone is noticed when it is read from */
 }
 
-void job_tell(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body) {
+void job_send(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body) {
     if (j->owner)
         client_send(k, j->owner, m, body, -1);
     for (size_t i = 0; i < k->n_clients; i++)
@@ -240,12 +240,12 @@ static void finish_job(struct keeper *k, struct keep_job *j) {
     j->linger_at_ms = 0;
     j->over = true;
     j->gone = !(j->flags & EXEC_BACKGROUND);
-    job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_EXITED, .value = j->status, .extra = (int32_t)j->end}, NULL);
+    job_send(k, j, (struct exec_msg){.type = EXEC_MSG_EXITED, .value = j->status, .extra = (int32_t)j->end}, NULL);
     end_clients(k, j);
     j->owner = NULL;
 }
 
-/* The kernel tells how many it killed, not whom: it is charged to the job that ended as they do. */
+/* The kernel counts how many it killed, not which: it is charged to the job that ended by SIGKILL. */
 static bool was_memory(struct keeper *k, int status) {
     struct cgroup_hits hits;
 

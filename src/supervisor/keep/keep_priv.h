@@ -107,7 +107,7 @@ struct keeper {
 };
 
 /* keep.c: answers the process that started us, once; messages go to the log from then on. -EPIPE: it has ended. */
-int keep_tell(struct keeper *k, int r, const struct err *err);
+int keep_answer(struct keeper *k, int r, const struct err *err);
 void keep_rotate_log(const struct keeper *k);
 
 /* keep_run.c: the life of a keeper, from prepared options to the last trace. Errors go through err. */

@@ -40,7 +40,7 @@ static void describe_sandbox(const struct keeper *k, struct box_state *s) {
         strv_add(&s->cgroups, x->sandbox.cgroup.groups[i].path);
 }
 
-/* A state that cannot be written hurts those who look, not the sandbox: its life is the lock. */
+/* A state that cannot be written misleads `bawn ps`, not the sandbox: its life is the lock. */
 void keep_save(struct keeper *k, enum box_phase phase) {
     struct box_state *s = &k->box->state;
     struct err err = {0};
@@ -169,12 +169,12 @@ static int start_sandbox(struct keeper *k, struct err *err) {
 void keep_is_running(struct keeper *k) {
     k->at.used_ms = clock_ms();
     keep_save(k, BOX_RUNNING);
-    if (keep_tell(k, 0, NULL) < 0)
+    if (keep_answer(k, 0, NULL) < 0)
         keep_stop(k, -1, "the process that started it has ended");
     malloc_trim(0); /* hundreds of us may wait at once */
 }
 
-/* Nothing inside runs any more when clients and jobs hear of the end. */
+/* Nothing inside runs any more when clients get the end of their jobs. */
 static void end_sandbox(struct keeper *k) {
     struct session *s = &k->session;
 

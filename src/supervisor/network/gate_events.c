@@ -215,7 +215,7 @@ static int on_open(struct gatekeeper *g, const struct gate_msg *m) {
     return 0;
 }
 
-/* bawn-init may be stuck, or not itself any more: it is not waited for. */
+/* bawn-init may be stuck, or may have been taken over: it is not waited for. */
 int gate_ask_init(const struct gatekeeper *g, uint32_t id, uint32_t port) {
     struct init_msg msg = {.type = INIT_MSG_INSIDE, .value = (int32_t)port, .extra = (int32_t)id};
     struct pollfd p = {.fd = g->opts.init_control, .events = POLLOUT};

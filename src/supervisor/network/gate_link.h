@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket to a running bawn-gate. It never blocks: what the gate does not take at once waits here, and a gate that takes nothing for
- * LINK_QUEUE_MAX messages is not itself any more.
+ * LINK_QUEUE_MAX messages is stuck, or was taken over.
  */
 #pragma once
 

@@ -334,7 +334,7 @@ void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
         gate_lost(g, "it did not listen");
 }
 
-/* An answer that is more than "this time" becomes a rule before the gate hears it, so that the next connection finds it. */
+/* An answer that is more than "this time" becomes a rule before the gate gets it, so that the next connection finds it. */
 static void answered(void *arg, const struct gate_msg *question, const uint32_t *ids, size_t n, enum gate_answer answer) {
     struct gatekeeper *g = arg;
 

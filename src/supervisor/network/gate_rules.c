@@ -23,7 +23,7 @@
 #include "supervisor/network/published.h"
 
 /* The sandbox can change files beside its project's rules as often as it likes: that must cost us next to nothing, and no screen. */
-enum { WATCH_DELAY_MS = 50, RELOAD_DELAY_MS = 20, RELOAD_PAUSE_MS = 200, TELL_PAUSE_MS = 5000, READS_PER_TURN = 16 };
+enum { WATCH_DELAY_MS = 50, RELOAD_DELAY_MS = 20, RELOAD_PAUSE_MS = 200, REPORT_PAUSE_MS = 5000, READS_PER_TURN = 16 };
 
 void gate_rules_done(struct gate_rules *r) {
     gate_rules_unwatch(r);
@@ -65,7 +65,7 @@ bool gate_rules_reload(struct gate_rules *r) {
     r->reload_ms = 0;
     r->last_ms = clock_ms();
     if (policy_files_load(r->where, &now, &err) < 0) {
-        if (r->reported_ms && r->last_ms - r->reported_ms < TELL_PAUSE_MS)
+        if (r->reported_ms && r->last_ms - r->reported_ms < REPORT_PAUSE_MS)
             return false;
         r->reported_ms = r->last_ms;
         err_ctx(&err, err.code, "the network rules stay as they were");
@@ -119,7 +119,7 @@ bool gate_rules_handle(struct gate_rules *r) {
 
 /* The configuration ------------------------------------------------------------------------------------------- */
 
-/* One of the host's files, whatever it is; a file that is missing or too large is as none. */
+/* One of the host's files, whatever it is; a file that is missing or too large counts as empty. */
 static char *host_file(const char *path) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(GATE_TEXT_MAX - 1);
 

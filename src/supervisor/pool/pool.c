@@ -206,7 +206,7 @@ static bool is_ours(int sock) {
     return sock_peer(sock, &uid) == 0 && uid == geteuid();
 }
 
-/* With all places taken, one of those who say nothing gives way. */
+/* With all places taken, a client that has sent nothing gives way. */
 static void accept_one(struct pool *p) {
     CLEANUP(closep) int sock = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
     const struct timeval patience = {.tv_usec = SEND_US};

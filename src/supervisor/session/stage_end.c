@@ -84,7 +84,7 @@ static int forget_run(struct stage *st, struct err *err) {
     return r;
 }
 
-/* How many changes wait in the run; those under hidden names are no business of the user's. *ret_git: some are git's own. */
+/* How many changes wait in the run; those under hidden names do not count. *ret_git: some are git's own. */
 static int count_changes(struct stage *st, bool keep_base, size_t *ret, bool *ret_git, struct err *err) {
     CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
     int r = change_set_make(&st->rd, st->workspace, st->opt->rules, &set, err);
@@ -129,7 +129,7 @@ struct carrying {
 };
 
 /* Only part of a repository, which git would obey, if its HEAD is there (ATTACKS 37). Below .git there are others that it makes itself: those
- * of submodules, whose configuration and hooks are protected, and in refs and logs, where no folder `objects` may stand beside them. */
+ * of submodules, whose configuration and hooks are protected, and in refs and logs, where no folder `objects` may be beside them. */
 static bool makes_repository(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *part = git_report_part(path);
 

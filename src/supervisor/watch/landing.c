@@ -258,7 +258,7 @@ static bool is_part(const char *name) {
     return false;
 }
 
-/* The last part makes a repository of its folder, and what lay there before becomes what git obeys. Inside it cannot be made, so it is
+/* The last part makes a repository of its folder, and git obeys what was there before. Inside it cannot be made, so it is
  * the host's. */
 static int see_part(struct landing *l, const char *path) {
     const char *slash = strrchr(path, '/');

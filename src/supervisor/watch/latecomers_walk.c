@@ -104,7 +104,7 @@ static int open_watched(const struct latecomers *l, const char *path) {
     return fd == -1 ? -errno : fd;
 }
 
-/* The folder above is asked to tell when the mode changes. Only there: setting a file's times is the same event, and anyone may. */
+/* The folder above reports changes of the mode. Only there: setting a file's times is the same event, and any process may do that. */
 static int wait_for_opening(struct latecomers *l, const char *path) {
     const char *slash = strrchr(path, '/');
     CLEANUP(freep) char *above = strndup(path, slash ? (size_t)(slash - path) : 0);
@@ -148,7 +148,7 @@ static int failed_open(struct latecomers *l, const char *path, int r) {
     switch (r) {
     case -ENOENT:
     case -ENOTDIR:
-    case -ELOOP: /* gone, or another thing by now, of which an event tells */
+    case -ELOOP: /* removed or replaced meanwhile: there is an event for it */
         return 0;
     case -EMFILE:
     case -ENFILE:
