@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What all verbs share. */
 #include "cli/verb.h"
 
 #include "base/buf.h"
@@ -16,6 +17,12 @@ void verb_help(const struct verb *v) {
         manual_overview(&all, NULL, manual_colours(), &b);
     fputs(buf_str(&b), stdout);
 }
+
+static void print_notice(const char *text, void *arg UNUSED) {
+    log_line("%s", text);
+}
+
+const struct notice verb_notice = {.say = print_notice};
 
 int verb_fail(const struct verb *v, const struct err *err) {
     int status = err_exit_status(err);

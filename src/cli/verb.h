@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/opt.h"
+#include "ops/notice.h"
 
 struct verb {
     const char *name;        /* "run", "profile ls" */
@@ -27,3 +28,6 @@ int verb_dispatch(int argc, char **argv);
 void verb_help(const struct verb *v); /* to stdout */
 /* Prints "bawn: <message>" and, for usage errors, where help is. Returns the exit status. */
 int verb_fail(const struct verb *v, const struct err *err);
+
+/* Notices of operations go to stderr. */
+extern const struct notice verb_notice;

@@ -5,7 +5,7 @@
  */
 #include "base/err.h"
 #include "base/str.h"
-#include "ops/batch/batch.h"
+#include "cli/run/batch_table.h"
 #include "registry/registry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,144 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <unistd.h>
-
+/* `bawn apply`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/log.h"
-#include "base/str.h"
 #include "cli/changes/run_print.h"
 #include "cli/verb.h"
-#include "ops/audit_verb.h"
-#include "ops/changes/apply_risk.h"
-#include "ops/changes/run_pick.h"
+#include "ops/changes/changes.h"
 #include "review/report/escape.h"
-#include "supervisor/session/review_spawn.h"
-#include "workspace/apply/apply.h"
 
-enum {
-    OPT_DIRECTORY = 1,
-    OPT_ONLY,
-    OPT_EXCEPT,
-    OPT_CONFLICT,
-    OPT_LINKS_OUT,
-    OPT_DRY_RUN,
-    OPT_UNDO,
-    OPT_FORCE,
-    OPT_YES,
-    OPT_JSON,
-    EXIT_NOT_DONE = 1,
-    RISKY_SHOWN = 10
-};
-
-static const struct opt opts[] = {
-    {OPT_DIRECTORY, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir"},
-    {OPT_ONLY, 0, "only", "GLOB", "only these paths (syntax of .gitignore); may be repeated", NULL},
-    {OPT_EXCEPT, 0, "except", "GLOB", "all but these paths; may be repeated", NULL},
-    {OPT_CONFLICT, 0, "conflict", "WAY", "if both sides changed a file: stop (default), skip, keep-both or overwrite",
-     "stop|skip|keep-both|overwrite"},
-    {OPT_LINKS_OUT, 0, "allow-links-out", NULL, "also symbolic links that may lead out of the workspace", NULL},
-    {OPT_DRY_RUN, 'n', "dry-run", NULL, "only say what would be done", NULL},
-    {OPT_UNDO, 0, "undo", NULL, "take the last apply, or rollback, back", NULL},
-    {OPT_FORCE, 0, "force", NULL, "with --undo: also where files changed since", NULL},
-    {OPT_YES, 'y', "yes", NULL, "apply changes of high risk, too", NULL},
-    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
-};
+enum { EXIT_NOT_DONE = 1, RISKY_SHOWN = 10 };
 
 struct apply_request {
-    const char *directory, *run;
-    struct strv only, except;
-    enum apply_conflict conflict;
-    bool links_out, dry_run, undo, force, yes, json;
+    struct changes_apply apply;
+    bool undo, force, json;
+};
+
+static const char *const conflict_words[] = {
+    [APPLY_STOP] = "stop", [APPLY_SKIP] = "skip", [APPLY_KEEP_BOTH] = "keep-both", [APPLY_OVERWRITE] = "overwrite"};
+
+#define TO(kind, member) OPT_TO_##kind(struct apply_request, member)
+static const struct opt opts[] = {
+    {0, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir", TO(TEXT, apply.directory)},
+    {0, 0, "only", "GLOB", "only these paths (syntax of .gitignore); may be repeated", NULL, TO(LIST, apply.only)},
+    {0, 0, "except", "GLOB", "all but these paths; may be repeated", NULL, TO(LIST, apply.except)},
+    {0, 0, "conflict", "WAY", "if both sides changed a file: stop (default), skip, keep-both or overwrite",
+     "stop|skip|keep-both|overwrite", OPT_TO_ENUM(struct apply_request, apply.conflict, conflict_words)},
+    {0, 0, "allow-links-out", NULL, "also symbolic links that may lead out of the workspace", NULL, TO(FLAG, apply.links_out)},
+    {0, 'n', "dry-run", NULL, "only say what would be done", NULL, TO(FLAG, apply.dry_run)},
+    {0, 0, "undo", NULL, "take the last apply, or rollback, back", NULL, TO(FLAG, undo)},
+    {0, 0, "force", NULL, "with --undo: also where files changed since", NULL, TO(FLAG, force)},
+    {0, 'y', "yes", NULL, "apply changes of high risk, too", NULL, TO(FLAG, apply.risky)},
+    {0, 0, "json", NULL, "print JSON", NULL, TO(FLAG, json)},
 };
 
 static void request_done(struct apply_request *q) {
-    strv_done(&q->only);
-    strv_done(&q->except);
+    changes_apply_done(&q->apply);
 }
 
-static int read_conflict(const char *word, enum apply_conflict *ret, struct err *err) {
-    static const char *const words[] = {
-        [APPLY_STOP] = "stop", [APPLY_SKIP] = "skip", [APPLY_KEEP_BOTH] = "keep-both", [APPLY_OVERWRITE] = "overwrite"};
+static int read_request(int argc, char **argv, struct apply_request *ret, struct err *err) {
+    int n = opt_parse(opts, ARRAY_LEN(opts), argc, argv, ret, 1, err);
 
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (str_eq(words[i], word)) {
-            *ret = (enum apply_conflict)i;
-            return 0;
-        }
-    return err_usage(err, "--conflict is stop, skip, keep-both or overwrite, not '%s'", word);
-}
-
-static int set_option(struct apply_request *q, int id, const char *value, struct err *err) {
-    switch (id) {
-    case OPT_DIRECTORY:
-        q->directory = value;
-        break;
-    case OPT_ONLY:
-        return strv_add(&q->only, value) < 0 ? err_oom(err) : 0;
-    case OPT_EXCEPT:
-        return strv_add(&q->except, value) < 0 ? err_oom(err) : 0;
-    case OPT_CONFLICT:
-        return read_conflict(value, &q->conflict, err);
-    case OPT_LINKS_OUT:
-        q->links_out = true;
-        break;
-    case OPT_DRY_RUN:
-        q->dry_run = true;
-        break;
-    case OPT_UNDO:
-        q->undo = true;
-        break;
-    case OPT_FORCE:
-        q->force = true;
-        break;
-    case OPT_YES:
-        q->yes = true;
-        break;
-    case OPT_JSON:
-        q->json = true;
-        break;
-    }
-    return 0;
-}
-
-/* The name of the run may stand before options, too. */
-static int read_options(int argc, char **argv, struct apply_request *ret, struct err *err) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
-    int r = 0;
-
-    while (r >= 0) {
-        while ((r = opt_next(&it, err)) > 0) {
-            r = set_option(ret, it.id, it.value, err);
-            if (r < 0)
-                return r;
-        }
-        if (r < 0 || it.pos >= argc)
-            break;
-        if (ret->run)
-            return err_usage(err, "unexpected argument '%s'", argv[it.pos]);
-        ret->run = argv[it.pos++];
-    }
-    if (r == 0 && ret->force && !ret->undo)
+    if (n < 0)
+        return n;
+    ret->apply.run = n ? argv[1] : NULL;
+    if (ret->force && !ret->undo)
         return err_usage(err, "--force goes with --undo; see --conflict overwrite");
-    if (r == 0 && ret->undo && (ret->only.len || ret->except.len || ret->dry_run))
+    if (ret->undo && (ret->apply.only.len || ret->apply.except.len || ret->apply.dry_run))
         return err_usage(err, "--undo takes back the whole apply");
-    return r;
-}
-
-/* -- saying what happened ----------------------------------------------------------------------------------------------- */
-
-static void add_items(struct buf *b, const struct apply_result *r, bool json) {
-    for (size_t i = 0, shown = 0; i < r->n; i++) {
-        const struct apply_item *it = &r->v[i];
-        const char *outcome = apply_outcome_names[it->outcome];
-
-        if (json) {
-            buf_adds(b, shown++ ? ",\n  " : "\n  ");
-            run_print_json(b, it->change, outcome, it->why);
-        } else if (it->outcome != APPLY_LEFT || it->change->hidden) {
-            run_print_line(b, it->change, outcome, it->why);
-        }
-    }
+    return 0;
 }
 
 static void add_counts(struct buf *b, const struct apply_result *r) {
@@ -155,162 +65,95 @@ static void add_counts(struct buf *b, const struct apply_result *r) {
     buf_adds(b, any ? "" : "no changes");
 }
 
-static void add_summary(struct buf *b, const struct apply_request *q, const struct run_pick *p, const struct apply_result *r) {
-    const char *run = p->rd.name;
+static void add_text_result(struct buf *b, const struct apply_request *q, const struct changes_applied *a) {
+    const struct apply_result *r = &a->result;
+    const char *run = a->pick.rd.name;
 
+    for (size_t i = 0; i < r->n; i++)
+        if (r->v[i].outcome != APPLY_LEFT || r->v[i].change->hidden)
+            run_print_line(b, r->v[i].change, apply_outcome_names[r->v[i].outcome], r->v[i].why);
     add_counts(b, r);
     if (r->conflicts)
         buf_addf(b, "; nothing was done. Look at 'bawn diff %s', then choose --conflict skip, keep-both or overwrite\n", run);
-    else if (q->dry_run)
+    else if (q->apply.dry_run)
         buf_adds(b, "; nothing was done (--dry-run)\n");
     else
         buf_addf(b, "; 'bawn apply --undo %s' takes it back\n", run);
 }
 
-static int tell(const struct apply_request *q, const struct run_pick *p, const struct apply_result *r, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
+static void add_risky(struct buf *b, const struct changes_applied *a) {
+    const struct strv *risky = &a->risky;
 
-    if (q->json) {
-        buf_adds(&b, "{\"run\": ");
-        buf_add_json(&b, p->rd.name);
-        buf_addf(&b, ", \"done\": %s, \"conflicts\": %s, \"changes\": [", r->conflicts || q->dry_run ? "false" : "true",
-                 r->conflicts ? "true" : "false");
-        add_items(&b, r, true);
-        buf_adds(&b, "]}\n");
-    } else {
-        add_items(&b, r, false);
-        add_summary(&b, q, p, r);
-    }
-    return run_print_out(&b, err);
-}
-
-static int tell_risky(const struct apply_request *q, const struct run_pick *p, const struct strv *risky, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
-
-    if (q->json) {
-        buf_adds(&b, "{\"run\": ");
-        buf_add_json(&b, p->rd.name);
-        buf_adds(&b, ", \"done\": false, \"conflicts\": false, \"risky\": ");
-        run_print_json_list(&b, risky);
-        buf_adds(&b, "}\n");
-        return run_print_out(&b, err);
-    }
     for (size_t i = 0; i < risky->len && i < RISKY_SHOWN; i++) {
-        buf_adds(&b, "high risk: ");
-        escape_text(&b, risky->v[i]);
-        buf_addc(&b, '\n');
+        buf_adds(b, "high risk: ");
+        escape_text(b, risky->v[i]);
+        buf_addc(b, '\n');
     }
     if (risky->len > RISKY_SHOWN)
-        buf_addf(&b, "and %zu more\n", risky->len - RISKY_SHOWN);
-    buf_addf(&b,
+        buf_addf(b, "and %zu more\n", risky->len - RISKY_SHOWN);
+    buf_addf(b,
              "nothing was done: the host might run or obey %s. Look at 'bawn review %s', then use --except, or --yes for all\n",
-             risky->len == 1 ? "this file" : "these files", p->rd.name);
-    return run_print_out(&b, err);
+             risky->len == 1 ? "this file" : "these files", a->pick.rd.name);
 }
 
-/* -- doing it ----------------------------------------------------------------------------------------------------------- */
+static void add_json_result(struct buf *b, const struct apply_request *q, const struct changes_applied *a) {
+    const struct apply_result *r = &a->result;
+    struct jsonout j = {.to = b};
 
-static struct apply_opts options_for(const struct apply_request *q) {
-    return (struct apply_opts){
-        .only = &q->only,
-        .except = &q->except,
-        .conflict = q->conflict,
-        .dry_run = q->dry_run,
-        .allow_links_out = q->links_out,
-        .merge = review_merge,
-    };
-}
-
-/* Returns 1, and has said so, if there is something that the user has to look at first. */
-static int check_risks(const struct apply_request *q, struct run_pick *p, const struct change_set *s, struct err *err) {
-    CLEANUP(apply_result_done) struct apply_result would = {0};
-    CLEANUP(strv_done) struct strv risky = {0};
-    struct apply_opts o = options_for(q);
-    int r;
-
-    o.dry_run = true;
-    o.merge = NULL;
-    r = apply_changes(&p->rd, s, p->workspace, &o, &would, err);
-    if (r < 0)
-        return r;
-    r = apply_risks(p, &would, &risky, err);
-    if (r < 0)
-        return err_ctx(err, r, "the changes could not be judged, and --yes was not given");
-    if (risky.len == 0)
-        return 0;
-    r = tell_risky(q, p, &risky, err);
-    return r < 0 ? r : 1;
-}
-
-/* A run of which nothing is left is kept for --undo alone, and takes the place of earlier ones. */
-static int close_run(struct run_pick *p, struct err *err) {
-    CLEANUP(change_set_done) struct change_set now = CHANGE_SET_INIT;
-    int r = run_pick_changes(p, &now, err);
-
-    if (r < 0 || now.n)
-        return r;
-    r = run_pick_mark_applied(p, err);
-    return r < 0 ? r : run_pick_sweep(p, err);
-}
-
-static int check_named(const struct apply_request *q, const struct apply_result *r, struct err *err) {
-    for (size_t i = 0; i < r->n; i++)
-        if (r->v[i].outcome != APPLY_LEFT)
-            return 0;
-    return r->n && (q->only.len || q->except.len) ? err_usage(err, "--only and --except leave none of the changes") : 0;
-}
-
-/* Whoever wrote --yes has approved what is risky, too. */
-static int note(const struct apply_request *q, const struct run_pick *p, const struct change_set *s, struct err *err) {
-    return q->dry_run ? 0 : audit_verb_changes(AUDIT_APPLY, p->rd.name, q->yes ? "apply --yes" : "apply", s, &q->only, err);
-}
-
-static int apply(const struct apply_request *q, struct run_pick *p, struct err *err) {
-    CLEANUP(change_set_done) struct change_set s = CHANGE_SET_INIT;
-    CLEANUP(apply_result_done) struct apply_result result = {0};
-    const struct apply_opts o = options_for(q);
-    int r;
-
-    if (p->rd.info.mode == WORKSPACE_DIRECT)
-        return err_usage(err,
-                         "run '%s' was in direct mode: its changes are in the workspace already; 'bawn rollback' takes them back",
-                         p->rd.name);
-    r = run_pick_changes(p, &s, err);
-    for (size_t i = 0; r == 0 && i < s.notes.len; i++)
-        log_line("%s", s.notes.v[i]);
-    if (r == 0 && !q->yes && !q->dry_run)
-        r = check_risks(q, p, &s, err);
-    if (r != 0)
-        return r < 0 ? r : EXIT_NOT_DONE;
-    r = note(q, p, &s, err);
-    r = r < 0 ? r : apply_changes(&p->rd, &s, p->workspace, &o, &result, err);
-    if (!q->dry_run && (r < 0 || result.conflicts)) {
-        int told = audit_verb_word(AUDIT_APPLY, p->rd.name, "not applied", NULL, NULL);
-
-        if (told < 0)
-            log_line("that it was not applied is not in the audit log");
+    jsonout_open(&j, NULL, '{');
+    jsonout_text(&j, "run", a->pick.rd.name);
+    jsonout_bool(&j, "done", !a->risky.len && !r->conflicts && !q->apply.dry_run);
+    jsonout_bool(&j, "conflicts", r->conflicts);
+    if (a->risky.len) {
+        run_print_json_list(&j, "risky", &a->risky);
+    } else {
+        jsonout_open(&j, "changes", '[');
+        for (size_t i = 0; i < r->n; i++)
+            run_print_json(&j, r->v[i].change, apply_outcome_names[r->v[i].outcome], r->v[i].why);
+        jsonout_close(&j, ']');
     }
-    r = r < 0 ? r : check_named(q, &result, err);
-    if (r == 0 && !q->dry_run && !result.conflicts)
-        r = close_run(p, err);
-    r = r < 0 ? r : tell(q, p, &result, err);
-    return r < 0 ? r : result.conflicts ? EXIT_NOT_DONE : 0;
+    jsonout_close(&j, '}');
+    buf_addc(b, '\n');
 }
 
-static int undo(const struct apply_request *q, struct run_pick *p, struct err *err) {
+/* Returns the exit status, or negative. */
+static int apply(const struct apply_request *q, struct err *err) {
+    CLEANUP(changes_applied_done) struct changes_applied a = CHANGES_APPLIED_INIT;
+    CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
+    int r = changes_apply(&q->apply, &a, err);
+
+    for (size_t i = 0; i < a.set.notes.len; i++)
+        log_line("%s", a.set.notes.v[i]);
+    if (a.unlogged)
+        log_line("that it was not applied is not in the audit log");
+    if (r < 0)
+        return r;
+    if (q->json)
+        add_json_result(&b, q, &a);
+    else if (a.risky.len)
+        add_risky(&b, &a);
+    else
+        add_text_result(&b, q, &a);
+    r = run_print_out(&b, err);
+    return r < 0 ? r : a.risky.len || a.result.conflicts ? EXIT_NOT_DONE : 0;
+}
+
+static int undo(const struct apply_request *q, struct err *err) {
+    const struct run_pick_opts o = {.directory = q->apply.directory, .name = q->apply.run, .what = RUN_PICK_UNDO, .lock = true};
+    CLEANUP(run_pick_done) struct run_pick p = RUN_PICK_INIT;
     CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
     CLEANUP(strv_done) struct strv left = {0};
-    int r = audit_verb_word(AUDIT_ROLLBACK, p->rd.name, q->force ? "apply --undo --force" : "apply --undo", NULL, err);
+    struct jsonout j = {.to = &b};
+    int r = run_pick(&o, &p, err);
 
-    r = r < 0 ? r : apply_undo(&p->rd, p->workspace, q->force, &left, err);
-    r = r < 0 ? r : run_pick_unmark(p, err);
+    r = r < 0 ? r : changes_undo(&p, q->force, &left, err);
     if (r < 0)
         return r;
     if (q->json) {
-        buf_adds(&b, "{\"run\": ");
-        buf_add_json(&b, p->rd.name);
-        buf_adds(&b, ", \"undone\": true, \"left\": ");
-        run_print_json_list(&b, &left);
+        jsonout_open(&j, NULL, '{');
+        jsonout_text(&j, "run", p.rd.name);
+        jsonout_bool(&j, "undone", true);
+        run_print_json_list(&j, "left", &left);
         buf_adds(&b, "}\n");
     } else {
         run_print_left(&b, &left, "changed since; --force restores it all the same");
@@ -322,15 +165,11 @@ static int undo(const struct apply_request *q, struct run_pick *p, struct err *e
 
 static int run_apply(const struct verb *self, int argc, char **argv) {
     CLEANUP(request_done) struct apply_request q = {0};
-    CLEANUP(run_pick_done) struct run_pick p = RUN_PICK_INIT;
     struct err err = {0};
-    int r = read_options(argc, argv, &q, &err);
-    const struct run_pick_opts o = {
-        .directory = q.directory, .name = q.run, .what = q.undo ? RUN_PICK_UNDO : RUN_PICK_APART, .lock = true};
+    int r = read_request(argc, argv, &q, &err);
 
-    r = r < 0 ? r : run_pick(&o, &p, &err);
     if (r == 0)
-        r = q.undo ? undo(&q, &p, &err) : apply(&q, &p, &err);
+        r = q.undo ? undo(&q, &err) : apply(&q, &err);
     return r < 0 ? verb_fail(self, &err) : r;
 }
 

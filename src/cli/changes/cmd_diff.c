@@ -1,59 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn diff`. */
 #include <errno.h>
 
 #include "base/err.h"
-#include "base/str.h"
 #include "cli/changes/review_options.h"
 
 static const struct opt opts[] = {
-    {REVIEW_DIRECTORY, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir"},
-    {REVIEW_STAT, 0, "stat", NULL, "only how many lines changed in each file", NULL},
-    {REVIEW_NAME_ONLY, 0, "name-only", NULL, "only the names of what changed", NULL},
-    {REVIEW_JSON, 0, "json", NULL, "print JSON, as 'bawn review --json --diff' does", NULL},
-    {REVIEW_ONLY, 0, "only", "GLOB", "only these paths (syntax of .gitignore); may be repeated", NULL},
-    {REVIEW_NO_PAGER, 0, "no-pager", NULL, "do not start $PAGER", NULL},
-    {REVIEW_COLOUR, 0, "color", "[=WHEN]", "colours: auto, always or never", "auto|always|never"},
+    REVIEW_DIRECTORY,
+    {0, 0, "stat", NULL, "only how many lines changed in each file", NULL, REVIEW_FORMAT},
+    {0, 0, "name-only", NULL, "only the names of what changed", NULL, REVIEW_FORMAT},
+    {0, 0, "json", NULL, "print JSON, as 'bawn review --json --diff' does", NULL, REVIEW_FORMAT},
+    REVIEW_ONLY,
+    REVIEW_OUTPUT,
 };
 
-/* The first operand is a run if there is one of this name, else a path like the others. */
-static int pick(const struct review_args *a, struct run_pick *ret, size_t *ret_paths, struct err *err) {
-    struct run_pick_opts o = {.directory = a->directory, .what = RUN_PICK_CHANGES};
-    int r = -ENOENT;
+/* The first operand is a run if there is one of this name, else a path like the others. Returns how many were used. */
+static int pick_run(const char *directory, const char *word, struct run_pick *ret, struct err *err) {
+    struct run_pick_opts o = {.directory = directory, .name = word, .what = RUN_PICK_CHANGES};
+    int r = word && rundir_check_name(word, err) == 0 ? run_pick(&o, ret, err) : -ENOENT;
 
-    if (a->operands.len && rundir_check_name(a->operands.v[0], err) == 0) {
-        o.name = a->operands.v[0];
-        r = run_pick(&o, ret, err);
-        *ret_paths = 1;
-    }
     if (r != -ENOENT)
-        return r;
+        return r < 0 ? r : 1;
     o.name = NULL;
-    *ret_paths = 0;
     return run_pick(&o, ret, err);
 }
 
-static int diff(struct review_args *a, struct err *err) {
+static int diff(struct review_args *a, char **words, int n, struct err *err) {
     CLEANUP(run_pick_done) struct run_pick p = RUN_PICK_INIT;
-    CLEANUP(strv_done) struct strv words = {0};
-    size_t first = 0;
-    int r = pick(a, &p, &first, err);
+    int r = pick_run(a->directory, n ? words[0] : NULL, &p, err);
 
-    for (size_t i = first; r == 0 && i < a->operands.len; i++)
-        r = strv_add(&a->only, a->operands.v[i]) < 0 ? err_oom(err) : 0;
-    if (r == 0 && strv_add(&words, "--must-match") < 0)
-        r = err_oom(err);
-    a->format = a->format ? a->format : "patch";
+    if (r < 0)
+        return r;
+    for (int i = r; i < n; i++)
+        if (strv_add(&a->only, words[i]) < 0)
+            return err_oom(err);
+    a->format.name = a->format.name ? a->format.name : "patch";
     a->diff = true;
-    r = r < 0 ? r : review_show(a, "diff", &p, &words, err);
+    r = review_show(a, "diff", &p, true, err);
     return r < 0 ? r : 0;
 }
 
 static int run_diff(const struct verb *self, int argc, char **argv) {
     CLEANUP(review_args_done) struct review_args a = {0};
     struct err err = {0};
-    int r = review_args_parse(opts, ARRAY_LEN(opts), argc, argv, &a, &err);
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &a, argc, &err);
 
-    r = r < 0 ? r : diff(&a, &err);
+    r = r < 0 ? r : diff(&a, argv + 1, r, &err);
     return r < 0 ? verb_fail(self, &err) : r;
 }
 

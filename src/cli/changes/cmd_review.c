@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn review`. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -13,41 +14,38 @@
 enum { NOTHING_MAX = 16 * 1024 };
 
 static const struct opt opts[] = {
-    {REVIEW_DIRECTORY, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir"},
-    {REVIEW_INTERACTIVE, 'i', "interactive", NULL, "step through the changes: apply, skip, discard, view", NULL},
-    {REVIEW_DIFF, 0, "diff", NULL, "show the diff of each file, too", NULL},
-    {REVIEW_ONLY, 0, "only", "GLOB", "only these paths (syntax of .gitignore); may be repeated", NULL},
-    {REVIEW_FAIL_ON, 0, "fail-on", "LEVEL", "the lowest level that makes the exit status 1 (default: medium)",
-     "high|medium|low|none"},
-    {REVIEW_JSON, 0, "json", NULL, "print JSON", NULL},
-    {REVIEW_SARIF, 0, "sarif", NULL, "print SARIF 2.1.0, for code scanners", NULL},
-    {REVIEW_LIST, 0, "list", NULL, "list the runs of this workspace", NULL},
-    {REVIEW_NO_PAGER, 0, "no-pager", NULL, "do not start $PAGER", NULL},
-    {REVIEW_COLOUR, 0, "color", "[=WHEN]", "colours: auto, always or never", "auto|always|never"},
+    REVIEW_DIRECTORY,
+    {0, 'i', "interactive", NULL, "step through the changes: apply, skip, discard, view", NULL, REVIEW_TO(FLAG, interactive)},
+    {0, 0, "diff", NULL, "show the diff of each file, too", NULL, REVIEW_TO(FLAG, diff)},
+    REVIEW_ONLY,
+    {0, 0, "fail-on", "LEVEL", "the lowest level that makes the exit status 1 (default: medium)", "high|medium|low|none",
+     REVIEW_TO(TEXT, fail_on)},
+    {0, 0, "json", NULL, "print JSON", NULL, REVIEW_FORMAT},
+    {0, 0, "sarif", NULL, "print SARIF 2.1.0, for code scanners", NULL, REVIEW_FORMAT},
+    {0, 0, "list", NULL, "list the runs of this workspace", NULL, REVIEW_TO(FLAG, list)},
+    REVIEW_OUTPUT,
 };
 
-static int check(const struct review_args *a, struct err *err) {
-    if (a->operands.len > 1)
-        return err_usage(err, "unexpected argument '%s'", a->operands.v[1]);
-    if (a->interactive && (a->exclusive || a->list))
-        return err_usage(err, "--interactive and %s exclude each other", a->exclusive ? a->exclusive : "--list");
-    if (a->list && a->format && !str_eq(a->format, "json"))
-        return err_usage(err, "--list and %s exclude each other", a->exclusive);
+static int check_request(const struct review_args *a, struct err *err) {
+    if (a->interactive && (a->format.option || a->list))
+        return err_usage(err, "--interactive and --%s exclude each other", a->format.option ? a->format.option : "list");
+    if (a->list && a->format.name && !str_eq(a->format.name, "json"))
+        return err_usage(err, "--list and --%s exclude each other", a->format.option);
     return 0;
 }
 
 /* No run has left anything: nothing risky, which is no failure (`bawn run -w overlay ... && bawn review` in CI). */
-static int say_nothing(const struct review_args *a, struct err *err) {
+static int print_nothing(const struct review_args *a, struct err *err) {
     static const char sarif[] =
         "{\"$schema\":\"https://json.schemastore.org/sarif-2.1.0.json\",\"version\":\"2.1.0\",\"runs\":[{\"tool\":"
         "{\"driver\":{\"name\":\"bawn\"}},\"results\":[]}]}";
     CLEANUP(buf_done) struct buf out = BUF_INIT(NOTHING_MAX);
 
-    if (!a->format || str_eq(a->format, "text")) {
+    if (!a->format.name) {
         log_err(err);
         return 0;
     }
-    if (str_eq(a->format, "sarif")) {
+    if (str_eq(a->format.name, "sarif")) {
         puts(sarif);
         return 0;
     }
@@ -59,38 +57,32 @@ static int say_nothing(const struct review_args *a, struct err *err) {
     return 0;
 }
 
-static int review(struct review_args *a, struct err *err) {
+static int review(struct review_args *a, const char *run, struct err *err) {
     CLEANUP(run_pick_done) struct run_pick p = RUN_PICK_INIT;
-    CLEANUP(strv_done) struct strv words = {0};
-    const struct run_pick_opts o = {
-        .directory = a->directory,
-        .name = a->operands.len ? a->operands.v[0] : NULL,
-        .what = RUN_PICK_CHANGES,
-        .lock = a->interactive,
-    };
-    int r = check(a, err);
+    const struct run_pick_opts o = {.directory = a->directory, .name = run, .what = RUN_PICK_CHANGES, .lock = a->interactive};
+    int r = check_request(a, err);
 
     if (r < 0 || a->list)
         return r < 0 ? r : review_list(a, err);
     r = run_pick(&o, &p, err);
     if (r == -ENOENT && !o.name)
-        return say_nothing(a, err);
-    if (r == 0 && audit_verb_word(AUDIT_REVIEW, p.rd.name, a->interactive ? "review --interactive" : "review", NULL, err) < 0)
+        return print_nothing(a, err);
+    if (r < 0)
+        return r;
+    if (audit_verb_word(AUDIT_REVIEW, p.rd.name, a->interactive ? "review --interactive" : "review", NULL, err) < 0)
         log_err(err); /* looking does no harm, and is all the more needed */
-    if (r == 0 && a->interactive) {
-        r = review_words(a, &words, err);
-        return r < 0 ? r : review_ask(&p, &words, review_colours(a), err);
-    }
-    a->format = a->format ? a->format : "text";
-    return r < 0 ? r : review_show(a, "review", &p, &words, err);
+    if (a->interactive)
+        return review_ask(&p, a, err);
+    a->format.name = a->format.name ? a->format.name : "text";
+    return review_show(a, "review", &p, false, err);
 }
 
 static int run_review(const struct verb *self, int argc, char **argv) {
     CLEANUP(review_args_done) struct review_args a = {0};
     struct err err = {0};
-    int r = review_args_parse(opts, ARRAY_LEN(opts), argc, argv, &a, &err);
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &a, 1, &err);
 
-    r = r < 0 ? r : review(&a, &err);
+    r = r < 0 ? r : review(&a, r ? argv[1] : NULL, &err);
     return r < 0 ? verb_fail(self, &err) : r;
 }
 

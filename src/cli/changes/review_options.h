@@ -6,37 +6,34 @@
 #include "cli/verb.h"
 #include "ops/changes/run_pick.h"
 
-enum review_opt {
-    REVIEW_DIRECTORY = 1,
-    REVIEW_JSON,
-    REVIEW_SARIF,
-    REVIEW_INTERACTIVE,
-    REVIEW_DIFF,
-    REVIEW_STAT,
-    REVIEW_NAME_ONLY,
-    REVIEW_ONLY,
-    REVIEW_LIST,
-    REVIEW_FAIL_ON,
-    REVIEW_NO_PAGER,
-    REVIEW_COLOUR
-};
-
 struct review_args {
-    const char *directory, *format, *fail_on;
+    const char *directory, *fail_on;
+    struct review_format {
+        const char *option, *name; /* the option that chose it, for the error if there are two; NULL: none did */
+    } format;
     bool interactive, diff, list, no_pager;
-    const char *colour;    /* "auto", "always", "never" */
-    struct strv only;      /* patterns */
-    struct strv operands;  /* in their order; options may stand between them */
-    const char *exclusive; /* the option that chose the format, for the error if there are two */
+    const char *colour; /* "always", "never"; NULL, "auto": on a terminal */
+    struct strv only;   /* patterns */
 };
-int review_args_parse(const struct opt *opts, size_t n, int argc, char **argv, struct review_args *ret, struct err *err);
 void review_args_done(struct review_args *a);
 
+/* Rows that both have, and callbacks for those that choose a format by their name. */
+#define REVIEW_TO(kind, member) OPT_TO_##kind(struct review_args, member)
+#define REVIEW_FORMAT OPT_TO_CALL(struct review_args, format, review_take_format)
+#define REVIEW_DIRECTORY \
+    { 0, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir", REVIEW_TO(TEXT, directory) }
+#define REVIEW_ONLY \
+    { 0, 0, "only", "GLOB", "only these paths (syntax of .gitignore); may be repeated", NULL, REVIEW_TO(LIST, only) }
+#define REVIEW_OUTPUT                                                                    \
+    {0, 0, "no-pager", NULL, "do not start $PAGER", NULL, REVIEW_TO(FLAG, no_pager)}, {  \
+        0, 0, "color", "[=WHEN]", "colours: auto, always or never", "auto|always|never", \
+            OPT_TO_CALL(struct review_args, colour, review_take_colour)                  \
+    }
+opt_call review_take_format, review_take_colour;
+
 bool review_colours(const struct review_args *a);
-/* Options for bawn-review that say which changes, and how they look. */
-int review_words(const struct review_args *a, struct strv *ret, struct err *err);
-/* Runs bawn-review and shows what it says; words (taken) are more of its options. Returns its exit status, or negative. */
-int review_show(const struct review_args *a, const char *task, const struct run_pick *p, struct strv *words, struct err *err);
+/* Runs bawn-review and shows what it says, in a->format. Returns its exit status, or negative. */
+int review_show(const struct review_args *a, const char *task, const struct run_pick *p, bool must_match, struct err *err);
 
 /* --list */
 int review_list(const struct review_args *a, struct err *err);

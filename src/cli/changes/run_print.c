@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Changes and results on the standard output. */
 #include "cli/changes/run_print.h"
 
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/hex.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "review/report/escape.h"
 
-char run_print_letter(enum change_kind kind) {
+void run_print_line(struct buf *b, const struct change *c, const char *outcome, const char *why) {
     static const char letters[CHANGE_KINDS] = {
         [CHANGE_ADDED] = 'A', [CHANGE_MODIFIED] = 'M', [CHANGE_DELETED] = 'D', [CHANGE_RENAMED] = 'R'};
 
-    return letters[kind];
-}
-
-void run_print_line(struct buf *b, const struct change *c, const char *outcome, const char *why) {
-    buf_addf(b, "%c %-9s ", run_print_letter(c->kind), outcome);
+    buf_addf(b, "%c %-9s ", letters[c->kind], outcome);
     if (c->from) {
         escape_text(b, c->from);
         buf_adds(b, " -> ");
@@ -29,36 +28,36 @@ void run_print_line(struct buf *b, const struct change *c, const char *outcome, 
     buf_addc(b, '\n');
 }
 
-static void add_path(struct buf *b, const char *key, const char *path) {
-    buf_addf(b, ", \"%s\": ", key);
-    escape_json(b, path, strlen(path));
+static void add_change_path(struct jsonout *j, const char *key, const char *path) {
+    jsonout_key(j, key);
+    escape_json(j->to, path, strlen(path));
     if (str_is_utf8(path))
         return;
-    buf_addf(b, ", \"%s_bytes\": \"", key);
-    escape_base64(b, path, strlen(path));
-    buf_addc(b, '"');
+    buf_addf(j->to, ", \"%s_bytes\": \"", key);
+    base64_add(j->to, path, strlen(path));
+    buf_addc(j->to, '"');
 }
 
-void run_print_json(struct buf *b, const struct change *c, const char *outcome, const char *why) {
-    buf_addf(b, "{\"kind\": \"%s\"", change_kind_names[c->kind]);
-    add_path(b, "path", c->path);
+void run_print_json(struct jsonout *j, const struct change *c, const char *outcome, const char *why) {
+    jsonout_break(j, "\n  ");
+    jsonout_open(j, NULL, '{');
+    jsonout_text(j, "kind", change_kind_names[c->kind]);
+    add_change_path(j, "path", c->path);
     if (c->from)
-        add_path(b, "from", c->from);
-    buf_addf(b, ", \"outcome\": \"%s\"", outcome);
-    if (why && why[0]) {
-        buf_adds(b, ", \"why\": ");
-        buf_add_json(b, why);
-    }
-    buf_addc(b, '}');
+        add_change_path(j, "from", c->from);
+    jsonout_text(j, "outcome", outcome);
+    if (why && why[0])
+        jsonout_text(j, "why", why);
+    jsonout_close(j, '}');
 }
 
-void run_print_json_list(struct buf *b, const struct strv *paths) {
-    buf_addc(b, '[');
+void run_print_json_list(struct jsonout *j, const char *key, const struct strv *paths) {
+    jsonout_open(j, key, '[');
     for (size_t i = 0; i < paths->len; i++) {
-        buf_adds(b, i ? ", " : "");
-        escape_json(b, paths->v[i], strlen(paths->v[i]));
+        jsonout_key(j, NULL);
+        escape_json(j->to, paths->v[i], strlen(paths->v[i]));
     }
-    buf_addc(b, ']');
+    jsonout_close(j, ']');
 }
 
 void run_print_left(struct buf *b, const struct strv *left, const char *why) {

@@ -1,38 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <unistd.h>
-
+/* `bawn policy explain`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/policy/policy_question.h"
 #include "cli/policy/policy_view.h"
-
-enum { OPT_ADDRESS = 1, OPT_JSON };
-
-static const struct opt opts[] = {
-    {OPT_ADDRESS, 0, "address", "ADDRESS", "as if the name led to this address", NULL},
-    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
-    POLICY_VIEW_OPTS,
-};
+#include "ops/policy/policy_question.h"
 
 struct policy_explain_request {
-    struct policy_view_opts view;
+    struct policy_here_opts view;
     const char *address;
     bool json;
 };
 
-static int take(void *arg, int id, const char *value, struct err *err) {
-    struct policy_explain_request *q = arg;
-
-    if (id == OPT_ADDRESS)
-        q->address = value;
-    else if (id == OPT_JSON)
-        q->json = true;
-    else
-        policy_view_take(&q->view, id, value);
-    return 0;
-}
+static const struct opt opts[] = {
+    {0, 0, "address", "ADDRESS", "as if the name led to this address", NULL, OPT_TO_TEXT(struct policy_explain_request, address)},
+    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct policy_explain_request, json)},
+    POLICY_VIEW_OPTS(struct policy_explain_request, view),
+};
 
 static const char *look_name(enum policy_look look) {
     static const char *const names[] = {[LOOK_NO] = "no", [LOOK_HTTP] = "http", [LOOK_TLS] = "tls"};
@@ -48,32 +34,31 @@ static void add_verdict_open(const struct policy_answer *a, const struct policy_
     buf_add(b, buf_str(&one), one.len ? one.len - 1 : 0);
 }
 
-static void add_json(const struct policy_view *view, const struct policy_answer *a, struct buf *b) {
+static void add_json_answer(const struct policy_here *view, const struct policy_answer *a, struct buf *b) {
     const struct policy_verdict *v = policy_answer_verdict(a);
-    bool first = true;
+    struct jsonout j = {.to = b};
 
     add_verdict_open(a, v, b);
-    buf_adds(b, ", \"stage\": ");
-    buf_add_json(b, policy_stage_names[a->last]);
-    buf_adds(b, ", \"file\": ");
-    if (v->rule)
-        buf_add_json(b, policy_files_source(&view->files, v->layer));
-    else
-        buf_adds(b, "null");
-    buf_addf(b, ", \"needs_port\": %s, \"needs_request\": %s, \"look\": \"%s\", \"max_body\": %llu, \"stages\": [",
-             v->needs & NEEDS_PORT ? "true" : "false", v->needs & NEEDS_HTTP ? "true" : "false", look_name(v->look),
-             (unsigned long long)v->max_body);
+    jsonout_text(&j, "stage", policy_stage_names[a->last]);
+    jsonout_text(&j, "file", v->rule ? policy_files_source(&view->files, v->layer) : NULL);
+    jsonout_bool(&j, "needs_port", v->needs & NEEDS_PORT);
+    jsonout_bool(&j, "needs_request", v->needs & NEEDS_HTTP);
+    jsonout_text(&j, "look", look_name(v->look));
+    jsonout_u64(&j, "max_body", v->max_body);
+    jsonout_open(&j, "stages", '[');
     for (enum policy_stage i = 0; i < POLICY_STAGES; i++)
         if (a->asked[i]) {
-            buf_adds(b, first ? "" : ", ");
+            jsonout_key(&j, NULL);
             add_verdict_open(a, &a->v[i], b);
-            buf_addf(b, ", \"stage\": \"%s\"}", policy_stage_names[i]);
-            first = false;
+            jsonout_text(&j, "stage", policy_stage_names[i]);
+            jsonout_close(&j, '}');
         }
-    buf_adds(b, "]}\n");
+    jsonout_close(&j, ']');
+    jsonout_close(&j, '}');
+    buf_addc(b, '\n');
 }
 
-static void add_cause(const struct policy_view *view, const struct policy_verdict *v, struct buf *b) {
+static void add_cause(const struct policy_here *view, const struct policy_verdict *v, struct buf *b) {
     if (!v->rule) {
         buf_addf(b, "no rule (%s)", v->layer);
         return;
@@ -102,7 +87,7 @@ static void add_open_questions(const struct policy_verdict *v, struct buf *b) {
 }
 
 /* What a deny by name cannot do where everything else is allowed. */
-static void add_limits(const struct policy_view *view, const struct policy_verdict *v, struct buf *b) {
+static void add_limits(const struct policy_here *view, const struct policy_verdict *v, struct buf *b) {
     enum rule_action unlisted;
     enum net_mode mode = policy_mode(&view->policy, &unlisted);
 
@@ -115,7 +100,7 @@ static void add_limits(const struct policy_view *view, const struct policy_verdi
         net_mode_names[mode]);
 }
 
-static void add_text(const struct policy_view *view, const struct policy_answer *a, struct buf *b) {
+static void add_answer(const struct policy_here *view, const struct policy_answer *a, struct buf *b) {
     const struct policy_verdict *v = policy_answer_verdict(a);
 
     for (enum policy_stage i = 0; i < POLICY_STAGES; i++)
@@ -133,39 +118,42 @@ static void add_text(const struct policy_view *view, const struct policy_answer 
         buf_adds(b, "Without a terminal and without askHook nobody can answer, and it is denied.\n");
 }
 
-static int explain(const struct policy_explain_request *q, const struct policy_words *w, struct buf *out, struct err *err) {
+/* Returns the exit status, or negative. */
+static int explain(const struct policy_explain_request *q, const struct policy_question *question, struct buf *out,
+                   struct err *err) {
     static const int status[RULE_ACTIONS] = {[RULE_ALLOW] = 0, [RULE_DENY] = 1, [RULE_ASK] = 2};
-    CLEANUP(policy_view_done) struct policy_view view = POLICY_VIEW_INIT;
-    struct policy_question question = {.address = q->address};
+    CLEANUP(policy_here_done) struct policy_here view = POLICY_HERE_INIT;
     struct policy_answer answer;
-    int r;
+    int r = policy_here_open(&q->view, &view, err);
 
-    if (w->n != 1 && w->n != 3)
-        return err_usage(err, "which host? e.g. bawn policy explain example.com:443 GET /index.html");
-    question.host = w->v[0];
-    question.host_len = strlen(w->v[0]);
-    question.method = w->n == 3 ? w->v[1] : NULL;
-    question.path = w->n == 3 ? w->v[2] : NULL;
-    question.path_len = w->n == 3 ? strlen(w->v[2]) : 0;
-    r = policy_view_open(&q->view, &view, err);
-    r = r < 0 ? r : policy_ask(&view.policy, &question, &answer, err);
+    r = r < 0 ? r : policy_ask(&view.policy, question, &answer, err);
     if (r < 0)
         return r;
     if (q->json)
-        add_json(&view, &answer, out);
+        add_json_answer(&view, &answer, out);
     else
-        add_text(&view, &answer, out);
+        add_answer(&view, &answer, out);
     return status[policy_answer_verdict(&answer)->action];
 }
 
 static int run_policy_explain(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
-    struct policy_words words = {0};
     struct policy_explain_request q = {0};
+    struct policy_question question = {0};
     struct err err = {0};
-    int r = policy_read_words(self, argc, argv, take, &q, 3, &words, &err);
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 3, &err);
 
-    r = r < 0 ? r : explain(&q, &words, &out, &err);
+    if (r == 0 || r == 2)
+        r = err_usage(&err, "which host? e.g. bawn policy explain example.com:443 GET /index.html");
+    if (r > 0)
+        question = (struct policy_question){.address = q.address, .host = argv[1], .host_len = strlen(argv[1])};
+    if (r == 3) {
+        question.method = argv[2];
+        question.path = argv[3];
+        question.path_len = strlen(argv[3]);
+    }
+    r = r < 0 ? r : explain(&q, &question, &out, &err);
+    policy_here_opts_done(&q.view);
     return r < 0 ? verb_fail(self, &err) : policy_print(self, &out, r);
 }
 

@@ -1,44 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn policy ls`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
+#include "base/jsonout.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/policy/policy_view.h"
 #include "ops/policy/policy_live.h"
 
-enum { OPT_JSON = 1, OPT_GROUPS, OPT_SANDBOX };
-
-static const struct opt opts[] = {
-    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
-    {OPT_GROUPS, 0, "groups", NULL, "also list the hosts of the built-in groups", NULL},
-    {OPT_SANDBOX, 0, "sandbox", "SANDBOX",
-     "what a running one (its name, or its pid) has in force, answers to questions included", "@sandbox"},
-    POLICY_VIEW_OPTS,
-};
-
 struct policy_ls_request {
-    struct policy_view_opts view;
+    struct policy_here_opts view;
     bool json, groups;
     const char *sandbox;
 };
 
-static int take(void *arg, int id, const char *value, struct err *err) {
-    struct policy_ls_request *q = arg;
-
-    if (id == OPT_JSON)
-        q->json = true;
-    else if (id == OPT_GROUPS)
-        q->groups = true;
-    else if (id == OPT_SANDBOX)
-        q->sandbox = value;
-    else
-        policy_view_take(&q->view, id, value);
-    return 0;
-}
+#define TO(kind, member) OPT_TO_##kind(struct policy_ls_request, member)
+static const struct opt opts[] = {
+    {0, 0, "json", NULL, "print JSON", NULL, TO(FLAG, json)},
+    {0, 0, "groups", NULL, "also list the hosts of the built-in groups", NULL, TO(FLAG, groups)},
+    {0, 0, "sandbox", "SANDBOX", "what a running one (its name, or its pid) has in force, answers to questions included",
+     "@sandbox", TO(TEXT, sandbox)},
+    POLICY_VIEW_OPTS(struct policy_ls_request, view),
+};
 
 /* The layers as they are asked: those that grant from the strongest on, then those that can only take away. */
-static size_t order(const struct policy *p, enum policy_layer_kind ret[static LAYERS]) {
+static size_t order_layers(const struct policy *p, enum policy_layer_kind ret[static LAYERS]) {
     size_t n = 0;
 
     for (int narrow = 0; narrow < 2; narrow++)
@@ -48,63 +36,65 @@ static size_t order(const struct policy *p, enum policy_layer_kind ret[static LA
     return n;
 }
 
-static void add_json_layer(const struct policy_view *v, enum policy_layer_kind kind, struct buf *b) {
+static void add_json_layer(const struct policy_here *v, enum policy_layer_kind kind, struct jsonout *j) {
     const struct policy_layer *l = &v->policy.layers[kind];
 
-    buf_addf(b, "  {\"layer\": \"%s\", \"file\": ", policy_layer_names[kind]);
-    buf_add_json(b, policy_files_source(&v->files, policy_layer_names[kind]));
-    buf_addf(b, ", \"narrow_only\": %s, \"mode\": ", l->narrow_only ? "true" : "false");
-    if (l->rules.mode == NET_UNSET)
-        buf_adds(b, "null");
-    else
-        buf_add_json(b, net_mode_names[l->rules.mode]);
-    buf_addf(b, ", \"unlisted\": \"%s\", \"rules\": [", rule_action_names[l->rules.unlisted]);
+    jsonout_open(j, NULL, '{');
+    jsonout_text(j, "layer", policy_layer_names[kind]);
+    jsonout_text(j, "file", policy_files_source(&v->files, policy_layer_names[kind]));
+    jsonout_bool(j, "narrow_only", l->narrow_only);
+    jsonout_text(j, "mode", l->rules.mode == NET_UNSET ? NULL : net_mode_names[l->rules.mode]);
+    jsonout_text(j, "unlisted", rule_action_names[l->rules.unlisted]);
+    jsonout_open(j, "rules", '[');
     for (size_t i = 0; i < l->rules.len; i++) {
-        buf_adds(b, i ? ",\n    " : "\n    ");
-        rule_add_json(&l->rules.v[i], b);
+        jsonout_break(j, "\n    ");
+        rule_add_json(&l->rules.v[i], j->to);
     }
-    buf_adds(b, "]}");
+    jsonout_close(j, ']');
+    jsonout_close(j, '}');
 }
 
-static void add_json_groups(struct buf *b) {
+static void add_json_groups(struct jsonout *j) {
+    jsonout_open(j, "groups", '{');
     for (size_t i = 0; i < n_builtin_groups; i++) {
         CLEANUP(group_done) struct group g = {0};
 
         if (group_read(builtin_groups[i].name, builtin_groups[i].text, &g, NULL) < 0)
             continue;
-        buf_addf(b, "%s\n  \"%s\": [", i ? "," : "", g.name);
-        for (size_t k = 0; k < g.n; k++) {
-            buf_adds(b, k ? ", " : "");
-            buf_add_json(b, g.hosts[k].text);
-        }
-        buf_addc(b, ']');
+        jsonout_break(j, "\n  ");
+        jsonout_open(j, g.name, '[');
+        for (size_t k = 0; k < g.n; k++)
+            jsonout_text(j, NULL, g.hosts[k].text);
+        jsonout_close(j, ']');
     }
+    jsonout_close(j, '}');
 }
 
-static void add_json(const struct policy_view *v, struct buf *b) {
+static void add_json_policy(const struct policy_here *v, struct buf *b) {
     enum rule_action unlisted;
     enum net_mode mode = policy_mode(&v->policy, &unlisted);
     enum policy_layer_kind kinds[LAYERS];
-    size_t n = order(&v->policy, kinds);
+    size_t n = order_layers(&v->policy, kinds);
+    struct jsonout j = {.to = b};
 
-    buf_addf(b, "{\"mode\": \"%s\", \"origin\": ", mode == NET_UNSET ? "list" : net_mode_names[mode]);
-    buf_add_json(b, v->settings.origin[SETTING_NETWORK]);
-    buf_addf(b, ", \"unlisted\": \"%s\", \"layers\": [\n", rule_action_names[unlisted]);
+    jsonout_open(&j, NULL, '{');
+    jsonout_text(&j, "mode", mode == NET_UNSET ? "list" : net_mode_names[mode]);
+    jsonout_text(&j, "origin", v->settings.origin[SETTING_NETWORK]);
+    jsonout_text(&j, "unlisted", rule_action_names[unlisted]);
+    jsonout_open(&j, "layers", '[');
     for (size_t i = 0; i < n; i++) {
-        add_json_layer(v, kinds[i], b);
-        buf_adds(b, i + 1 < n ? ",\n" : "\n");
+        jsonout_break(&j, "\n  ");
+        add_json_layer(v, kinds[i], &j);
     }
-    buf_adds(b, "], \"groups\": {");
-    add_json_groups(b);
-    buf_adds(b, "}, \"notes\": [");
-    for (size_t i = 0; i < v->files.notes.len; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, v->files.notes.v[i]);
-    }
-    buf_adds(b, "]}\n");
+    buf_addc(b, '\n');
+    jsonout_close(&j, ']');
+    add_json_groups(&j);
+    jsonout_list(&j, "notes", &v->files.notes);
+    jsonout_close(&j, '}');
+    buf_addc(b, '\n');
 }
 
-static void add_mode(const struct policy_view *v, struct buf *b) {
+static void add_mode(const struct policy_here *v, struct buf *b) {
     enum rule_action unlisted;
     enum net_mode mode = policy_mode(&v->policy, &unlisted);
 
@@ -169,9 +159,9 @@ static void add_rule_line(const struct rule *rule, struct buf *b) {
              buf_str(&what));
 }
 
-static void add_text(const struct policy_view *v, bool groups, struct buf *b) {
+static void add_text_policy(const struct policy_here *v, bool groups, struct buf *b) {
     enum policy_layer_kind kinds[LAYERS];
-    size_t n = order(&v->policy, kinds);
+    size_t n = order_layers(&v->policy, kinds);
 
     add_mode(v, b);
     for (size_t i = 0; i < n; i++) {
@@ -192,19 +182,49 @@ static void add_text(const struct policy_view *v, bool groups, struct buf *b) {
         buf_addf(b, "\n%s\n%s", builtin_groups[i].name, builtin_groups[i].text);
 }
 
-static int list(const struct policy_ls_request *q, struct buf *out, struct err *err) {
-    CLEANUP(policy_view_done) struct policy_view view = POLICY_VIEW_INIT;
+static void add_live_layer(const json_t *layer, struct buf *out) {
+    buf_adds(out, out->len ? "\n" : "");
+    buf_add_printable(out, json_get_text(layer, "layer"));
+    buf_adds(out, ": ");
+    buf_add_printable(out, json_get_text(layer, "file"));
+    buf_adds(out, json_get_bool(layer, "narrow_only") ? " (can only deny)\n" : "\n");
+    for (const char *line = json_get_text(layer, "text"); *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        CLEANUP(freep) char *one = strndup(line, strcspn(line, "\n"));
+
+        buf_add_printable(out, one ? one : "");
+        buf_addc(out, '\n');
+    }
+}
+
+static int list_live(const char *sandbox, bool json, struct buf *out, struct err *err) {
+    CLEANUP(json_decrefp) json_t *answer = NULL;
+    CLEANUP(freep) char *text = NULL;
+    int r = policy_live_rules(sandbox, &answer, err);
+    const json_t *layers = json_object_get(answer, "layers");
+
+    for (size_t i = 0; !json && i < json_array_size(layers); i++)
+        add_live_layer(json_array_get(layers, i), out);
+    if (r < 0 || !json)
+        return r;
+    text = json_dumps(answer, JSON_ENSURE_ASCII);
+    buf_adds(out, text ? text : "");
+    buf_addc(out, '\n');
+    return 0;
+}
+
+static int list_rules(const struct policy_ls_request *q, struct buf *out, struct err *err) {
+    CLEANUP(policy_here_done) struct policy_here view = POLICY_HERE_INIT;
     int r;
 
     if (q->sandbox)
-        return policy_live_rules(q->sandbox, q->json, out, err);
-    r = policy_view_open(&q->view, &view, err);
+        return list_live(q->sandbox, q->json, out, err);
+    r = policy_here_open(&q->view, &view, err);
     if (r < 0)
         return r;
     if (q->json)
-        add_json(&view, out);
+        add_json_policy(&view, out);
     else
-        add_text(&view, q->groups, out);
+        add_text_policy(&view, q->groups, out);
     for (size_t i = 0; i < view.files.notes.len && !q->json; i++)
         log_line("%s", view.files.notes.v[i]);
     return 0;
@@ -212,12 +232,12 @@ static int list(const struct policy_ls_request *q, struct buf *out, struct err *
 
 static int run_policy_ls(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
-    struct policy_words words = {0};
     struct policy_ls_request q = {0};
     struct err err = {0};
-    int r = policy_read_words(self, argc, argv, take, &q, 0, &words, &err);
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
 
-    r = r < 0 ? r : list(&q, &out, &err);
+    r = r < 0 ? r : list_rules(&q, &out, &err);
+    policy_here_opts_done(&q.view);
     return r < 0 ? verb_fail(self, &err) : policy_print(self, &out, 0);
 }
 

@@ -1,211 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-
+/* `bawn policy pending`, `approve` and `reject`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/log.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "cli/policy/policy_view.h"
-#include "ops/audit_verb.h"
 #include "ops/policy/policy_live.h"
-#include "supervisor/control/control_client.h"
-
-enum { OPT_JSON = 1, OPT_ONCE, OPT_SESSION, OPT_ALWAYS };
-enum { PATIENCE_MS = 3000 };
-
-static const struct opt pending_opts[] = {
-    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
-};
-static const struct opt approve_opts[] = {
-    {OPT_ONCE, 0, "once", NULL, "only what waits now (default)", NULL},
-    {OPT_SESSION, 0, "session", NULL, "until the sandbox ends", NULL},
-    {OPT_ALWAYS, 0, "always", NULL, "for good: writes a rule into your own file", NULL},
-};
 
 struct pending_request {
     bool json;
     const char *how;
 };
 
-static int take(void *arg, int id, const char *value, struct err *err) {
-    static const char *const how[] = {[OPT_ONCE] = "once", [OPT_SESSION] = "session", [OPT_ALWAYS] = "always"};
-    struct pending_request *q = arg;
+/* The option's name is the answer. */
+static int take_how(const struct opt *o, const char *value UNUSED, void *how, struct err *err) {
+    const char **to = how;
 
-    if (id == OPT_JSON) {
-        q->json = true;
-        return 0;
-    }
-    if (q->how && !str_eq(q->how, how[id]))
+    if (*to && !str_eq(*to, o->name))
         return err_usage(err, "--once, --session and --always exclude each other");
-    q->how = how[id];
+    *to = o->name;
     return 0;
 }
 
-/* A question that waits, and who asks it. */
-struct pending_waiting {
-    char pid[24];
-    const char *socket, *name; /* of a run without one: the pid */
-    long long id;
-    const json_t *v;
+static const struct opt pending_opts[] = {
+    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct pending_request, json)},
+};
+#define HOW OPT_TO_CALL(struct pending_request, how, take_how)
+static const struct opt approve_opts[] = {
+    {0, 0, "once", NULL, "only what waits now (default)", NULL, HOW},
+    {0, 0, "session", NULL, "until the sandbox ends", NULL, HOW},
+    {0, 0, "always", NULL, "for good: writes a rule into your own file", NULL, HOW},
 };
 
-typedef int waiting_fn(const struct pending_waiting *w, void *arg, struct err *err);
+static void add_part(struct buf *b, const char *before, const struct pending_question *q, const char *key) {
+    const char *text = json_get_text(q->v, key);
 
-struct asking {
-    waiting_fn *fn;
-    void *arg;
-    int r; /* of the first that failed, with its message */
-    struct err *err;
-};
-
-static void take_answer(void *arg, const char *socket, const char *text, size_t len) {
-    struct pending_waiting w = {.socket = socket};
-    struct asking *a = arg;
-    json_t *answer = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL), *list = json_object_get(answer, "pending");
-
-    policy_live_pid(socket, w.pid);
-    w.name = json_string_value(json_object_get(answer, "sandbox"));
-    for (size_t k = 0; a->r >= 0 && k < json_array_size(list); k++) {
-        w.v = json_array_get(list, k);
-        w.id = json_integer_value(json_object_get(w.v, "id"));
-        a->r = a->fn(&w, a->arg, a->err);
-    }
-    json_decref(answer);
-}
-
-/* A sandbox that ends while it is asked, or whose supervisor does not answer, has nothing that waits. */
-static int each_waiting(waiting_fn *fn, void *arg, struct err *err) {
-    struct asking a = {.fn = fn, .arg = arg, .err = err};
-    int r = control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take_answer, &a, err);
-
-    return r < 0 ? r : a.r;
-}
-
-static void add_text(struct buf *b, const char *before, const struct pending_waiting *w, const char *key) {
-    const char *text = json_string_value(json_object_get(w->v, key));
-
-    if (!text || !text[0])
+    if (!text[0])
         return;
     buf_adds(b, before);
     buf_add_printable(b, text);
 }
 
-static int add_line(const struct pending_waiting *w, void *arg, struct err *err) {
-    long long port = json_integer_value(json_object_get(w->v, "port"));
+static int add_question_line(const struct pending_question *q, void *arg, struct err *err UNUSED) {
+    int64_t port = json_get_int(q->v, "port", 0);
     struct buf *b = arg;
 
-    buf_addf(b, "%s-%lld", w->pid, w->id);
-    if (w->name && !str_eq(w->name, w->pid)) {
+    buf_addf(b, "%s-%lld", q->pid, q->id);
+    if (q->name && !str_eq(q->name, q->pid)) {
         buf_adds(b, "  ");
-        buf_add_printable(b, w->name);
+        buf_add_printable(b, q->name);
     }
-    add_text(b, "  ", w, "host");
+    add_part(b, "  ", q, "host");
     if (port)
-        buf_addf(b, ":%lld", port);
-    add_text(b, " ", w, "method");
-    add_text(b, " ", w, "path");
-    add_text(b, "  ", w, "reason");
+        buf_addf(b, ":%lld", (long long)port);
+    add_part(b, " ", q, "method");
+    add_part(b, " ", q, "path");
+    add_part(b, "  ", q, "reason");
     buf_addc(b, '\n');
     return 0;
 }
 
-static int add_object(const struct pending_waiting *w, void *arg, struct err *err) {
-    CLEANUP(freep) char *text = json_dumps(w->v, JSON_ENSURE_ASCII);
+static int add_question_json(const struct pending_question *q, void *arg, struct err *err) {
+    CLEANUP(freep) char *text = json_dumps(q->v, JSON_ENSURE_ASCII);
     struct buf *b = arg;
 
     if (!text || text[0] != '{')
         return err_oom(err);
-    buf_addf(b, "%s\n  {\"ask\": \"%s-%lld\", \"sandbox\": %s, \"name\": ", b->len > 1 ? "," : "", w->pid, w->id, w->pid);
-    buf_add_json(b, w->name ? w->name : w->pid);
+    buf_addf(b, "%s\n  {\"ask\": \"%s-%lld\", \"sandbox\": %s, \"name\": ", b->len > 1 ? "," : "", q->pid, q->id, q->pid);
+    buf_add_json(b, q->name ? q->name : q->pid);
     buf_addf(b, "%s%s", text[1] == '}' ? "" : ", ", text + 1);
     return 0;
 }
 
 static int run_pending(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
-    struct policy_words words = {0};
     struct pending_request q = {0};
     struct err err = {0};
-    int r = policy_read_words(self, argc, argv, take, &q, 0, &words, &err);
+    int r = opt_parse(pending_opts, ARRAY_LEN(pending_opts), argc, argv, &q, 0, &err);
 
-    if (r == 0 && q.json)
+    if (q.json)
         buf_addc(&out, '[');
-    r = r < 0 ? r : each_waiting(q.json ? add_object : add_line, &out, &err);
-    if (r == 0 && q.json)
-        buf_adds(&out, "]\n");
-    else if (r == 0 && out.len == 0)
-        log_line("no sandbox is waiting for an answer");
-    return r < 0 ? verb_fail(self, &err) : policy_print(self, &out, 0);
-}
-
-/* "4711-3", or "3" if only one sandbox has a question of that number. */
-struct choice {
-    const char *pid; /* NULL: any */
-    size_t pid_len;
-    uint64_t id;
-    size_t found;
-    char *socket;
-};
-
-static void choice_done(struct choice *c) {
-    free(c->socket);
-}
-
-static int parse_choice(const char *text, struct choice *ret, struct err *err) {
-    const char *dash = strchr(text, '-');
-
-    ret->pid = dash ? text : NULL;
-    ret->pid_len = dash ? (size_t)(dash - text) : 0;
-    if (parse_u64(dash ? dash + 1 : text, 0, UINT32_MAX, &ret->id, NULL) < 0)
-        return err_usage(err, "'%.40s' is not the number of a question (see 'bawn policy pending')", text);
-    return 0;
-}
-
-static int match(const struct pending_waiting *w, void *arg, struct err *err) {
-    struct choice *c = arg;
-
-    if ((uint64_t)w->id != c->id || (c->pid && (strlen(w->pid) != c->pid_len || strncmp(w->pid, c->pid, c->pid_len) != 0)))
-        return 0;
-    c->found++;
-    free(c->socket);
-    c->socket = strdup(w->socket);
-    return c->socket ? 0 : err_oom(err);
-}
-
-static int answer(const char *text, const char *how, struct err *err) {
-    CLEANUP(choice_done) struct choice c = {0};
-    char request[128];
-    json_t *reply;
-    int r = parse_choice(text, &c, err);
-
-    r = r < 0 ? r : each_waiting(match, &c, err);
+    r = r < 0 ? r : policy_pending_each(q.json ? add_question_json : add_question_line, &out, &err);
     if (r < 0)
-        return r;
-    if (c.found == 0)
-        return err_usage(err, "no question '%.40s' is waiting (see 'bawn policy pending')", text);
-    if (c.found > 1)
-        return err_usage(err, "several sandboxes have a question %s: write PID-%s", text, text);
-    snprintf(request, sizeof request, "{\"cmd\": \"answer\", \"id\": %llu, \"answer\": \"%s\"}", (unsigned long long)c.id, how);
-    r = audit_verb_word(AUDIT_POLICY, "", str_eq(how, "deny") ? "question rejected" : "question approved", text, err);
-    r = r < 0 ? r : policy_live_call(c.socket, request, &reply, err);
-    if (r == 0)
-        json_decref(reply);
-    return r;
+        return verb_fail(self, &err);
+    if (q.json)
+        buf_adds(&out, "]\n");
+    else if (out.len == 0)
+        log_line("no sandbox is waiting for an answer");
+    return policy_print(self, &out, 0);
 }
 
 static int run_answer(const struct verb *self, int argc, char **argv, const char *usual) {
-    struct policy_words words = {0};
-    struct pending_request q = {0};
+    struct pending_request q = {.how = NULL};
     struct err err = {0};
-    int r = policy_read_words(self, argc, argv, take, &q, 1, &words, &err);
+    int r = opt_parse(self->opts, self->n_opts, argc, argv, &q, 1, &err);
     const char *how = q.how ? q.how : usual;
 
     if (r == 0)
-        r = words.n == 1 ? answer(words.v[0], how, &err) : err_usage(&err, "which question? (see 'bawn policy pending')");
-    if (r == 0)
-        log_line("answered: %s", how);
-    return r < 0 ? verb_fail(self, &err) : 0;
+        r = err_usage(&err, "which question? (see 'bawn policy pending')");
+    r = r < 0 ? r : policy_pending_answer(argv[1], how, &err);
+    if (r < 0)
+        return verb_fail(self, &err);
+    log_line("answered: %s", how);
+    return 0;
 }
 
 static int run_approve(const struct verb *self, int argc, char **argv) {

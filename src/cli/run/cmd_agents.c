@@ -1,64 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <unistd.h>
-
+/* `bawn agents`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/log.h"
+#include "base/record.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/verb.h"
 #include "ops/agent/agent_run.h"
 
-enum { OPT_JSON = 1, OPT_INSTALL, OUTPUT_MAX = 256 * 1024 };
+enum { OUTPUT_MAX = 256 * 1024 };
+
+struct agents_line {
+    const char *install;
+    bool json;
+};
 
 static const struct opt opts[] = {
-    {OPT_INSTALL, 0, "install", "NAME", "install this agent's program with npm, in a sandbox, for sandboxes only", "@agent"},
-    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
+    {0, 0, "install", "NAME", "install this agent's program with npm, in a sandbox, for sandboxes only", "@agent",
+     OPT_TO_TEXT(struct agents_line, install)},
+    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct agents_line, json)},
 };
 
-/* What is known of one agent on this machine. */
-struct agents_state {
-    struct agent agent;
-    struct agent_program program;
-    char *credential;
+static void add_installed(const void *row, const char *key, struct jsonout *j) {
+    const struct agent_program *p = &((const struct agent_state *)row)->program;
+
+    jsonout_text(j, key, !p->path ? "no" : p->own ? "sandbox" : "host");
+}
+
+static const struct column columns[] = {
+    {NULL, "name", COLUMN(TEXT, struct agent_state, agent.name)},
+    {NULL, "title", COLUMN(TEXT, struct agent_state, agent.title)},
+    {NULL, "program", COLUMN(TEXT, struct agent_state, program.path)},
+    {NULL, "installed", COLUMN_NONE, 0, .json = add_installed},
+    {NULL, "package", COLUMN(TEXT, struct agent_state, agent.package)},
+    {NULL, "credential", COLUMN(TEXT, struct agent_state, credential)},
+    {NULL, "host", COLUMN(TEXT, struct agent_state, agent.secret_host)},
 };
+static const struct record_kind agents = {columns, ARRAY_LEN(columns), sizeof(struct agent_state)};
 
-static void state_done(struct agents_state *st) {
-    agent_done(&st->agent);
-    agent_program_done(&st->program);
-    free(st->credential);
-}
-
-static int look_at(const char *name, const struct host_facts *facts, struct agents_state *ret, struct err *err) {
-    int r = agent_read(name, facts->environ_, facts->home, &ret->agent, err);
-
-    if (r == 0)
-        return err_set(err, -ENOENT, "there is no agent '%s'", name);
-    r = r < 0 ? r : agent_find(&ret->agent, facts, &ret->program, err);
-    return r < 0 ? r : agent_credential(&ret->agent, facts, &ret->credential, err);
-}
-
-static void add_member(struct buf *b, const char *key, const char *value) {
-    buf_addf(b, ", \"%s\": ", key);
-    if (value)
-        buf_add_json(b, value);
-    else
-        buf_adds(b, "null");
-}
-
-static void add_json(const struct agents_state *st, bool first, struct buf *b) {
-    buf_adds(b, first ? "  {\"name\": " : ",\n  {\"name\": ");
-    buf_add_json(b, st->agent.name);
-    add_member(b, "title", st->agent.title);
-    add_member(b, "program", st->program.path);
-    buf_addf(b, ", \"installed\": \"%s\"", !st->program.path ? "no" : st->program.own ? "sandbox" : "host");
-    add_member(b, "package", st->agent.package);
-    add_member(b, "credential", st->credential);
-    add_member(b, "host", st->agent.secret_host);
-    buf_addc(b, '}');
-}
-
-static void add_text(const struct agents_state *st, struct buf *b) {
+static void add_agent(const struct agent_state *st, struct buf *b) {
     CLEANUP(buf_done) struct buf command = BUF_INIT(OUTPUT_MAX);
 
     agent_add_secret_command(&st->agent, &command);
@@ -74,59 +56,39 @@ static void add_text(const struct agents_state *st, struct buf *b) {
     buf_addc(b, '\n');
 }
 
-static int list(bool json, struct err *err) {
+static int list_agents(bool json, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
-    CLEANUP(strv_done) struct strv owned = {0}, names = {0};
-    struct host_facts facts;
-    int r = host_facts(&facts, &owned, err);
+    CLEANUP(agent_states_done) struct agent_states l = {0};
+    struct jsonout j = {.to = &b};
+    int r = agent_list(&l, err);
 
-    r = r < 0 ? r : agent_names(facts.environ_, facts.home, &names, err);
-    buf_adds(&b, json ? "[\n" : "");
-    for (size_t i = 0; r >= 0 && i < names.len; i++) {
-        CLEANUP(state_done) struct agents_state st = {0};
-
-        r = look_at(names.v[i], &facts, &st, err);
-        if (r >= 0 && json)
-            add_json(&st, i == 0, &b);
-        else if (r >= 0)
-            add_text(&st, &b);
-    }
-    buf_adds(&b, json ? "\n]\n" : "");
     if (r < 0)
         return r;
-    return fputs(buf_str(&b), stdout) < 0 || fflush(stdout) < 0 ? err_sys(err, -errno, "write the list") : 0;
+    if (json) {
+        record_array(&agents, l.v, l.n, NULL, RECORD_LINES, &j);
+        buf_addc(&b, '\n');
+    }
+    for (size_t i = 0; !json && i < l.n; i++)
+        add_agent(&l.v[i], &b);
+    return run_print_out(&b, err);
 }
 
-static int install(const char *name, struct err *err) {
-    CLEANUP(strv_done) struct strv owned = {0};
+static int install_agent(const char *name, struct err *err) {
     CLEANUP(agent_done) struct agent a = {0};
-    struct host_facts facts;
-    int r = host_facts(&facts, &owned, err);
+    int r = agent_install_named(name, &verb_notice, &a, err);
 
-    r = r < 0 ? r : agent_read(name, facts.environ_, facts.home, &a, err);
-    if (r == 0)
-        return err_usage(err, "there is no agent '%s' (see 'bawn agents')", name);
-    r = r < 0 ? r : agent_install(&a, &facts, err);
     if (r == 0)
         log_line("%s is installed: bawn run --agent %s", a.title ? a.title : a.name, a.name);
     return r;
 }
 
 static int run_agents(const struct verb *self, int argc, char **argv) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
-    const char *wanted = NULL;
+    struct agents_line l = {0};
     struct err err = {0};
-    bool json = false;
-    int r;
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &l, 0, &err);
 
-    while ((r = opt_next(&it, &err)) > 0) {
-        json |= it.id == OPT_JSON;
-        wanted = it.id == OPT_INSTALL ? it.value : wanted;
-    }
-    if (r == 0 && it.pos < argc)
-        r = err_usage(&err, "unexpected argument '%s'", argv[it.pos]);
     if (r == 0)
-        r = wanted ? install(wanted, &err) : list(json, &err);
+        r = l.install ? install_agent(l.install, &err) : list_agents(l.json, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
@@ -135,8 +97,8 @@ const struct verb verb_agents = {
     .summary = "list the coding agents that Bawn knows how to run",
     .synopsis = "[options]",
     .description =
-        "Each agent has a preset: how its program is called, which hosts it needs, which it is kept from (telemetry), "
-        "what it keeps between runs, and which credential it wants. Your own presets are files in "
+        "Each agent has a preset: how its program is called, which hosts it needs, which it must not reach (telemetry), "
+        "what it keeps between runs, and which credential it needs. Your own presets are files in "
         "$XDG_CONFIG_HOME/bawn/agents/NAME.json (spec/agent.schema.json).\n\n"
         "--install runs npm in a sandbox that sees nothing but the new folder and has none of your secrets; runs see the "
         "result, $XDG_STATE_HOME/bawn/agents/NAME, read-only. A program of the host's of the same name is preferred.\n\n"

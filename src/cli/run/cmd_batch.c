@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn batch`, and the output of `bawn run --each`. */
 #include <errno.h>
 
 #include "base/err.h"
+#include "cli/changes/run_print.h"
+#include "cli/run/batch_table.h"
 #include "cli/run/run_options.h"
-#include "cli/run/run_shape.h"
 #include "cli/verb.h"
-#include "ops/batch/batch.h"
+
+enum { OUTPUT_MAX = 1024 * 1024 * 1024, EXIT_SOME_FAILED = 1, EXIT_INTERRUPTED = 130 };
 
 static const char description[] =
     "Runs the tasks of FILE (-: standard input), several at once, each in a sandbox and with a workspace of its own. FILE has one JSON "
@@ -20,55 +23,88 @@ static const char description[] =
     "On a terminal a table shows what runs. ^C once ends the tasks and starts no more, twice kills them. The exit status is 0 if "
     "all succeeded, 1 if some failed, 130 if it was interrupted.";
 
+/* clang-format off */
 static const struct opt opts[] = {
-    {RUN_OPT_HELP, 'h', "help", NULL, "show this help", NULL},
-    BATCH_OPTS,
-    {RUN_OPT_DRY_RUN, 'n', "dry-run", NULL, "check everything and print the commands; start nothing", NULL},
-    {RUN_OPT_JSON, 0, "json", NULL, "the result as JSON on stdout", NULL},
+    RUN_HELP_OPT,
+    RUN_BATCH_OPTS,
+    {0, 'n', "dry-run", NULL, "check everything and print the commands; start nothing", NULL, RUN_FLAG(dry_run)},
+    {0, 0, "json", NULL, "the result as JSON on stdout", NULL, OPT_TO_FLAG(struct run_args, json)},
     RUN_SHAPE_OPTS,
 };
+/* clang-format on */
 
-/* FILE may stand before options, too. */
-static int read_options(int argc, char **argv, struct batch *b, struct run_args *a, const char **ret_file, struct err *err) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
-    const char *file = NULL;
-    int r;
+static void add_command(const struct batch_task *t, const struct strv *argv, bool json, struct buf *out) {
+    if (json) {
+        buf_adds(out, "{\"name\":");
+        buf_add_json(out, t->name);
+        buf_adds(out, ",\"argv\":[");
+    }
+    for (size_t k = 0; k < argv->len; k++) {
+        buf_adds(out, !k ? "" : json ? "," : " ");
+        (json ? buf_add_json : buf_add_shell)(out, argv->v[k]);
+    }
+    buf_adds(out, json ? "]}" : "\n");
+}
 
-    while ((r = opt_next(&it, err)) >= 0) {
-        if (r == 0 && it.pos >= argc)
-            break;
-        if (r == 0 && file)
-            return err_usage(err, "unexpected argument '%s'", argv[it.pos]);
-        if (r == 0) {
-            file = argv[it.pos++];
-            continue;
-        }
-        r = run_args_take(a, it.id, it.value, err);
-        r = r < 0 ? r : batch_add_option(b, opts, ARRAY_LEN(opts), it.id, it.value, err);
+/* --dry-run: what would be started, as it could be typed. */
+static int print_commands(const struct batch *b, bool json, struct err *err) {
+    CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
+
+    buf_adds(&out, json ? "{\"tasks\":[" : "");
+    for (size_t i = 0; i < b->n; i++) {
+        CLEANUP(strv_done) struct strv argv = {0};
+        int r = batch_argv(b, &b->v[i], &argv, err);
+
         if (r < 0)
             return r;
+        buf_adds(&out, !json ? "" : i ? ",\n" : "\n");
+        add_command(&b->v[i], &argv, json, &out);
     }
-    if (r == 0 && !file && !a->help)
-        return err_usage(err, "which file of tasks? e.g. bawn batch tasks.jsonl");
-    *ret_file = file;
-    return r;
+    buf_adds(&out, json ? "]}\n" : "");
+    return run_print_out(&out, err);
+}
+
+static int print_result(const struct batch *b, bool json, struct err *err) {
+    CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
+
+    (json ? batch_json : batch_table_result)(b, &out);
+    return run_print_out(&out, err);
+}
+
+int run_print_batch(const struct run_args *a, struct batch *b, struct err *err) {
+    struct batch_table table;
+    int r, printed, interrupts = -1;
+
+    b->request = &a->request;
+    b->opts = a->batch;
+    r = batch_prepare(b, err);
+    if (r < 0 || a->request.dry_run)
+        return r < 0 ? r : print_commands(b, a->json, err);
+    batch_table_init(&table);
+    r = batch_perform(b, &table.watch, &interrupts, err);
+    batch_table_clear(&table);
+    printed = interrupts < 0 ? 0 : print_result(b, a->json, err);
+    if (r < 0 || printed < 0)
+        return MIN_OF(r, printed);
+    if (interrupts)
+        return EXIT_INTERRUPTED;
+    return batch_count(b, BATCH_OK) == b->n ? 0 : EXIT_SOME_FAILED;
 }
 
 static int run_batch_verb(const struct verb *self, int argc, char **argv) {
     CLEANUP(run_args_done) struct run_args a = {0};
     CLEANUP(batch_done) struct batch b = BATCH_INIT;
-    const char *file = NULL;
     struct err err = {0};
-    int r;
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &a, 1, &err);
 
-    b.args = &a;
-    r = read_options(argc, argv, &b, &a, &file, &err);
     if (r >= 0 && a.help) {
         verb_help(self);
         return 0;
     }
-    r = r < 0 ? r : batch_read(&b, file, &err);
-    r = r < 0 ? r : batch_main(&b, &err);
+    if (r == 0)
+        r = err_usage(&err, "which file of tasks? e.g. bawn batch tasks.jsonl");
+    r = r < 0 ? r : batch_read(&b, argv[1], &err);
+    r = r < 0 ? r : run_print_batch(&a, &b, &err);
     return r < 0 ? verb_fail(self, &err) : r;
 }
 

@@ -1,46 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn explain`. */
 #include "base/err.h"
-#include "base/log.h"
 #include "cli/run/run_options.h"
 #include "cli/verb.h"
-#include "ops/agent/agent_run.h"
+#include "ops/run/run_prepare.h"
+
+static const struct opt opts[] = {RUN_COMMON_OPTS};
 
 static const char description[] =
     "Prints what 'bawn run' with the same options would do: the effective policy, each value with its origin, the "
     "environment and every file and folder of the sandbox's root. Starts nothing.";
 
-static int explain(const struct verb *self, struct run_args *a, struct err *err) {
-    static char *shell[] = {"/bin/sh", NULL};
-    CLEANUP(settings_done) struct settings s = {0};
-    CLEANUP(strv_done) struct strv owned = {0};
-    CLEANUP(agent_run_done) struct agent_run agent = {0};
-    struct host_facts facts;
+static int explain(struct run_args *a, struct err *err) {
+    CLEANUP(run_prepared_done) struct run_prepared p = {0};
     int r;
 
-    if (a->help) {
-        verb_help(self);
-        return 0;
-    }
-    a->dry_run = true;
-    r = run_args_load(a, &facts, &owned, &s, err);
-    r = r < 0 || !a->agent || s.mode == MODE_OFF ? r : agent_run_prepare(&agent, a, &facts, &s, err);
+    a->request.dry_run = true;
+    r = run_prepare(&a->request, &p, err);
     if (r < 0)
         return r;
-    if (a->argc == 0) {
-        a->argv = shell;
-        a->argc = 1;
-    }
-    for (size_t i = 0; i < s.notes.len; i++)
-        log_line("%s", s.notes.v[i]);
-    return run_args_explain(a, &facts, &s, err);
+    run_print_notes(&p);
+    return run_print_plan(&p, a->json, err);
 }
 
 static int run_explain(const struct verb *self, int argc, char **argv) {
     CLEANUP(run_args_done) struct run_args a = {0};
     struct err err = {0};
-    int r = run_args_parse(argc, argv, &a, &err);
+    int r = run_args_parse(opts, ARRAY_LEN(opts), argc, argv, &a, &err);
 
-    r = r < 0 ? r : explain(self, &a, &err);
+    if (r >= 0 && a.help) {
+        verb_help(self);
+        return 0;
+    }
+    r = r < 0 ? r : explain(&a, &err);
     return r < 0 ? verb_fail(self, &err) : r;
 }
 
@@ -49,7 +41,7 @@ const struct verb verb_explain = {
     .summary = "show the plan and the effective policy, each line with its origin",
     .synopsis = "[options] [--] [COMMAND [ARG...]]",
     .description = description,
-    .opts = run_opts,
-    .n_opts = N_RUN_OPTS,
+    .opts = opts,
+    .n_opts = ARRAY_LEN(opts),
     .run = run_explain,
 };

@@ -1,77 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bawn pool on, off, status. */
+/* `bawn pool on`, `pool off` and `pool status`. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/record.h"
+#include "cli/changes/run_print.h"
 #include "cli/verb.h"
 #include "jail/apply/blank.h"
 #include "supervisor/pool/pool.h"
 
-enum { OPT_SIZE = 1, OPT_IDLE, OPT_JSON };
-
-static const struct opt on_opts[] = {
-    {OPT_SIZE, 'n', "size", "N", "keep this many ready (default 16, at most 512)", NULL},
-    {OPT_IDLE, 0, "idle", "TIME", "end after this time without a start (default 10m)", NULL},
-    {OPT_JSON, 0, "json", NULL, "print the pool's state as JSON", NULL},
-};
-static const struct opt json_opts[] = {
-    {OPT_JSON, 0, "json", NULL, "print the pool's state as JSON", NULL},
-};
-
-struct pool_args {
+struct pool_line {
     struct pool_options pool;
     bool json;
 };
 
-static int take_option(const struct opt_iter *it, struct pool_args *a, struct err *err) {
-    switch (it->id) {
-    case OPT_SIZE:
-        return parse_u64(it->value, 1, POOL_SIZE_MAX, &a->pool.size, err);
-    case OPT_IDLE:
-        return parse_duration(it->value, &a->pool.idle_ms, err);
-    default:
-        a->json = true;
-        return 0;
-    }
-}
+#define POOL_JSON_OPT \
+    { 0, 0, "json", NULL, "print the pool's state as JSON", NULL, OPT_TO_FLAG(struct pool_line, json) }
 
-static int parse(const struct verb *self, int argc, char **argv, struct pool_args *a, struct err *err) {
-    struct opt_iter it = opt_iter_init(self->opts, self->n_opts, argc, argv);
-    int r;
+static const struct opt on_opts[] = {
+    {0, 'n', "size", "N", "keep this many ready (default 16, at most 512)", NULL,
+     OPT_TO_NUMBER(struct pool_line, pool.size, 1, POOL_SIZE_MAX)},
+    {0, 0, "idle", "TIME", "end after this time without a start (default 10m)", NULL,
+     OPT_TO_TIME(struct pool_line, pool.idle_ms)},
+    POOL_JSON_OPT,
+};
+static const struct opt json_opts[] = {POOL_JSON_OPT};
 
-    while ((r = opt_next(&it, err)) > 0)
-        if ((r = take_option(&it, a, err)) < 0)
-            return r;
-    if (r == 0 && it.pos < argc)
-        return err_usage(err, "'%s' is one word too many", argv[it.pos]);
-    return r;
-}
+static const struct column columns[] = {
+    {NULL, "pid", COLUMN(U32, struct pool_reply, pid)},         {NULL, "size", COLUMN(U32, struct pool_reply, size)},
+    {NULL, "ready", COLUMN(U32, struct pool_reply, ready)},     {NULL, "taken", COLUMN(U64, struct pool_reply, taken)},
+    {NULL, "missed", COLUMN(U64, struct pool_reply, missed)},   {NULL, "templates", COLUMN(U32, struct pool_reply, templates)},
+    {NULL, "trees", COLUMN(U64, struct pool_reply, trees)},     {NULL, "idle_ms", COLUMN(U64, struct pool_reply, idle_ms)},
+    {NULL, "left_ms", COLUMN(U64, struct pool_reply, left_ms)}, {NULL, "why", COLUMN(CHARS, struct pool_reply, why)},
+};
+static const struct record_kind pool_state = {columns, ARRAY_LEN(columns), sizeof(struct pool_reply)};
 
-static bool is_none(int r) {
+static bool is_off(int r) {
     return r == -ENOENT || r == -ECONNREFUSED;
 }
 
-static void print_json(const struct pool_reply *p) {
+/* p NULL: it is off. */
+static int print_pool_json(const struct pool_reply *p, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
+    struct jsonout j = {.to = &b};
 
-    if (p) {
-        buf_addf(&b,
-                 "{\"on\": true, \"pid\": %" PRIu32 ", \"size\": %" PRIu32 ", \"ready\": %" PRIu32 ", \"taken\": %" PRIu64
-                 ", \"missed\": %" PRIu64 ", \"templates\": %" PRIu32 ", \"trees\": %" PRIu64 ", \"idle_ms\": %" PRIu64
-                 ", \"left_ms\": %" PRIu64 ", \"why\": ",
-                 p->pid, p->size, p->ready, p->taken, p->missed, p->templates, p->trees, p->idle_ms, p->left_ms);
-        buf_add_json(&b, p->why);
-        buf_addf(&b, "}\n");
-    } else {
-        buf_addf(&b, "{\"on\": false}\n");
-    }
-    fputs(buf_str(&b), stdout);
+    jsonout_open(&j, NULL, '{');
+    jsonout_bool(&j, "on", p != NULL);
+    if (p)
+        record_members(&pool_state, p, &j);
+    buf_adds(&b, "}\n");
+    return run_print_out(&b, err);
 }
 
 static void print_text(const struct pool_reply *p) {
@@ -85,15 +69,15 @@ static void print_text(const struct pool_reply *p) {
 }
 
 /* After `on` and for `status`. */
-static int show(const struct pool_args *a, struct err *err) {
+static int show_state(const struct pool_line *l, struct err *err) {
     struct pool_reply p;
-    int r = pool_query(a->pool.environ_, &p);
+    int r = pool_query(l->pool.environ_, &p);
 
-    if (r < 0 && !is_none(r))
+    if (r < 0 && !is_off(r))
         return err_sys(err, r, "the pool does not answer");
-    if (a->json)
-        print_json(r < 0 ? NULL : &p);
-    else if (r < 0)
+    if (l->json)
+        return print_pool_json(r < 0 ? NULL : &p, err);
+    if (r < 0)
         puts("off");
     else
         print_text(&p);
@@ -101,35 +85,35 @@ static int show(const struct pool_args *a, struct err *err) {
 }
 
 static int run_on(const struct verb *self, int argc, char **argv) {
-    struct pool_args a = {.pool = {.size = POOL_SIZE, .idle_ms = POOL_IDLE_MS, .environ_ = environ}};
+    struct pool_line l = {.pool = {.size = POOL_SIZE, .idle_ms = POOL_IDLE_MS, .environ_ = environ}};
     struct err err = {0};
-    int r = parse(self, argc, argv, &a, &err);
+    int r = opt_parse(on_opts, ARRAY_LEN(on_opts), argc, argv, &l, 0, &err);
 
-    r = r < 0 ? r : pool_start(&a.pool, &err);
+    r = r < 0 ? r : pool_start(&l.pool, &err);
     if (r == 1)
         log_line("the pool is on already; 'bawn pool off' ends it");
-    r = r < 0 ? r : show(&a, &err);
+    r = r < 0 ? r : show_state(&l, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
 static int run_off(const struct verb *self, int argc, char **argv) {
-    struct pool_args a = {.pool = {.environ_ = environ}};
+    struct pool_line l = {.pool = {.environ_ = environ}};
     struct err err = {0};
-    int r = parse(self, argc, argv, &a, &err), stopped = r < 0 ? r : pool_stop(environ);
+    int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &l, 0, &err), stopped = r < 0 ? r : pool_stop(environ);
 
-    if (r == 0 && stopped < 0 && !is_none(stopped))
+    if (r == 0 && stopped < 0 && !is_off(stopped))
         r = err_sys(&err, stopped, "the pool does not answer");
-    if (r == 0 && a.json)
-        print_json(NULL);
+    if (r == 0 && l.json)
+        r = print_pool_json(NULL, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
 static int run_status(const struct verb *self, int argc, char **argv) {
-    struct pool_args a = {.pool = {.environ_ = environ}};
+    struct pool_line l = {.pool = {.environ_ = environ}};
     struct err err = {0};
-    int r = parse(self, argc, argv, &a, &err);
+    int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &l, 0, &err);
 
-    r = r < 0 ? r : show(&a, &err);
+    r = r < 0 ? r : show_state(&l, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
@@ -142,7 +126,7 @@ const struct verb verb_pool_on = {
         "read-only part of the root. 'bawn run', 'bawn start' and the like take them if they are there, and start without them if "
         "not; each is used once. What a sandbox sees and may do is the same either way.\n\n"
         "Single starts, and bursts of up to N, are faster; a stream of starts without an end is not, for what was taken has to be "
-        "made again. The pool is the user's own. It ends when nobody took from it for a while (--idle), when Bawn is replaced by "
+        "made again. The pool is the user's own. It ends when nothing was taken from it for a while (--idle), when Bawn is replaced by "
         "another version, and by 'bawn pool off'. Sandboxes without a network, or with a weaker wall than the full one, do not "
         "use it.\n\n"
         "    bawn pool on -n 32",

@@ -1,66 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Text and JSON of persistent sandboxes. */
 #include "cli/sandbox/box_view.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/parse.h"
+#include "base/record.h"
 #include "base/str.h"
+#include "os/clock.h"
 
-const char *const box_sight_names[BOX_SIGHTS] = {
-    [BOX_SIGHT_STARTING] = "starting", [BOX_SIGHT_RUNNING] = "running", [BOX_SIGHT_STOPPING] = "stopping",
-    [BOX_SIGHT_STOPPED] = "stopped",   [BOX_SIGHT_FAILED] = "failed",   [BOX_SIGHT_CRASHED] = "crashed",
-    [BOX_SIGHT_CREATED] = "created",
-};
-
-static_assert((int)BOX_SIGHT_STARTING == BOX_STARTING && (int)BOX_SIGHT_RUNNING == BOX_RUNNING &&
-                  (int)BOX_SIGHT_STOPPING == BOX_STOPPING && (int)BOX_SIGHT_STOPPED == BOX_STOPPED &&
-                  (int)BOX_SIGHT_FAILED == BOX_FAILED && (int)BOX_SIGHT_CRASHED == BOX_PHASES,
-              "the phases come first");
-
-enum box_sight box_sight(const struct box *b) {
-    bool crashed;
-    enum box_phase p = box_look(b, &crashed);
-
-    if (crashed)
-        return BOX_SIGHT_CRASHED;
-    return p == BOX_STOPPED && b->state.pid == 0 ? BOX_SIGHT_CREATED : (enum box_sight)p;
-}
-
-bool box_sight_active(enum box_sight s) {
-    return s == BOX_SIGHT_STARTING || s == BOX_SIGHT_RUNNING || s == BOX_SIGHT_STOPPING;
-}
+enum { CELL_MAX = 4096, COMMAND_SHOWN = 60 };
 
 /* -- words -------------------------------------------------------------------------------------------------------------- */
 
-uint64_t box_view_now(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-void box_view_age(uint64_t ns, char ret[static 24]) {
-    static const struct {
-        uint64_t seconds;
-        char unit;
-    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
-    uint64_t s = ns / 1000000000;
-
-    for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (s >= units[i].seconds || units[i].seconds == 1) {
-            snprintf(ret, 24, "%" PRIu64 "%c", s / units[i].seconds, units[i].unit);
-            return;
-        }
-}
-
-void box_view_status(const struct box *b, uint64_t now_ns, char ret[static BOX_WORD_MAX]) {
+void box_view_status(const struct box *b, char ret[static BOX_WORD_MAX]) {
     CLEANUP(buf_done) struct buf why = BUF_INIT(4 * sizeof b->state.why);
     enum box_sight s = box_sight(b);
-    uint64_t since = b->state.since_ns;
+    uint64_t since = b->state.since_ns, now_ns = clock_mark();
     char age[24] = "";
 
-    box_view_age(now_ns > since ? now_ns - since : 0, age);
+    format_age(now_ns > since ? now_ns - since : 0, age);
     if (s == BOX_SIGHT_FAILED) {
         buf_add_printable(&why, b->state.why);
         snprintf(ret, BOX_WORD_MAX, "failed: %.200s", buf_str(&why));
@@ -97,117 +56,152 @@ void box_view_path(const char *path, const char *home, struct buf *out) {
     buf_add_printable(out, path);
 }
 
-/* Width on a terminal, near enough: one for each character of UTF-8. The only escape sequences are our own colours. */
-static int width_of(const char *s) {
-    int n = 0;
+void box_usage_words(const struct box *b, const struct box_usage *u, char memory[static 64], char cpu[static 64],
+                     char pids[static 64]) {
+    const struct box_state *s = &b->state;
+    char used[24], limit[24];
 
-    for (; *s; s++) {
-        if (*s == '\033')
-            s += strcspn(s, "m");
-        else
-            n += (*s & 0xc0) != 0x80;
-    }
-    return n;
-}
-
-void box_view_table(const struct strv *cells, size_t columns, struct buf *out) {
-    int widths[16] = {0};
-
-    assert(columns <= ARRAY_LEN(widths));
-    for (size_t i = 0; i < cells->len; i++)
-        widths[i % columns] = MAX_OF(widths[i % columns], width_of(cells->v[i]));
-    for (size_t i = 0; i < cells->len; i++) {
-        bool last = i % columns == columns - 1;
-
-        buf_adds(out, cells->v[i]);
-        buf_addf(out, "%*s", last ? 0 : widths[i % columns] + 2 - width_of(cells->v[i]), "");
-        buf_adds(out, last ? "\n" : "");
-    }
+    snprintf(memory, 64, "-");
+    snprintf(cpu, 64, "-");
+    snprintf(pids, 64, "-");
+    format_size(u->memory, used);
+    format_size(s->memory, limit);
+    if (u->has_memory)
+        snprintf(memory, 64, "%s%s%s", used, s->memory ? "/" : "", s->memory ? limit : "");
+    if (u->has_cpu)
+        snprintf(cpu, 64, "%" PRIu64 ".%" PRIu64 "s", u->cpu_us / 1000000, u->cpu_us / 100000 % 10);
+    if (u->has_cpu && s->cpus_milli)
+        snprintf(cpu + strlen(cpu), 64 - strlen(cpu), "/%g cpus", (double)s->cpus_milli / 1000);
+    if (u->has_pids && s->pids)
+        snprintf(pids, 64, "%" PRIu64 "/%" PRIu64, u->pids, s->pids);
+    else if (u->has_pids)
+        snprintf(pids, 64, "%" PRIu64, u->pids);
 }
 
 /* -- JSON --------------------------------------------------------------------------------------------------------------- */
 
-static void add_key(struct buf *out, const char *key) {
-    if (out->len && out->data[out->len - 1] != '{')
-        buf_adds(out, ", ");
-    buf_addf(out, "\"%s\": ", key);
-}
-
-void box_view_json_text(struct buf *out, const char *key, const char *value) {
-    add_key(out, key);
-    if (value)
-        buf_add_json(out, value);
-    else
-        buf_adds(out, "null");
-}
-
-void box_view_json_list(struct buf *out, const char *key, const struct strv *list) {
-    add_key(out, key);
-    buf_addc(out, '[');
-    for (size_t i = 0; i < list->len; i++) {
-        buf_adds(out, i ? ", " : "");
-        buf_add_json(out, list->v[i]);
-    }
-    buf_addc(out, ']');
-}
-
-void box_view_json_time(struct buf *out, const char *key, uint64_t ns) {
-    time_t t = (time_t)(ns / 1000000000);
-    char text[32] = "";
-    struct tm tm;
-
-    if (ns && gmtime_r(&t, &tm))
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    box_view_json_text(out, key, text[0] ? text : NULL);
-}
-
-static void add_number(struct buf *out, const char *key, bool known, uint64_t n) {
-    add_key(out, key);
+static void add_number(struct jsonout *j, const char *key, bool known, uint64_t n) {
     if (known)
-        buf_addf(out, "%" PRIu64, n);
+        jsonout_u64(j, key, n);
     else
-        buf_adds(out, "null");
+        jsonout_null(j, key);
 }
 
-static void add_usage(const struct box_state *s, const struct box_usage *u, struct buf *out) {
-    add_key(out, "limits");
-    buf_addc(out, '{');
-    add_number(out, "memory", s->memory, s->memory);
-    add_number(out, "pids", s->pids, s->pids);
-    add_number(out, "cpus_milli", s->cpus_milli, s->cpus_milli);
-    buf_adds(out, "}, \"usage\": {");
-    add_number(out, "memory", u->has_memory, u->memory);
-    add_number(out, "pids", u->has_pids, u->pids);
-    add_number(out, "cpu_us", u->has_cpu, u->cpu_us);
-    buf_addc(out, '}');
+static void add_usage(const struct box_state *s, const struct box_usage *u, struct jsonout *j) {
+    jsonout_open(j, "limits", '{');
+    add_number(j, "memory", s->memory, s->memory);
+    add_number(j, "pids", s->pids, s->pids);
+    add_number(j, "cpus_milli", s->cpus_milli, s->cpus_milli);
+    jsonout_close(j, '}');
+    jsonout_open(j, "usage", '{');
+    add_number(j, "memory", u->has_memory, u->memory);
+    add_number(j, "pids", u->has_pids, u->pids);
+    add_number(j, "cpu_us", u->has_cpu, u->cpu_us);
+    jsonout_close(j, '}');
 }
 
-void box_view_json(const struct box *b, const struct box_usage *u, struct buf *out) {
+void box_view_json(const struct box *b, const struct box_usage *u, struct jsonout *j) {
     const struct box_state *s = &b->state;
     enum box_sight sight = box_sight(b);
     bool active = box_sight_active(sight);
 
-    box_view_json_text(out, "name", b->name);
-    box_view_json_text(out, "id", b->info.id);
-    box_view_json_text(out, "status", box_sight_names[sight]);
-    box_view_json_time(out, "since", s->since_ns);
-    box_view_json_time(out, "used", s->used_ns);
-    box_view_json_time(out, "created", b->info.created_ns);
-    box_view_json_text(out, "why", s->why[0] ? s->why : NULL);
-    add_key(out, "exit");
+    jsonout_text(j, "name", b->name);
+    jsonout_text(j, "id", b->info.id);
+    jsonout_text(j, "status", box_sight_names[sight]);
+    jsonout_time(j, "since", s->since_ns);
+    jsonout_time(j, "used", s->used_ns);
+    jsonout_time(j, "created", b->info.created_ns);
+    jsonout_text(j, "why", s->why[0] ? s->why : NULL);
     if (sight == BOX_SIGHT_STOPPED || sight == BOX_SIGHT_FAILED)
-        buf_addf(out, "%d", s->status);
+        jsonout_int(j, "exit", s->status);
     else
-        buf_adds(out, "null");
-    box_view_json_text(out, "workspace", b->info.workspace);
-    box_view_json_text(out, "mode", s->mode);
-    box_view_json_text(out, "profile", s->profile[0] ? s->profile : NULL);
-    box_view_json_text(out, "engine", s->engine);
-    box_view_json_text(out, "rung", s->rung);
-    add_number(out, "pid", active && s->pid > 0, (uint64_t)s->pid);
-    add_number(out, "init", active && s->init > 0, (uint64_t)s->init);
-    add_key(out, "project");
-    buf_adds(out, b->info.project ? "true" : "false");
-    box_view_json_text(out, "from", b->info.from);
-    add_usage(s, u, out);
+        jsonout_null(j, "exit");
+    jsonout_text(j, "workspace", b->info.workspace);
+    jsonout_text(j, "mode", s->mode);
+    jsonout_text(j, "profile", s->profile[0] ? s->profile : NULL);
+    jsonout_text(j, "engine", s->engine);
+    jsonout_text(j, "rung", s->rung);
+    add_number(j, "pid", active && s->pid > 0, (uint64_t)s->pid);
+    add_number(j, "init", active && s->init > 0, (uint64_t)s->init);
+    jsonout_bool(j, "project", b->info.project);
+    jsonout_text(j, "from", b->info.from);
+    add_usage(s, u, j);
+}
+
+/* -- what its keeper answers -------------------------------------------------------------------------------------------- */
+
+void box_view_answer(const json_t *answer, const char *key, const char *member, struct jsonout *j) {
+    const json_t *v = json_object_get(answer, member);
+    CLEANUP(freep) char *text = v ? json_dumps(v, JSON_ENSURE_ASCII | JSON_ENCODE_ANY) : NULL;
+
+    jsonout_key(j, key);
+    buf_adds(j->to, text ? text : "null");
+}
+
+/* A string or a number, cut and escaped; "-": neither. */
+static void add_cell(struct strv *cells, const json_t *object, const char *key) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(CELL_MAX);
+    const json_t *v = json_object_get(object, key);
+    char cut[4 * COMMAND_SHOWN + 1];
+
+    if (json_is_string(v)) {
+        snprintf(cut, sizeof cut, "%s", json_string_value(v));
+        buf_add_printable(&b, cut);
+    } else if (json_is_integer(v)) {
+        buf_addf(&b, "%lld", (long long)json_integer_value(v));
+    } else {
+        buf_adds(&b, json_is_true(v) ? "yes" : "-");
+    }
+    strv_add(cells, buf_str(&b)[0] ? buf_str(&b) : "-");
+}
+
+/* "running", "exit 3", "signal 9" */
+static void add_job_status(struct strv *cells, const json_t *job) {
+    const json_t *ended = json_object_get(job, "ended"), *signal = json_object_get(job, "signal");
+    bool over = ended && !json_is_null(ended) && !(json_is_integer(ended) && json_integer_value(ended) == 0);
+
+    if (!over)
+        strv_add(cells, "running");
+    else if (json_integer_value(signal) > 0)
+        strv_addf(cells, "signal %lld", (long long)json_integer_value(signal));
+    else
+        strv_addf(cells, "exit %lld", (long long)json_integer_value(json_object_get(job, "status")));
+}
+
+void box_view_jobs(const json_t *answer, struct buf *out) {
+    const json_t *jobs = json_object_get(answer, "jobs");
+    CLEANUP(strv_done) struct strv cells = {0};
+    static const char *const titles[] = {"JOB", "STATUS", "PID", "BACKGROUND", "COMMAND"};
+
+    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
+        strv_add(&cells, titles[i]);
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
+
+        add_cell(&cells, job, "job");
+        add_job_status(&cells, job);
+        add_cell(&cells, job, "pid");
+        add_cell(&cells, job, "background");
+        add_cell(&cells, job, "command");
+    }
+    if (json_array_size(jobs))
+        record_cells(&cells, ARRAY_LEN(titles), out);
+    else
+        buf_adds(out, "no commands\n");
+}
+
+void box_view_processes(const json_t *answer, struct buf *out) {
+    const json_t *processes = json_object_get(answer, "processes");
+    static const char *const keys[] = {"pid", "inside", "command"}, *const titles[] = {"PID", "PID INSIDE", "COMMAND"};
+    CLEANUP(strv_done) struct strv cells = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
+        strv_add(&cells, titles[i]);
+    for (size_t i = 0; i < json_array_size(processes); i++)
+        for (size_t k = 0; k < ARRAY_LEN(keys); k++)
+            add_cell(&cells, json_array_get(processes, i), keys[k]);
+    if (json_array_size(processes))
+        record_cells(&cells, ARRAY_LEN(titles), out);
+    else
+        buf_adds(out, "no processes\n");
 }

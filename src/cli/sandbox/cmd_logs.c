@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper writes log/job-N.out and .err, cuts the older half off when one grows too large, and tells whoever is attached
- * about output. So following is: attach, read the files on each message, and once more at the end. What is printed is always
+ * The keeper writes log/job-N.out and .err, cuts the older half off when one grows too large, and tells attached
+ * clients about output. So following is: attach, read the files on each message, and once more at the end. What is printed is always
  * the files' content.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,25 +14,16 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/changes/run_print.h"
+#include "cli/sandbox/exec_options.h"
 #include "cli/verb.h"
 #include "ops/sandbox/sandbox_pick.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
 #include "proto/termfilter.h"
 #include "supervisor/keep/exec_client.h"
 
-enum { OPT_FOLLOW = 1, OPT_STDOUT, OPT_STDERR, OPT_TAIL, OPT_KEEPER, OPT_DIRECTORY, OPT_JSON };
 enum { CHUNK = 16 * 1024, JSON_TEXT_MAX = 256 * 1024 * 1024, TAIL_MAX = 1000000000 };
-
-static const struct opt opts[] = {
-    {OPT_FOLLOW, 'f', "follow", NULL, "go on until the job ends", NULL},
-    {OPT_STDOUT, 0, "stdout", NULL, "its standard output only", NULL},
-    {OPT_STDERR, 0, "stderr", NULL, "its standard error only", NULL},
-    {OPT_TAIL, 'n', "tail", "N", "only the last N lines of what is there", NULL},
-    {OPT_KEEPER, 0, "keeper", NULL, "what the sandbox's own supervisor said", NULL},
-    {OPT_DIRECTORY, 'C', "directory", "DIR", "without SANDBOX: that of this workspace (default: the current folder)", "@dir"},
-    {OPT_JSON, 0, "json", NULL, "as JSON", NULL},
-};
 
 struct logs_stream {
     char name[32]; /* below log/ */
@@ -46,10 +36,21 @@ struct logs_stream {
 
 struct logs {
     const char *name, *dir;
-    uint64_t job, tail;
-    bool follow, keeper, json, only_out, only_err, have_tail;
+    uint64_t job, tail; /* tail: UINT64_MAX is all */
+    bool follow, keeper, json, only_out, only_err;
     int log; /* the folder */
     struct logs_stream v[2];
+};
+
+static const struct opt opts[] = {
+    {0, 'f', "follow", NULL, "go on until the job ends", NULL, OPT_TO_FLAG(struct logs, follow)},
+    {0, 0, "stdout", NULL, "its standard output only", NULL, OPT_TO_FLAG(struct logs, only_out)},
+    {0, 0, "stderr", NULL, "its standard error only", NULL, OPT_TO_FLAG(struct logs, only_err)},
+    {0, 'n', "tail", "N", "only the last N lines of what is there", NULL, OPT_TO_NUMBER(struct logs, tail, 0, TAIL_MAX)},
+    {0, 0, "keeper", NULL, "what the sandbox's own supervisor said", NULL, OPT_TO_FLAG(struct logs, keeper)},
+    {0, 'C', "directory", "DIR", "without SANDBOX: that of this workspace (default: the current folder)", "@dir",
+     OPT_TO_TEXT(struct logs, dir)},
+    {0, 0, "json", NULL, "as JSON", NULL, OPT_TO_FLAG(struct logs, json)},
 };
 
 static void logs_done(struct logs *l) {
@@ -58,44 +59,10 @@ static void logs_done(struct logs *l) {
     closep(&l->v[1].fd);
 }
 
-static int take(struct logs *l, const struct opt_iter *it, struct err *err) {
-    int r = 0;
+static int read_logs_line(int argc, char **argv, struct logs *l, struct err *err) {
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, l, 2, err);
 
-    switch (it->id) {
-    case OPT_FOLLOW:
-        l->follow = true;
-        break;
-    case OPT_STDOUT:
-        l->only_out = true;
-        break;
-    case OPT_STDERR:
-        l->only_err = true;
-        break;
-    case OPT_TAIL:
-        l->have_tail = true;
-        r = parse_u64(it->value, 0, TAIL_MAX, &l->tail, err);
-        break;
-    case OPT_KEEPER:
-        l->keeper = true;
-        break;
-    case OPT_DIRECTORY:
-        l->dir = it->value;
-        break;
-    case OPT_JSON:
-        l->json = true;
-        break;
-    }
-    return r < 0 ? err_ctx(err, r, "--tail") : 0;
-}
-
-static int parse(int argc, char **argv, struct logs *l, struct err *err) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
-    int n = 0, r;
-
-    while ((r = sandbox_opt_next(&it, &n, err)) > 0)
-        if ((r = take(l, &it, err)) < 0)
-            return r;
-    r = r < 0 ? r : sandbox_and_job(n, argv + 1, &l->name, &l->job, err);
+    r = r < 0 ? r : exec_operands(r, argv + 1, &l->name, &l->job, err);
     if (r == 0 && l->follow && (l->keeper || l->json))
         return err_usage(err, "--follow goes neither with --keeper nor with --json");
     return r;
@@ -119,16 +86,12 @@ static int job_of(const char *name) {
 }
 
 static int latest_job(struct logs *l, const char *sandbox, struct err *err) {
-    int copy = openat(l->log, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    while (d && (e = readdir(d)))
+    dir_open_at(l->log, ".", &d);
+    while ((e = dir_next(&d)))
         l->job = MAX_OF(l->job, (uint64_t)job_of(e->d_name));
-    if (d)
-        closedir(d);
-    else
-        closep(&copy);
     return l->job
                ? 0
                : err_set(err, -ENOENT, "nothing has run in the background of sandbox '%s' yet: 'bawn exec -d %s -- COMMAND' does",
@@ -186,7 +149,7 @@ static off_t tail_begin(int fd, uint64_t lines) {
 
 /* -- printing ------------------------------------------------------------------------------------------------------------ */
 
-static int put(struct logs_stream *s, const char *data, size_t n) {
+static int put_chunk(struct logs_stream *s, const char *data, size_t n) {
     uint8_t shown[TERMFILTER_OUT_MAX(CHUNK)];
 
     return s->screen ? fd_write_all(s->to, shown, termfilter_feed(&s->filter, data, n, shown)) : fd_write_all(s->to, data, n);
@@ -205,7 +168,7 @@ static int print_more(struct logs *l, struct logs_stream *s) {
         open_stream(l, s);
     while (r == 0 && s->fd >= 0 && (n = pread(s->fd, chunk, sizeof chunk, s->at)) > 0) {
         s->at += n;
-        r = put(s, chunk, (size_t)n);
+        r = put_chunk(s, chunk, (size_t)n);
     }
     if (r < 0 || s->fd < 0 || fstatat(l->log, s->name, &now, AT_SYMLINK_NOFOLLOW) < 0 || fstat(s->fd, &ours) < 0)
         return r;
@@ -227,7 +190,7 @@ static int print_all(struct logs *l, struct err *err) {
 }
 
 /* Our own reader may go away (head): that is no error. */
-static int follow(struct logs *l, const char *sandbox, struct err *err) {
+static int follow_job(struct logs *l, const char *sandbox, struct err *err) {
     CLEANUP(closep) int sock = -1;
     CLEANUP(buf_done) struct buf body = BUF_INIT(EXEC_INLINE_MAX);
     struct exec_msg m = {.type = EXEC_MSG_ATTACH, .value = (int)l->job};
@@ -252,7 +215,7 @@ static int follow(struct logs *l, const char *sandbox, struct err *err) {
     return r;
 }
 
-static int add_text(struct buf *b, const char *key, int fd, off_t at, struct err *err) {
+static int add_stream(struct buf *b, const char *key, int fd, off_t at, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(JSON_TEXT_MAX);
     char chunk[CHUNK];
     ssize_t n;
@@ -267,7 +230,7 @@ static int add_text(struct buf *b, const char *key, int fd, off_t at, struct err
     return buf_ok(&text) ? 0 : err_oom(err);
 }
 
-static int print_json(struct logs *l, const char *sandbox, struct err *err) {
+static int print_logs_json(struct logs *l, const char *sandbox, struct err *err) {
     static const char *const keys[2] = {"stdout", "stderr"};
     CLEANUP(buf_done) struct buf b = BUF_INIT((size_t)4 * JSON_TEXT_MAX);
     int r = 0;
@@ -276,12 +239,12 @@ static int print_json(struct logs *l, const char *sandbox, struct err *err) {
     buf_addf(&b, l->keeper ? "null" : "%d", (int)l->job);
     for (int i = 0; i < 2 && r == 0; i++)
         if (l->v[i].wanted)
-            r = add_text(&b, l->keeper ? "keeper" : keys[i], l->v[i].fd, l->v[i].at, err);
+            r = add_stream(&b, l->keeper ? "keeper" : keys[i], l->v[i].fd, l->v[i].at, err);
     buf_adds(&b, "}\n");
     return r < 0 ? r : run_print_out(&b, err);
 }
 
-static int show(struct logs *l, struct err *err) {
+static int show_logs(struct logs *l, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     const struct sandbox_pick_opts pick = {.name = l->name, .directory = l->dir};
     int r = sandbox_pick(&pick, &p, err);
@@ -292,20 +255,20 @@ static int show(struct logs *l, struct err *err) {
     if (l->log < 0)
         return err_sys(err, -errno, "open '%s/log'", p.box.path);
     r = choose_files(l, p.box.name, err);
-    for (size_t i = 0; r == 0 && l->have_tail && i < ARRAY_LEN(l->v); i++)
+    for (size_t i = 0; r == 0 && l->tail != UINT64_MAX && i < ARRAY_LEN(l->v); i++)
         if (l->v[i].fd >= 0)
             l->v[i].at = tail_begin(l->v[i].fd, l->tail);
     if (r < 0 || l->json)
-        return r < 0 ? r : print_json(l, p.box.name, err);
-    return l->follow ? follow(l, p.box.name, err) : print_all(l, err);
+        return r < 0 ? r : print_logs_json(l, p.box.name, err);
+    return l->follow ? follow_job(l, p.box.name, err) : print_all(l, err);
 }
 
 static int run_logs(const struct verb *self, int argc, char **argv) {
-    CLEANUP(logs_done) struct logs l = {.log = -1, .v = {{.fd = -1}, {.fd = -1}}};
+    CLEANUP(logs_done) struct logs l = {.tail = UINT64_MAX, .log = -1, .v = {{.fd = -1}, {.fd = -1}}};
     struct err err = {0};
-    int r = parse(argc, argv, &l, &err);
+    int r = read_logs_line(argc, argv, &l, &err);
 
-    r = r < 0 ? r : show(&l, &err);
+    r = r < 0 ? r : show_logs(&l, &err);
     return r < 0 && r != -EPIPE ? verb_fail(self, &err) : 0;
 }
 

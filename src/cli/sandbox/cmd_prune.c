@@ -1,104 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <inttypes.h>
-#include <unistd.h>
-
+/* `bawn prune`. */
 #include "base/err.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "base/str.h"
+#include "base/record.h"
 #include "cli/changes/run_print.h"
-#include "cli/policy/policy_view.h"
 #include "cli/sandbox/box_view.h"
 #include "cli/verb.h"
-#include "config/load/paths.h"
 #include "ops/sandbox/prune.h"
-#include "ops/sandbox/space.h"
-#include "supervisor/session/sweep.h"
 
-enum { OPT_DRY_RUN = 1, OPT_OLDER, OPT_BUDGET, OPT_JSON };
+static const uint64_t month_ms = 30ull * 86400 * 1000;
 
-static const uint64_t month_ns = 30ull * 86400 * 1000000000;
-
-static const struct opt opts[] = {
-    {OPT_DRY_RUN, 'n', "dry-run", NULL, "only say what would be removed", NULL},
-    {OPT_OLDER, 0, "older", "TIME", "what was not used for so long (default: 30d)", NULL},
-    {OPT_BUDGET, 0, "budget", "SIZE", "then the least used ones, until all of it takes no more than this", NULL},
-    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
-};
-
-struct prune_request {
-    struct prune_opts o;
+struct prune_line {
+    struct prune_opts opts;
     bool json;
 };
 
-static int take(void *arg, int id, const char *value, struct err *err) {
-    struct prune_request *q = arg;
-    uint64_t ms;
-    int r = 0;
-
-    switch (id) {
-    case OPT_DRY_RUN:
-        q->o.dry_run = true;
-        break;
-    case OPT_OLDER:
-        r = parse_duration(value, &ms, err);
-        q->o.older_ns = r < 0 ? 0 : ms * 1000000;
-        break;
-    case OPT_BUDGET:
-        r = parse_size(value, &q->o.budget, err);
-        break;
-    case OPT_JSON:
-        q->json = true;
-        break;
-    }
-    return r;
-}
-
-struct outcome {
-    struct swept swept;
-    struct prune_items removed, kept;
-    struct space_list space;
+static const struct opt opts[] = {
+    {0, 'n', "dry-run", NULL, "only say what would be removed", NULL, OPT_TO_FLAG(struct prune_line, opts.dry_run)},
+    {0, 0, "older", "TIME", "what was not used for so long (default: 30d)", NULL, OPT_TO_TIME(struct prune_line, opts.older_ms)},
+    {0, 0, "budget", "SIZE", "then the least used ones, until all of it takes no more than this", NULL,
+     OPT_TO_SIZE(struct prune_line, opts.budget)},
+    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct prune_line, json)},
 };
 
-static void outcome_done(struct outcome *o) {
-    prune_items_done(&o->removed);
-    prune_items_done(&o->kept);
-    space_list_done(&o->space);
+static const struct column removed_columns[] = {
+    {NULL, "kind", COLUMN(TEXT, struct prune_item, kind)},
+    {NULL, "name", COLUMN(TEXT, struct prune_item, name)},
+    {NULL, "bytes", COLUMN(U64, struct prune_item, bytes)},
+};
+static const struct column left_columns[] = {
+    {NULL, "kind", COLUMN(TEXT, struct prune_item, kind)},
+    {NULL, "name", COLUMN(TEXT, struct prune_item, name)},
+    {NULL, "why", COLUMN(CHARS, struct prune_item, why)},
+};
+static const struct column space_columns[] = {
+    {"SIZE", NULL, COLUMN(SIZE, struct space_item, bytes)},
+    {"WHAT", "kind", COLUMN(ENUM, struct space_item, kind), .names = space_kind_names},
+    {"NAME", "name", COLUMN(TEXT, struct space_item, name)},
+    {NULL, "bytes", COLUMN(U64, struct space_item, bytes)},
+};
+static const struct record_kind removed_items = {removed_columns, ARRAY_LEN(removed_columns), sizeof(struct prune_item)},
+                                left_items = {left_columns, ARRAY_LEN(left_columns), sizeof(struct prune_item)},
+                                spaces = {space_columns, ARRAY_LEN(space_columns), sizeof(struct space_item)};
+
+static void add_prune_json(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
+    struct jsonout j = {.to = out};
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_bool(&j, "dry_run", q->opts.dry_run);
+    jsonout_break(&j, "\n ");
+    jsonout_open(&j, "stale", '{');
+    jsonout_int(&j, "sockets", o->swept.sockets);
+    jsonout_int(&j, "folders", o->swept.folders);
+    jsonout_int(&j, "cgroups", o->swept.groups);
+    jsonout_int(&j, "sandboxes", o->swept.sandboxes);
+    jsonout_int(&j, "checkpoints", o->swept.checkpoints);
+    jsonout_close(&j, '}');
+    jsonout_break(&j, "\n ");
+    record_array(&removed_items, o->removed.v, o->removed.n, "removed", RECORD_INLINE, &j);
+    jsonout_break(&j, "\n ");
+    record_array(&left_items, o->left.v, o->left.n, "kept", RECORD_INLINE, &j);
+    jsonout_break(&j, "\n ");
+    record_array(&spaces, o->space.v, o->space.n, "space", RECORD_INLINE, &j);
+    jsonout_break(&j, "\n ");
+    jsonout_u64(&j, "total", o->space.total);
+    jsonout_close(&j, '}');
+    buf_addc(out, '\n');
 }
 
-static void add_items(const struct prune_items *l, bool kept, struct buf *out) {
-    buf_addc(out, '[');
-    for (size_t i = 0; i < l->n; i++) {
-        buf_adds(out, i ? ", {" : "{");
-        box_view_json_text(out, "kind", l->v[i].kind);
-        box_view_json_text(out, "name", l->v[i].name);
-        if (kept)
-            box_view_json_text(out, "why", l->v[i].why);
-        else
-            buf_addf(out, ", \"bytes\": %" PRIu64, l->v[i].bytes);
-        buf_addc(out, '}');
-    }
-    buf_addc(out, ']');
-}
-
-static void add_json(const struct prune_request *q, const struct outcome *o, struct buf *out) {
-    buf_addf(
-        out,
-        "{\"dry_run\": %s,\n \"stale\": {\"sockets\": %d, \"folders\": %d, \"cgroups\": %d, \"sandboxes\": %d, \"checkpoints\": %d},\n \"removed\": ",
-        q->o.dry_run ? "true" : "false", o->swept.sockets, o->swept.folders, o->swept.groups, o->swept.sandboxes,
-        o->swept.checkpoints);
-    add_items(&o->removed, false, out);
-    buf_adds(out, ",\n \"kept\": ");
-    add_items(&o->kept, true, out);
-    buf_adds(out, ",\n \"space\": ");
-    space_add_json(&o->space, out);
-    buf_addf(out, ",\n \"total\": %" PRIu64 "}\n", o->space.total);
-}
-
-static void add_text(const struct prune_request *q, const struct outcome *o, struct buf *out) {
+static void add_prune_lines(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
     int stale = o->swept.sockets + o->swept.folders + o->swept.groups + o->swept.sandboxes + o->swept.checkpoints;
-    const char *verb = q->o.dry_run ? "would remove" : "removed";
+    const char *verb = q->opts.dry_run ? "would remove" : "removed";
     uint64_t freed = 0;
     char size[24];
 
@@ -109,56 +82,42 @@ static void add_text(const struct prune_request *q, const struct outcome *o, str
         buf_add_printable(out, o->removed.v[i].name);
         buf_addf(out, " (%s)\n", size);
     }
-    for (size_t i = 0; i < o->kept.n; i++) {
-        buf_addf(out, "kept %s %s: ", o->kept.v[i].kind, o->kept.v[i].name);
-        buf_add_printable(out, o->kept.v[i].why);
+    for (size_t i = 0; i < o->left.n; i++) {
+        buf_addf(out, "left %s %s: ", o->left.v[i].kind, o->left.v[i].name);
+        buf_add_printable(out, o->left.v[i].why);
         buf_addc(out, '\n');
     }
     if (stale)
         buf_addf(out, "%s %d %s of processes that were killed\n", verb, stale, stale == 1 ? "leftover" : "leftovers");
     format_size(freed, size);
-    buf_addf(out, "%s %s\n\n", size, q->o.dry_run ? "would be freed" : "freed");
-    space_add_table(&o->space, out);
+    buf_addf(out, "%s %s\n\n", size, q->opts.dry_run ? "would be freed" : "freed");
+    record_table(&spaces, o->space.v, o->space.n, false, out);
+    format_size(o->space.total, size);
+    buf_addf(out, "%s in all\n", size);
 }
 
-static int prune(const struct prune_request *q, struct err *err) {
+static int print_result(const struct prune_line *q, const struct prune_result *o, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
-    CLEANUP(outcome_done) struct outcome o = {0};
-    int r;
 
-    sweep_stale(environ, q->o.home, q->o.dry_run, &o.swept);
-    r = prune_all(&q->o, &o.removed, &o.kept, err);
-    r = r < 0 ? r : space_list(q->o.state, &o.space, err);
-    if (r < 0)
-        return r;
-    if (q->json)
-        add_json(q, &o, &out);
-    else
-        add_text(q, &o, &out);
-    if (!q->json && q->o.budget && !q->o.dry_run && o.space.total > q->o.budget)
+    (q->json ? add_prune_json : add_prune_lines)(q, o, &out);
+    if (!q->json && q->opts.budget && !q->opts.dry_run && o->space.total > q->opts.budget)
         log_line("more than the budget is left: what runs, what waits to be applied, and what no sandbox owns stays");
     return run_print_out(&out, err);
 }
 
 static int run_prune(const struct verb *self, int argc, char **argv) {
-    CLEANUP(freep) char *home = NULL, *state = NULL;
-    struct prune_request q = {.o.older_ns = month_ns};
-    struct policy_words words = {0};
+    CLEANUP(prune_result_done) struct prune_result result = {0};
+    struct prune_line q = {.opts.older_ms = month_ms};
     struct err err = {0};
-    int r = policy_read_words(self, argc, argv, take, &q, 0, &words, &err);
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
 
-    r = r < 0 ? r : paths_home(environ, &home, &err);
-    r = r < 0 ? r : paths_state_if_home(environ, home, "", &state, &err);
-    if (r == 0 && !state)
-        r = err_set(&err, -ENOENT, "there is no home folder, and so nothing is kept; set HOME or XDG_STATE_HOME");
-    q.o.home = home;
-    q.o.state = state;
-    r = r < 0 ? r : prune(&q, &err);
+    r = r < 0 ? r : prune(&q.opts, &result, &err);
+    r = r < 0 ? r : print_result(&q, &result, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
 static const char description[] =
-    "Removes what is not needed any more: leftovers of processes that were killed (sockets, control groups, half-made folders); kept "
+    "Removes what is not needed any more: leftovers of processes that were killed (sockets, control groups, half-made folders); persistent "
     "sandboxes that are stopped and were not used for 30 days, or for the time of --older; runs in which nothing waits to be applied; "
     "rotated logs, and what the tasks of batches printed, of that age. With --budget it goes on with the least used sandboxes and runs until everything takes no more than "
     "that.\n\n"

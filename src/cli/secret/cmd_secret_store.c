@@ -1,127 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `bawn secret rm`, `unlock`, `lock` and `login`: what bawn-vault does, which alone opens the stores. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "base/err.h"
 #include "base/log.h"
-#include "base/str.h"
-#include "cli/policy/policy_view.h"
-#include "cli/secret/secret_view.h"
-#include "config/load/paths.h"
-#include "ops/audit_verb.h"
-#include "ops/secret/secret_file.h"
-#include "supervisor/credential/vault_spawn.h"
+#include "cli/verb.h"
+#include "ops/secret/secret_change.h"
 
-enum { OPT_FORCE = 1 };
-
-static const struct opt rm_opts[] = {
-    {OPT_FORCE, 0, "force", NULL, "also if the value cannot be removed, because its store is locked or gone", NULL},
+struct secret_rm_request {
+    bool force;
 };
 
-static int vault(const char *verb, const char *name, int *ret_status, struct err *err) {
-    const struct vault_job job = {.verb = verb, .name = name, .sock = -1, .terminal = true, .environ_ = environ};
+static const struct opt rm_opts[] = {
+    {0, 0, "force", NULL, "also if the value cannot be removed, because its store is locked or gone", NULL,
+     OPT_TO_FLAG(struct secret_rm_request, force)},
+};
 
-    return vault_run(&job, ret_status, err);
-}
-
-static int take_force(void *arg, int id UNUSED, const char *value UNUSED, struct err *err UNUSED) {
-    *(bool *)arg = true;
-    return 0;
-}
-
-static void forget_use(const char *home, const char *name) {
-    CLEANUP(freep) char *leaf = str_dupf("secret-use/%s", name);
-    CLEANUP(freep) char *path = NULL;
-
-    if (leaf && paths_state(environ, home, leaf, &path, NULL) == 0 && path)
-        unlink(path);
-}
-
-/* The value first: one without definition would never be found again. Returns the exit status or -errno. */
-static int remove_one(struct secret_file *f, const char *name, bool force, struct err *err) {
-    const struct credential *c;
-    int status = 0, r = secret_file_find(f, name, &c, err);
-
-    if (r < 0)
-        return r;
-    r = audit_verb_word(AUDIT_POLICY, "", "secret removed", name, err);
-    if (r < 0)
-        return r;
-    r = secret_is_kept(c) ? vault("--rm", name, &status, err) : 0;
-    if (r < 0 && force)
-        log_err(err);
-    else if (r < 0)
-        return r;
-    if ((r < 0 || status) && !force) {
+static void print_removed(const char *name, const struct secret_removed *done) {
+    if (done->problem.code)
+        log_err(&done->problem);
+    if (done->removed)
+        log_line("secret '%s' removed", name);
+    else
         log_line("the secret '%s' stays (with --force its definition goes, and its value may stay in the store)", name);
-        return status;
+}
+
+/* Returns the exit status, or negative. */
+static int remove_named(char **names, int n, bool force, struct err *err) {
+    CLEANUP(secret_file_done) struct secret_file f = SECRET_FILE_INIT;
+    const struct credential *c;
+    int status = 0, r = secret_file_edit(&f, err);
+
+    for (int i = 0; r == 0 && i < n; i++) /* a slip in the last name removes nothing */
+        r = secret_file_find(&f, names[i], &c, err);
+    for (int i = 0; r == 0 && i < n; i++) {
+        struct secret_removed done;
+
+        r = secret_remove(&f, names[i], force, &done, err);
+        if (r == 0)
+            print_removed(names[i], &done);
+        if (r == 0 && !done.removed)
+            status = done.status;
     }
-    credentials_remove(&f->all, name);
-    r = secret_file_save(f, err);
-    if (r < 0)
-        return r;
-    forget_use(f->home, name);
-    log_line("secret '%s' removed", name);
-    return 0;
+    return r < 0 ? r : status;
 }
 
 static int run_rm(const struct verb *self, int argc, char **argv) {
-    CLEANUP(secret_file_done) struct secret_file f = SECRET_FILE_INIT;
-    struct policy_words words = {0};
+    struct secret_rm_request q = {0};
     struct err err = {0};
-    bool force = false;
-    int status = 0, r = policy_read_words(self, argc, argv, take_force, &force, POLICY_WORDS_MAX, &words, &err);
-    const struct credential *c;
+    int r = opt_parse(rm_opts, ARRAY_LEN(rm_opts), argc, argv, &q, argc, &err);
 
-    if (r == 0 && words.n == 0)
+    if (r == 0)
         r = err_usage(&err, "which secret? (see 'bawn secret ls')");
-    r = r < 0 ? r : secret_file_edit(&f, &err);
-    for (size_t i = 0; r == 0 && i < words.n; i++) /* a slip in the last name removes nothing */
-        r = secret_file_find(&f, words.v[i], &c, &err);
-    for (size_t i = 0; r >= 0 && i < words.n; i++) {
-        r = remove_one(&f, words.v[i], force, &err);
-        status = r > 0 ? r : status;
-    }
-    return r < 0 ? verb_fail(self, &err) : status;
-}
-
-static int run_plain(const struct verb *self, int argc, char **argv, const char *vault_verb) {
-    struct policy_words words = {0};
-    struct err err = {0};
-    int status = 0, r = policy_read_words(self, argc, argv, take_force, NULL, 0, &words, &err);
-
-    r = r < 0
-            ? r
-            : audit_verb_word(AUDIT_POLICY, "", str_eq(vault_verb, "--lock") ? "secrets locked" : "secrets unlocked", NULL, &err);
-    r = r < 0 ? r : vault(vault_verb, NULL, &status, &err);
-    return r < 0 ? verb_fail(self, &err) : status;
+    r = r < 0 ? r : remove_named(argv + 1, r, q.force, &err);
+    return r < 0 ? verb_fail(self, &err) : r;
 }
 
 static int run_unlock(const struct verb *self, int argc, char **argv) {
-    return run_plain(self, argc, argv, "--unlock");
+    struct err err = {0};
+    int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 0, &err);
+
+    r = r < 0 ? r : secret_unlock(&status, &err);
+    return r < 0 ? verb_fail(self, &err) : status;
 }
 
 static int run_lock(const struct verb *self, int argc, char **argv) {
-    return run_plain(self, argc, argv, "--lock");
+    struct err err = {0};
+    int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 0, &err);
+
+    r = r < 0 ? r : secret_lock(&status, &err);
+    return r < 0 ? verb_fail(self, &err) : status;
 }
 
 static int run_login(const struct verb *self, int argc, char **argv) {
-    CLEANUP(secret_file_done) struct secret_file f = SECRET_FILE_INIT;
-    struct policy_words words = {0};
-    const struct credential *c;
     struct err err = {0};
-    int status = 0, r = policy_read_words(self, argc, argv, take_force, NULL, 1, &words, &err);
+    int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 1, &err);
 
-    if (r == 0 && words.n == 0)
+    if (r == 0)
         r = err_usage(&err, "which secret? (see 'bawn secret ls')");
-    r = r < 0 ? r : secret_file_read(&f, &err);
-    r = r < 0 ? r : secret_file_find(&f, words.v[0], &c, &err);
-    if (r == 0 && !c->device_url && !c->authorize_url)
-        r = err_usage(&err, "the secret '%s' has no oauth with a device or authorize URL: there is nothing to log in to",
-                      c->name);
-    r = r < 0 ? r : audit_verb_word(AUDIT_POLICY, "", "secret login", words.v[0], &err);
-    r = r < 0 ? r : vault("--login", words.v[0], &status, &err);
+    r = r < 0 ? r : secret_login(argv[1], &status, &err);
     return r < 0 ? verb_fail(self, &err) : status;
 }
 

@@ -3,15 +3,10 @@
 #pragma once
 
 #include "base/opt.h"
-#include "policy/credential/credential.h"
+#include "ops/secret/secret_change.h"
 
 enum { N_SECRET_SET_OPTS = 18 };
 extern const struct opt secret_set_opts[N_SECRET_SET_OPTS];
 
-struct secret_request {
-    struct credential c; /* filled with what is known about its host, and checked */
-    bool replace, refresh_token;
-};
-
-int secret_request_read(int argc, char **argv, struct secret_request *ret, struct err *err);
-void secret_request_done(struct secret_request *q);
+/* ret->c is filled with what is known about its host, and checked. */
+int secret_set_read(int argc, char **argv, struct secret_set *ret, struct err *err);

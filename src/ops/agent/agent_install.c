@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
+/* Installs agents. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "ops/agent/agent_run.h"
+#include "ops/notice.h"
+#include "os/dir.h"
+#include "os/process.h"
 #include "os/remove.h"
+#include "os/spawn.h"
 
 /* This program once more, in the new folder, where npm runs as any other command does: the package's scripts are not to be trusted. */
 static int run_npm(const char *folder, const char *package, struct err *err) {
@@ -21,46 +21,44 @@ static int run_npm(const char *folder, const char *package, struct err *err) {
                     "--no-secrets", "--ssh-agent", "off",       "--",
                     "npm",          "install",     "--no-fund", "--no-audit",
                     "--prefix",     ".",           NULL,        NULL};
-    int status = 0;
-    pid_t pid;
+    const struct spawn s = {
+        .path = "/proc/self/exe",
+        .argv = argv,
+        .envp = environ,
+        .fds = (const int[]){STDIN_FILENO, STDERR_FILENO, STDERR_FILENO}, /* what npm says is no output of ours */
+        .n_fds = 3,
+        .cwd = SPAWN_CWD_STAY,
+        .group = SPAWN_TERMINAL,
+        .outlives = true,
+        .same_signals = true};
+    int status;
 
     argv[ARRAY_LEN(argv) - 2] = (char *)(uintptr_t)package;
-    pid = fork();
-    if (pid < 0)
-        return err_sys(err, -errno, "start npm");
-    if (pid == 0) {
-        dup2(STDERR_FILENO, STDOUT_FILENO); /* what npm says is no output of ours */
-        execv("/proc/self/exe", argv);
-        _exit(EXIT_NOTFOUND);
-    }
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return err_sys(err, -errno, "wait for npm");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
-    return err_set(err, -EIO, "npm could not install %s (exit status %d)", package,
-                   WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    status = spawn_run(&s);
+    if (status < 0)
+        return err_sys(err, status, "start npm");
+    status = process_exit_status(status);
+    return status == 0 ? 0 : err_set(err, -EIO, "npm could not install %s (exit status %d)", package, status);
 }
 
 /* What an install left that was killed: NAME.new-PID, NAME.old-PID. */
-static void sweep(const char *all, const char *name) {
-    DIR *d = opendir(all);
+static void sweep_installs(const char *all, const char *name) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     size_t n = strlen(name);
-    struct dirent *e;
+    const struct dirent *e;
 
-    while (d && (e = readdir(d))) {
+    dir_open_linked(all, &d);
+    while ((e = dir_next(&d))) {
         const char *rest = e->d_name + n;
         int pid;
 
         if (strncmp(e->d_name, name, n) == 0 && (sscanf(rest, ".new-%d", &pid) == 1 || sscanf(rest, ".old-%d", &pid) == 1) &&
             pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
-            remove_tree(dirfd(d), e->d_name);
+            remove_tree(d.fd, e->d_name);
     }
-    if (d)
-        closedir(d);
 }
 
-static int replace(const char *fresh, const char *folder, struct err *err) {
+static int replace_folder(const char *fresh, const char *folder, struct err *err) {
     CLEANUP(freep) char *old = str_dupf("%s.old-%d", folder, (int)getpid());
 
     if (!old)
@@ -77,7 +75,7 @@ static int replace(const char *fresh, const char *folder, struct err *err) {
     return 0;
 }
 
-int agent_install(const struct agent *a, const struct host_facts *facts, struct err *err) {
+int agent_install(const struct agent *a, const struct host_facts *facts, const struct notice *n, struct err *err) {
     CLEANUP(freep) char *npm = agent_find_in_path("npm", facts), *all = NULL, *folder = NULL, *fresh = NULL;
     int r;
 
@@ -93,14 +91,25 @@ int agent_install(const struct agent *a, const struct host_facts *facts, struct 
     fresh = str_dupf("%s/%s.new-%d", all, a->name, (int)getpid());
     if (!folder || !fresh)
         return err_oom(err);
-    sweep(all, a->name);
+    sweep_installs(all, a->name);
     r = paths_make_dirs(fresh, err);
     if (r < 0)
         return r;
-    log_line("installing %s with npm, in a sandbox", a->package);
+    notice_say(n, "installing %s with npm, in a sandbox", a->package);
     r = run_npm(fresh, a->package, err);
-    r = r < 0 ? r : replace(fresh, folder, err);
+    r = r < 0 ? r : replace_folder(fresh, folder, err);
     if (r < 0)
         remove_tree(AT_FDCWD, fresh);
     return r;
+}
+
+int agent_install_named(const char *name, const struct notice *n, struct agent *ret, struct err *err) {
+    CLEANUP(strv_done) struct strv owned = {0};
+    struct host_facts facts;
+    int r = host_facts(&facts, &owned, err);
+
+    r = r < 0 ? r : agent_read(name, facts.environ_, facts.home, ret, err);
+    if (r == 0)
+        return err_usage(err, "there is no agent '%s' (see 'bawn agents')", name);
+    return r < 0 ? r : agent_install(ret, &facts, n, err);
 }

@@ -8,9 +8,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/str.h"
-#include "cli/run/run_options.h"
+#include "base/vec.h"
+#include "ops/notice.h"
 #include "os/fd.h"
 #include "supervisor/credential/credentials.h"
 #include "supervisor/session/volumes.h"
@@ -96,15 +96,15 @@ static int keep_home(struct agent_run *run, const char *home, const struct host_
     return r < 0 ? r : strv_add(&run->home, folder) < 0 || strv_add(&run->home, home) < 0 ? err_oom(err) : 0;
 }
 
-static int find_program(const struct agent *a, bool dry_run, const struct host_facts *facts, struct agent_program *ret,
-                        struct err *err) {
+static int find_program(const struct agent *a, const struct agent_wanted *w, const struct host_facts *facts,
+                        struct agent_program *ret, struct err *err) {
     int r = agent_find(a, facts, ret, err);
 
     if (r < 0 || ret->path)
         return r;
-    if (dry_run)
+    if (w->dry_run)
         return err_set(err, -ENOENT, "%s is not installed: 'bawn agents --install %s'", a->title ? a->title : a->name, a->name);
-    r = agent_install(a, facts, err);
+    r = agent_install(a, facts, w->notice, err);
     r = r < 0 ? r : agent_find(a, facts, ret, err);
     if (r == 0 && !ret->path)
         r = err_set(err, -ENOENT, "package %s has no program '%s'", a->package, a->command);
@@ -112,15 +112,15 @@ static int find_program(const struct agent *a, bool dry_run, const struct host_f
 }
 
 /* The program, the preset's arguments, the user's; who wrote the program's name once more means the same. */
-static int make_argv(struct agent_run *run, const struct agent_program *p, const struct run_args *a, struct err *err) {
-    size_t from = a->argc && str_eq(a->argv[0], run->preset.command) ? 1 : 0;
+static int make_argv(struct agent_run *run, const struct agent_program *p, const struct agent_wanted *w, struct err *err) {
+    size_t from = w->argc && str_eq(w->argv[0], run->preset.command) ? 1 : 0;
     int r = p->interpreter ? strv_add(&run->argv, p->interpreter) : 0;
 
     r = r < 0 ? r : strv_add(&run->argv, p->path);
     for (size_t i = 0; r == 0 && i < run->preset.args.len; i++)
         r = strv_add(&run->argv, run->preset.args.v[i]);
-    for (size_t i = from; r == 0 && i < a->argc; i++)
-        r = strv_add(&run->argv, a->argv[i]);
+    for (size_t i = from; r == 0 && i < w->argc; i++)
+        r = strv_add(&run->argv, w->argv[i]);
     return r < 0 ? err_oom(err) : 0;
 }
 
@@ -137,7 +137,7 @@ static int add_settings(const struct agent_run *run, const struct agent_program 
 
 /* Nothing stops the run: a login in the agent itself may do. */
 static int note_credential(const struct agent_run *run, const struct host_facts *facts, const struct settings *s,
-                           struct err *err) {
+                           const struct notice *n, struct err *err) {
     CLEANUP(buf_done) struct buf command = BUF_INIT(HINT_MAX);
     const struct agent *a = &run->preset;
     CLEANUP(freep) char *name = NULL;
@@ -145,32 +145,65 @@ static int note_credential(const struct agent_run *run, const struct host_facts 
 
     agent_add_secret_command(a, &command);
     if (s->network == NETWORK_NONE)
-        log_line("no network: %s cannot reach its model", a->title ? a->title : a->name);
+        notice_say(n, "no network: %s cannot reach its model", a->title ? a->title : a->name);
     if (!command.len)
         return 0;
     r = agent_credential(a, facts, &name, err);
     if (r == 0 && !name)
-        log_line("no credential for %s; to give it one that it never sees: %s", a->secret_host, buf_str(&command));
+        notice_say(n, "no credential for %s; to give it one that it never sees: %s", a->secret_host, buf_str(&command));
     return r;
 }
 
-int agent_run_prepare(struct agent_run *run, struct run_args *a, const struct host_facts *facts, struct settings *s,
+int agent_run_prepare(struct agent_run *run, const struct agent_wanted *w, const struct host_facts *facts, struct settings *s,
                       struct err *err) {
     CLEANUP(agent_program_done) struct agent_program p = {0};
-    int r = agent_read(a->agent, facts->environ_, facts->home, &run->preset, err);
+    int r = agent_read(w->name, facts->environ_, facts->home, &run->preset, err);
 
     if (r <= 0)
         return r;
-    r = find_program(&run->preset, a->dry_run, facts, &p, err);
-    r = r < 0 ? r : make_argv(run, &p, a, err);
+    r = find_program(&run->preset, w, facts, &p, err);
+    r = r < 0 ? r : make_argv(run, &p, w, err);
     r = r < 0 ? r : add_settings(run, &p, s, err);
-    r = r < 0 ? r : note_credential(run, facts, s, err);
-    for (size_t i = 0; r == 0 && !a->dry_run && i < run->preset.home.len; i++)
+    r = r < 0 ? r : note_credential(run, facts, s, w->notice, err);
+    for (size_t i = 0; r == 0 && !w->dry_run && i < run->preset.home.len; i++)
         r = keep_home(run, run->preset.home.v[i], facts, err);
     if (r < 0)
         return r;
-    a->input.home.agent = &run->home;
-    a->argv = run->argv.v;
-    a->argc = run->argv.len;
     return 1;
+}
+
+/* -- all of them -------------------------------------------------------------------------------------------------------- */
+
+void agent_states_done(struct agent_states *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        agent_done(&l->v[i].agent);
+        agent_program_done(&l->v[i].program);
+        free(l->v[i].credential);
+    }
+    free(l->v);
+}
+
+static int add_state(const char *name, const struct host_facts *facts, struct agent_states *l, struct err *err) {
+    struct agent_state *st = VEC_NEW(l->v, l->n);
+    int r = st ? agent_read(name, facts->environ_, facts->home, &st->agent, err) : err_oom(err);
+
+    if (r == 0)
+        return err_set(err, -ENOENT, "there is no agent '%s'", name);
+    r = r < 0 ? r : agent_find(&st->agent, facts, &st->program, err);
+    return r < 0 ? r : agent_credential(&st->agent, facts, &st->credential, err);
+}
+
+int agent_list(struct agent_states *ret, struct err *err) {
+    CLEANUP(strv_done) struct strv owned = {0}, names = {0};
+    CLEANUP(agent_states_done) struct agent_states l = {0};
+    struct host_facts facts;
+    int r = host_facts(&facts, &owned, err);
+
+    r = r < 0 ? r : agent_names(facts.environ_, facts.home, &names, err);
+    for (size_t i = 0; r >= 0 && i < names.len; i++)
+        r = add_state(names.v[i], &facts, &l, err);
+    if (r < 0)
+        return r;
+    *ret = TAKE(l, (struct agent_states){0});
+    return 0;
 }

@@ -14,7 +14,7 @@
 
 struct buf;
 struct err;
-struct run_args;
+struct notice;
 
 struct agent_program {
     char *path;         /* canonical; NULL: there is none */
@@ -28,14 +28,16 @@ void agent_program_done(struct agent_program *p);
 char *agent_find_in_path(const char *name, const struct host_facts *facts);
 
 /* Installs it with the host's npm in a sandbox. Whole or not at all. */
-int agent_install(const struct agent *a, const struct host_facts *facts, struct err *err);
+int agent_install(const struct agent *a, const struct host_facts *facts, const struct notice *n, struct err *err);
+/* The same by name; *ret is the preset. Exit status 64 if there is none. */
+int agent_install_named(const char *name, const struct notice *n, struct agent *ret, struct err *err);
 
 /* The name of the credential that goes to the agent's model, malloc'ed; *ret is NULL if there is none. */
 int agent_credential(const struct agent *a, const struct host_facts *facts, char **ret, struct err *err);
 
 /* "bawn secret set NAME --host HOST", with the variables that are not usual for the host; nothing if it wants no credential. */
 void agent_add_secret_command(const struct agent *a, struct buf *b);
-/* The hosts that it needs and those that it is kept from. */
+/* Adds the hosts that it needs, and those that are denied. */
 int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err);
 
 struct agent_run {
@@ -43,9 +45,28 @@ struct agent_run {
     struct strv argv, home; /* home: pairs for plan_input.home.agent */
 };
 void agent_run_done(struct agent_run *r);
-/*
- * 1: settings, plan input and the command of `a` are those of the agent now; 0: there is no preset of this name, only settings. With
- * dry_run nothing is installed or made.
- */
-int agent_run_prepare(struct agent_run *r, struct run_args *a, const struct host_facts *facts, struct settings *s,
+
+struct agent_wanted {
+    const char *name;
+    char **argv; /* its arguments */
+    size_t argc;
+    bool dry_run; /* nothing is installed or made */
+    const struct notice *notice;
+};
+/* 1: the settings are those of the agent now, r->argv is the command and r->home what it has between runs; 0: there is no preset of this name, only settings. */
+int agent_run_prepare(struct agent_run *r, const struct agent_wanted *w, const struct host_facts *facts, struct settings *s,
                       struct err *err);
+
+/* What is known of one agent on this machine. */
+struct agent_state {
+    struct agent agent;
+    struct agent_program program;
+    char *credential; /* the name of its credential; NULL: none */
+};
+struct agent_states {
+    struct agent_state *v;
+    size_t n;
+};
+/* Every agent with a preset. */
+int agent_list(struct agent_states *ret, struct err *err);
+void agent_states_done(struct agent_states *l);

@@ -15,21 +15,13 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "base/opt.h"
 #include "base/strv.h"
 #include "config/settings.h"
+#include "ops/notice.h"
 #include "workspace/run/rundir.h"
 
 struct err;
-struct run_args;
-struct verb;
-
-#define BATCH_OPTS                                                                                                \
-    {RUN_OPT_JOBS, 'j', "jobs", "N", "how many at once (default: the number of CPUs)", NULL},                     \
-        {RUN_OPT_RETRIES, 0, "retries", "N", "how often one that failed is tried again, in a new sandbox", NULL}, \
-        {RUN_OPT_STOP, 0, "stop-on-failure", NULL, "when one fails, end the others and start no more", NULL}, {   \
-        RUN_OPT_LOG_DIR, 0, "log-dir", "DIR", "where the output goes, as NAME.out and NAME.err", "@dir"           \
-    }
+struct run_request;
 
 enum {
     BATCH_TASKS_MAX = 10000,
@@ -47,7 +39,7 @@ extern const char *const batch_state_names[BATCH_STATES];
 struct batch_result {
     int status, signal;
     uint64_t duration_ms, memory_peak, cpu_us, changes;
-    char run[RUNDIR_NAME_MAX + 1]; /* "": nothing is kept */
+    char run[RUNDIR_NAME_MAX + 1]; /* "": there is none */
     struct strv hosts, limits;     /* reached */
 };
 
@@ -69,29 +61,45 @@ struct batch_task {
     struct strv earlier; /* runs with changes that failed attempts left */
 };
 
+struct batch_opts {
+    uint64_t jobs; /* how many at once; 0: the number of CPUs */
+    uint64_t retries;
+    bool stop_on_failure;
+    const char *log_dir; /* NULL: the batch's own folder */
+};
+
 struct batch {
-    const struct run_args *args;
-    struct strv words; /* options that every task gets */
+    const struct run_request *request; /* of every task; its command is not used */
+    struct batch_opts opts;
+    struct strv words; /* the request as options */
     const char *path;  /* of the tasks, for messages; NULL: --each */
     struct batch_task *v;
-    size_t n, cap;
-    unsigned jobs, retries;
+    size_t n;
     char stamp[20]; /* <ts> */
     char *folder;   /* .../batch/<ts> */
     int lock;       /* the folder, with flock() on it as long as we live: `bawn prune` leaves it alone */
-    char *logs;     /* the same, or --log-dir; absolute */
+    char *logs;     /* the same, or log_dir; absolute */
     int logs_fd;
 };
 #define BATCH_INIT \
     { .lock = -1, .logs_fd = -1 }
 void batch_done(struct batch *b);
 
-/* Everything from the options to the exit status: 0 all fine, 1 some failed, 130 interrupted, or -errno. */
-int batch_main(struct batch *b, struct err *err);
-/* For `bawn run --each`: argv are the options of `run`. */
-int batch_each(const struct run_args *a, int argc, char **argv, struct err *err);
-/* One option for every task, if it is one that goes there; refuses what cannot be used here. */
-int batch_add_option(struct batch *b, const struct opt *table, size_t n, int id, const char *value, struct err *err);
+/* What is seen of a batch while it runs. */
+struct batch_watch {
+    struct notice notice; /* lines about starts, ends and failures */
+    bool live;            /* draw() shows what runs: no lines about what goes as it should */
+    /* ending: the user has interrupted it. Returns in how many milliseconds to call again, -1: when something happens. */
+    int (*draw)(const struct batch *b, bool ending, void *arg);
+    void (*resized)(void *arg); /* the terminal has another size */
+    void *arg;
+};
+
+/* batch.c. The tasks are read first (below), then the batch is prepared, which checks everything, and then performed. */
+int batch_prepare(struct batch *b, struct err *err);
+/* Runs them all; the results are in the tasks and in result.json. *ret_interrupts: how many times the user interrupted it; also set if
+ * only result.json could not be written. */
+int batch_perform(struct batch *b, const struct batch_watch *w, int *ret_interrupts, struct err *err);
 
 /* batch_tasks.c. Errors are "FILE:LINE:COLUMN: ..." with exit status 64. */
 int batch_parse(struct batch *b, const char *path, const char *text, size_t len, struct err *err);
@@ -117,24 +125,7 @@ void batch_log_name(const struct batch_task *t, const char *end, char ret[static
 /* batch_report.c */
 void batch_take_report(struct batch_task *t, int wait_status, uint64_t now_ms);
 void batch_json(const struct batch *b, struct buf *out);
-void batch_text(const struct batch *b, struct buf *out);
 size_t batch_count(const struct batch *b, enum batch_state state);
 
-/* batch_run.c: the loop; returns how many times the user interrupted it, or -errno. */
-int batch_run(struct batch *b, struct err *err);
-
-/* batch_table.c: what is seen meanwhile, on stderr. */
-struct batch_table {
-    bool live; /* a terminal that knows escape sequences */
-    uint64_t begun_ms, drawn_ms;
-    size_t n;             /* lines on the screen */
-    unsigned widths[256]; /* of those lines */
-};
-void batch_table_init(struct batch_table *t);
-/* Draws unless that was less than a tenth of a second ago; returns in how many milliseconds to call again, -1: when something happens. */
-int batch_table_draw(struct batch_table *t, const struct batch *b, bool ending);
-void batch_table_clear(struct batch_table *t);
-/* A line that stays. */
-void batch_table_say(struct batch_table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The last line of `text` (a NUL behind it) that says something, at most `columns` wide, without anything that a terminal obeys. */
-void batch_last_line(const char *text, size_t len, size_t columns, struct buf *out);
+/* batch_run.c: the loop. Returns how many times the user interrupted it, or -errno. */
+int batch_run(struct batch *b, const struct batch_watch *w, struct err *err);

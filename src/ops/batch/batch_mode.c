@@ -7,9 +7,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/run/run_options.h"
 #include "config/load/paths.h"
 #include "ops/batch/batch.h"
+#include "ops/run/run_request.h"
 #include "os/fd.h"
 #include "workspace/copy/place.h"
 #include "workspace/git/git.h"
@@ -17,7 +17,7 @@
 #include "workspace/git/gitrepo.h"
 
 /* As git does it: what has the size, time and bits of the last look was not changed. */
-static int compare(const struct gitindex_entry *e, void *arg, struct err *err) {
+static int compare_entry(const struct gitindex_entry *e, void *arg, struct err *err) {
     int workspace = *(const int *)arg;
     struct stat st;
     bool same = place_stat(workspace, e->path, &st) == 0 && (uint32_t)st.st_size == e->size &&
@@ -52,7 +52,7 @@ static bool is_clean(const char *path) {
     struct err ignored = {0};
 
     return fd >= 0 && gitrepo_open(fd, &repo, &ignored) >= 0 && gitrefs_head(&repo, head, &ignored) >= 0 &&
-           gitindex_read_in(repo.dir, compare, &fd, &ignored) > 0 && compare_index(&repo, fd, head, &ignored) == 0;
+           gitindex_read_in(repo.dir, compare_entry, &fd, &ignored) > 0 && compare_index(&repo, fd, head, &ignored) == 0;
 }
 
 /* The answer about the last workspace: nearly always all tasks have the same. */
@@ -75,14 +75,14 @@ static enum workspace_mode own_mode(const char *workspace, struct last *last) {
     return last->clean ? WORKSPACE_WORKTREE : WORKSPACE_OVERLAY;
 }
 
-static int choose(const struct batch *b, struct batch_task *t, struct last *last, struct err *err) {
+static int choose_mode(const struct batch *b, struct batch_task *t, struct last *last, struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(freep) char *workspace = NULL;
-    struct settings_flags flags = b->args->flags;
+    struct settings_flags flags = b->request->flags;
     const struct settings_sources src = {
-        .flags = &flags, .agent = t->agent ? t->agent : b->args->agent, .home = last->home, .environ_ = environ};
+        .flags = &flags, .agent = t->agent ? t->agent : b->request->agent, .home = last->home, .environ_ = environ};
     struct settings_sources with = src;
-    int r = paths_workspace(t->directory ? t->directory : b->args->dir, &workspace, err);
+    int r = paths_workspace(t->directory ? t->directory : b->request->dir, &workspace, err);
 
     if (r < 0)
         return r;
@@ -105,7 +105,7 @@ static int choose(const struct batch *b, struct batch_task *t, struct last *last
 }
 
 /* Nothing that differs from the task before. */
-static bool is_plain(const struct batch_task *t) {
+static bool has_no_own_settings(const struct batch_task *t) {
     return !t->profile && !t->directory && !t->timeout && !t->agent && !t->workspace && !t->env.len;
 }
 
@@ -117,12 +117,12 @@ int batch_modes(struct batch *b, struct err *err) {
     for (size_t i = 0; r >= 0 && i < b->n; i++) {
         struct batch_task *t = &b->v[i];
 
-        if (plain && is_plain(t)) {
+        if (plain && has_no_own_settings(t)) {
             t->mode = plain->mode;
             continue;
         }
-        r = choose(b, t, &last, err);
-        if (r >= 0 && is_plain(t))
+        r = choose_mode(b, t, &last, err);
+        if (r >= 0 && has_no_own_settings(t))
             plain = t;
         if (r < 0 && b->path)
             err_ctx(err, r, "%s:%u", b->path, t->line);

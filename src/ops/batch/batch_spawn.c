@@ -2,22 +2,19 @@
 /* Where the output of tasks goes, and one task as a process: ourselves again, as `bawn run`. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/run/run_options.h"
 #include "config/load/paths.h"
 #include "ops/batch/batch.h"
+#include "ops/run/run_request.h"
+#include "os/clock.h"
 #include "os/fd.h"
-#include "os/process.h"
-#include "supervisor/helper.h"
+#include "os/spawn.h"
 
 enum { RESULT_FD = 3, STAMP_TRIES = 100 };
 static_assert(5 + 40 + 1 + 16 + 2 <= RUNDIR_NAME_MAX, "bawn-NAME-<ts>-9 is the name of a run");
@@ -35,18 +32,16 @@ static int lock_folder(struct batch *b, const char *path, struct err *err) {
     return st.st_nlink > 0;
 }
 
-/* A second that no other batch of this user has: whoever makes the folder has it. */
+/* A second that no other batch of this user has: the one that makes the folder has it. */
 static int make_folder(struct batch *b, const char *top, struct err *err) {
-    time_t now = time(NULL);
+    uint64_t now = clock_mark();
 
-    for (int i = 0; i < STAMP_TRIES; i++) {
+    for (uint64_t i = 0; i < STAMP_TRIES; i++) {
         CLEANUP(freep) char *path = NULL;
-        time_t moment = now + i;
-        struct tm tm;
+        char stamp[CLOCK_TEXT_SIZE];
         int r;
 
-        if (!gmtime_r(&moment, &tm) || !strftime(b->stamp, sizeof b->stamp, "%Y%m%dT%H%M%SZ", &tm))
-            return err_set(err, -EOVERFLOW, "the clock is wrong");
+        snprintf(b->stamp, sizeof b->stamp, "%s", clock_text(now + i * 1000000000, CLOCK_STAMP, stamp));
         path = str_dupf("%s/%s", top, b->stamp);
         if (!path)
             return err_oom(err);
@@ -68,9 +63,9 @@ int batch_open_logs(struct batch *b, struct err *err) {
         r = err_set(err, -ENOENT, "there is no place for what tasks print and change; set HOME or XDG_STATE_HOME");
     r = r < 0 ? r : paths_make_dirs(top, err);
     r = r < 0 ? r : make_folder(b, top, err);
-    if (r >= 0 && b->args->log_dir) {
-        r = paths_make_dirs(b->args->log_dir, err);
-        r = r < 0 ? r : paths_workspace(b->args->log_dir, &b->logs, err);
+    if (r >= 0 && b->opts.log_dir) {
+        r = paths_make_dirs(b->opts.log_dir, err);
+        r = r < 0 ? r : paths_workspace(b->opts.log_dir, &b->logs, err);
     } else if (r >= 0) {
         b->logs = strdup(b->folder);
         r = b->logs ? 0 : err_oom(err);
@@ -89,7 +84,7 @@ void batch_log_name(const struct batch_task *t, const char *end, char ret[static
         snprintf(ret, 64, "%s%s", t->name, end);
 }
 
-/* A new file: what an earlier batch, or anybody else, has left under the name is not written to. */
+/* A new file: an old one of that name is never written to. */
 static int open_log(const struct batch *b, const struct batch_task *t, const char *end, struct err *err) {
     char name[64];
     int fd;
@@ -98,8 +93,7 @@ static int open_log(const struct batch *b, const struct batch_task *t, const cha
     if (unlinkat(b->logs_fd, name, 0) < 0 && errno != ENOENT)
         return err_sys(err, -errno, "remove '%s/%s'", b->logs, name);
     fd = openat(b->logs_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    fd = fd < 0 ? -errno : fd_move_above(fd, RESULT_FD + 1);
-    return fd < 0 ? err_sys(err, fd, "make '%s/%s'", b->logs, name) : fd;
+    return fd < 0 ? err_sys(err, -errno, "make '%s/%s'", b->logs, name) : fd;
 }
 
 static bool has_name(enum workspace_mode m) {
@@ -114,7 +108,7 @@ int batch_argv(const struct batch *b, const struct batch_task *t, struct strv *r
     const struct {
         const char *option, *value;
     } own[] = {
-        {"directory", t->directory},
+        {"directory", t->directory ? t->directory : b->request->dir},
         {"profile", t->profile},
         {"agent", t->agent},
         {"timeout", t->timeout},
@@ -137,50 +131,6 @@ int batch_argv(const struct batch *b, const struct batch_task *t, struct strv *r
     return r < 0 ? err_oom(err) : 0;
 }
 
-/* Shared with the child, which runs on our memory until it has become `bawn run` (CLONE_VFORK). */
-struct batch_birth {
-    char *const *argv;
-    int fds[RESULT_FD + 1];
-    int error;
-};
-
-static int be_born(const struct batch_birth *b) {
-    int r;
-
-    if (setsid() < 0) /* the terminal's ^C is ours alone */
-        return -errno;
-    for (int i = 0; i <= RESULT_FD; i++)
-        if (dup2(b->fds[i], i) < 0)
-            return -errno;
-    r = fd_close_from(RESULT_FD + 1);
-    r = r < 0 ? r : helper_default_signals();
-    if (r < 0)
-        return r;
-    execve("/proc/self/exe", b->argv, environ);
-    return -errno;
-}
-
-static int child(void *arg) {
-    struct batch_birth *b = arg;
-
-    b->error = be_born(b);
-    return EXIT_SANDBOX;
-}
-
-/* Both ends above what the child is given; ours does not block. */
-static int make_link(int ret[2], struct err *err) {
-    int pair[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(err, -errno, "socket of a task");
-    for (int i = 0; i < 2; i++) {
-        ret[i] = fd_move_above(pair[i], RESULT_FD + 1);
-        if (ret[i] < 0)
-            return err_sys(err, ret[i], "socket of a task");
-    }
-    return fcntl(ret[0], F_SETFL, O_NONBLOCK) < 0 ? err_sys(err, -errno, "socket of a task") : 0;
-}
-
 static void make_id(const struct batch *b, struct batch_task *t) {
     if (t->attempts > 1)
         snprintf(t->id, sizeof t->id, "bawn-%s-%s-%u", t->name, b->stamp, t->attempts);
@@ -188,36 +138,37 @@ static void make_id(const struct batch *b, struct batch_task *t) {
         snprintf(t->id, sizeof t->id, "bawn-%s-%s", t->name, b->stamp);
 }
 
+static int spawn_task(struct batch_task *t, char *const *argv, const int fds[static RESULT_FD + 1], struct err *err) {
+    const struct spawn s = {.path = "/proc/self/exe",
+                            .argv = argv,
+                            .envp = environ,
+                            .fds = fds,
+                            .n_fds = RESULT_FD + 1,
+                            .cwd = SPAWN_CWD_STAY,
+                            .group = SPAWN_SESSION, /* the terminal's ^C is ours alone */
+                            .outlives = true};      /* the end of the socket ends it, with time to clean up */
+    int r = spawn_start(&s, &t->pid, NULL);
+
+    return r < 0 ? err_sys(err, r, "start the task") : 0;
+}
+
 int batch_spawn(const struct batch *b, struct batch_task *t, struct err *err) {
     CLEANUP(strv_done) struct strv argv = {0};
-    CLEANUP(closep) int in = -1;
     CLEANUP(closep) int out = -1;
     CLEANUP(closep) int errors = -1;
-    int link[2] = {-1, -1}, r;
-    pid_t pid = -1;
+    CLEANUP(closep) int link = -1;
+    int pair[2], r;
 
     make_id(b, t);
     r = batch_argv(b, t, &argv, err);
-    in = r < 0 ? r : fd_move_above(open("/dev/null", O_RDONLY | O_CLOEXEC), RESULT_FD + 1);
-    out = in < 0 ? in : open_log(b, t, ".out", err);
-    errors = out < 0 ? out : open_log(b, t, ".err", err);
-    r = errors < 0 ? errors : make_link(link, err);
-    if (r >= 0) {
-        struct batch_birth birth = {.argv = argv.v, .fds = {in, out, errors, link[1]}};
-
-        pid = process_clone(child, &birth, CLONE_VM | CLONE_VFORK, NULL);
-        r = pid < 0 ? (int)pid : birth.error;
-        if (r < 0)
-            err_sys(err, r, "start the task");
-        if (r < 0 && pid > 0)
-            process_end(pid);
-    }
-    closep(&link[1]);
-    if (r < 0) {
-        closep(&link[0]);
-        return r;
-    }
-    t->pid = pid;
-    t->link = link[0];
-    return 0;
+    if (r < 0 || (out = open_log(b, t, ".out", err)) < 0 || (errors = open_log(b, t, ".err", err)) < 0)
+        return r < 0 ? r : err->code;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, -errno, "socket of a task");
+    link = pair[0];
+    r = spawn_task(t, argv.v, (const int[]){-1, out, errors, pair[1]}, err);
+    close(pair[1]);
+    if (r == 0)
+        t->link = TAKE_FD(link);
+    return r;
 }

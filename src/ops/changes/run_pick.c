@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a run, its workspace and the rules that hide files in it. */
 #include "ops/changes/run_pick.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "workspace/apply/apply.h"
 #include "workspace/hide/ignore_scan.h"
 #include "workspace/hide/pin.h"
@@ -71,16 +73,27 @@ static int none_found(const char *workspace, enum run_pick_what what, struct err
     return err_set(err, -ENOENT, "%.300s: %s", workspace, missing[what]);
 }
 
+static int find_runs(char **ret, struct err *err) {
+    CLEANUP(freep) char *home = NULL;
+    int r = paths_home(environ, &home, err);
+
+    return r < 0 ? r : rundir_folder(environ, home, ret, err);
+}
+
+int run_pick_list(const char *directory, struct rundir_list *ret, struct err *err) {
+    CLEANUP(freep) char *runs = NULL, *workspace = NULL;
+    int r = find_runs(&runs, err);
+
+    r = r < 0 ? r : paths_workspace(directory, &workspace, err);
+    return r < 0 || !runs ? r : rundir_list(runs, workspace, ret, err);
+}
+
 static int open_latest(const struct run_pick_opts *o, struct run_pick *p, struct err *err) {
     CLEANUP(freep) char *workspace = NULL;
     CLEANUP(rundir_list_done) struct rundir_list list = {0};
     int r = paths_workspace(o->directory, &workspace, err);
 
-    if (r < 0)
-        return r;
-    if (access(p->runs, F_OK) < 0)
-        return none_found(workspace, o->what, err);
-    r = rundir_list(p->runs, workspace, &list, err);
+    r = r < 0 ? r : rundir_list(p->runs, workspace, &list, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < list.n; i++)
@@ -90,10 +103,8 @@ static int open_latest(const struct run_pick_opts *o, struct run_pick *p, struct
 }
 
 static int open_run(const struct run_pick_opts *o, struct run_pick *p, struct err *err) {
-    CLEANUP(freep) char *home = NULL;
-    int r = paths_home(environ, &home, err);
+    int r = find_runs(&p->runs, err);
 
-    r = r < 0 ? r : rundir_folder(environ, home, &p->runs, err);
     if (r < 0)
         return r;
     if (!p->runs)
@@ -143,8 +154,7 @@ int run_pick(const struct run_pick_opts *o, struct run_pick *ret, struct err *er
     r = r < 0 ? r : load_rules(&p, err);
     if (r < 0)
         return r;
-    *ret = p;
-    p = (struct run_pick)RUN_PICK_INIT;
+    *ret = TAKE(p, (struct run_pick)RUN_PICK_INIT);
     return 0;
 }
 
@@ -163,12 +173,11 @@ int run_pick_changes(const struct run_pick *p, struct change_set *ret, struct er
 /* -- afterwards --------------------------------------------------------------------------------------------------------- */
 
 int run_pick_mark_applied(struct run_pick *p, struct err *err) {
-    CLEANUP(closep) int fd = openat(p->rd.fd, APPLIED, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     char text[32];
-    int r = fd < 0 ? -errno : 0;
+    int r;
 
     add_stamp(&p->rd.info, text);
-    r = r < 0 ? r : fd_write_all(fd, text, strlen(text));
+    r = file_replace_at(p->rd.fd, APPLIED, 0600, FILE_SOLE, text, strlen(text));
     return r < 0 ? err_sys(err, r, "write '%s/" APPLIED "'", p->rd.path) : 0;
 }
 

@@ -41,6 +41,9 @@ struct run_pick {
 int run_pick(const struct run_pick_opts *o, struct run_pick *ret, struct err *err);
 void run_pick_done(struct run_pick *p);
 
+/* All runs of a workspace, the latest first. */
+int run_pick_list(const char *directory, struct rundir_list *ret, struct err *err);
+
 /* The change set, with `hidden` by both sets of rules. */
 int run_pick_changes(const struct run_pick *p, struct change_set *ret, struct err *err);
 

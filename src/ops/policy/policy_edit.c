@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One editor for all files with network rules, and what adding or removing a rule means. */
 #include "ops/policy/policy_edit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,16 +15,20 @@
 #include "config/load/paths.h"
 #include "config/load/project.h"
 #include "config/load/trust.h"
+#include "ops/audit_verb.h"
+#include "ops/edit_lock.h"
+#include "ops/policy/policy_here.h"
+#include "ops/policy/policy_live.h"
+#include "ops/policy/policy_question.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "policy/gateconf.h"
-
-enum { LOCK_TRIES = 50, LOCK_PAUSE_US = 100 * 1000 };
 
 /* A file that is being changed. */
 struct editing {
     const struct policy_edit *e;
     bool create;
+    char *home, *workspace;
     char *folder, *path, *records;
     const char *name; /* in path */
     int dir;          /* locked */
@@ -37,6 +41,8 @@ struct editing {
     { .dir = -1, .text = BUF_INIT(GATE_TEXT_MAX) }
 
 static void editing_done(struct editing *ed) {
+    free(ed->home);
+    free(ed->workspace);
     free(ed->folder);
     free(ed->path);
     free(ed->records);
@@ -48,6 +54,8 @@ static void editing_done(struct editing *ed) {
 
 void policy_edit_result_done(struct policy_edit_result *d) {
     free(d->path);
+    free(d->id);
+    free(d->denied);
     *d = (struct policy_edit_result){0};
 }
 
@@ -62,7 +70,7 @@ static int split_path(struct editing *ed, struct err *err) {
 /* The user's own file may be a link, as those have it who keep their settings in git; what it leads to is changed. */
 static int open_user(struct editing *ed, struct err *err) {
     char *target;
-    int r = paths_config(environ, ed->e->home, "network.json", &ed->path, err);
+    int r = paths_config(environ, ed->home, "network.json", &ed->path, err);
 
     if (r < 0)
         return r;
@@ -83,36 +91,24 @@ static int open_user(struct editing *ed, struct err *err) {
 
 /* The workspace is the agent's too: no link on the way is followed. */
 static int open_project(struct editing *ed, struct err *err) {
-    CLEANUP(closep) int top = open(ed->e->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(closep) int top = open(ed->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r;
 
-    ed->path = str_dupf("%s/%s", ed->e->workspace, PROJECT_NETWORK_FILE);
+    ed->path = str_dupf("%s/%s", ed->workspace, PROJECT_NETWORK_FILE);
     r = ed->path ? split_path(ed, err) : err_oom(err);
     if (r < 0)
         return r;
     if (top < 0)
-        return err_sys(err, -errno, "open '%s'", ed->e->workspace);
+        return err_sys(err, -errno, "open '%s'", ed->workspace);
     if (ed->create && mkdirat(top, ".bawn", 0755) < 0 && errno != EEXIST)
         return err_sys(err, -errno, "create '%s'", ed->folder);
     ed->dir = safepath_open(top, ".bawn", O_RDONLY | O_DIRECTORY);
     return ed->dir < 0 ? err_sys(err, ed->dir, "open '%s'", ed->folder) : 0;
 }
 
-/* Not for ever: a sandbox can lock a folder of its workspace as well. */
-static int lock(const struct editing *ed, struct err *err) {
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(ed->dir, LOCK_EX | LOCK_NB) == 0)
-            return 0;
-        if (errno != EWOULDBLOCK)
-            return err_sys(err, -errno, "lock '%s'", ed->folder);
-        usleep(LOCK_PAUSE_US);
-    }
-    return err_set(err, -EBUSY, "somebody else is changing '%s'", ed->path);
-}
-
 static int find_trust(struct editing *ed, bool exists, struct err *err) {
     char hash[SHA256_HEX_SIZE];
-    int r = trust_file(environ, ed->e->home, &ed->records, err);
+    int r = trust_file(environ, ed->home, &ed->records, err);
 
     if (r < 0 || ed->e->target != POLICY_TARGET_PROJECT)
         return r;
@@ -146,10 +142,16 @@ static int read_text(struct editing *ed, struct err *err) {
     return 0;
 }
 
-static int begin(struct editing *ed, struct err *err) {
-    int r = ed->e->target == POLICY_TARGET_USER ? open_user(ed, err) : open_project(ed, err);
+static int begin_edit(const struct policy_edit *e, bool create, struct editing *ed, struct err *err) {
+    int r = paths_home(environ, &ed->home, err);
 
-    r = r < 0 ? r : lock(ed, err);
+    ed->e = e;
+    ed->create = create;
+    r = r < 0 ? r : paths_workspace(e->dir, &ed->workspace, err);
+    if (r < 0)
+        return r;
+    r = e->target == POLICY_TARGET_PROJECT ? open_project(ed, err) : open_user(ed, err);
+    r = r < 0 ? r : edit_lock(ed->dir, ed->folder, ed->path, err);
     return r < 0 ? r : read_text(ed, err);
 }
 
@@ -214,8 +216,8 @@ static int keep_trust(const struct editing *ed, const struct buf *text, struct e
     return trust_record(ed->records, ed->path, hash, err);
 }
 
-static int finish(struct editing *ed, enum policy_edit_what what, const char *id, struct policy_edit_result *ret,
-                  struct err *err) {
+static int finish_edit(struct editing *ed, enum policy_edit_what what, const char *id, struct policy_edit_result *ret,
+                       struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(GATE_TEXT_MAX);
     CLEANUP(rules_done) struct rules check = {0};
     bool project = ed->e->target == POLICY_TARGET_PROJECT;
@@ -233,9 +235,9 @@ static int finish(struct editing *ed, enum policy_edit_what what, const char *id
     }
     if (r < 0)
         return r;
-    *ret = (struct policy_edit_result){.what = what, .path = TAKE_PTR(ed->path), .untrusted = project && !ed->trusted};
-    snprintf(ret->id, sizeof ret->id, "%s", id);
-    return 0;
+    *ret = (struct policy_edit_result){
+        .what = what, .id = strdup(id), .path = TAKE_PTR(ed->path), .untrusted = project && !ed->trusted};
+    return ret->id ? 0 : err_oom(err);
 }
 
 static const struct rule *find_same(const struct rules *rules, const struct rule *rule) {
@@ -250,56 +252,102 @@ static int move_to_front(struct editing *ed, const struct rule *same, struct pol
     json_t *list = json_object_get(ed->root, "rules"), *rule = json_array_get(list, at);
 
     if (at == 0)
-        return finish(ed, EDIT_NOTHING, same->id, ret, err);
+        return finish_edit(ed, EDIT_NOTHING, same->id, ret, err);
     json_object_set_new(rule, "id", json_string(same->id)); /* "rule-3" would be called otherwise in its new place */
     if (json_array_insert(list, 0, rule) < 0 || json_array_remove(list, at + 1) < 0)
         return err_oom(err);
-    return finish(ed, EDIT_MOVED, same->id, ret, err);
+    return finish_edit(ed, EDIT_MOVED, same->id, ret, err);
 }
 
-int policy_edit_add(const struct policy_edit *e, const struct rule *rule, bool first, struct policy_edit_result *ret,
-                    struct err *err) {
-    CLEANUP(editing_done) struct editing ed = EDITING_INIT;
+static int insert_rule(struct editing *ed, const struct rule *rule, bool first, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(GATE_TEXT_MAX);
+    json_t *list = json_object_get(ed->root, "rules");
+
+    if (rules_find(&ed->rules, rule->id))
+        return err_usage(err, "'%s' has a rule '%s' already", ed->path, rule->id);
+    rule_add_json(rule, &text);
+    return json_array_insert_new(list, first ? 0 : json_array_size(list), json_loads(buf_str(&text), 0, NULL)) < 0 ? err_oom(err)
+                                                                                                                   : 0;
+}
+
+static int add_to_file(const struct policy_edit *e, const struct rule *rule, bool first, struct policy_edit_result *ret,
+                       struct err *err) {
+    CLEANUP(editing_done) struct editing ed = EDITING_INIT;
     struct rule named = *rule; /* with an id; borrows the rest */
     CLEANUP(freep) char *id = NULL;
     const struct rule *same;
-    json_t *list;
-    int r;
+    int r = begin_edit(e, true, &ed, err);
 
-    ed.e = e;
-    ed.create = true;
-    r = begin(&ed, err);
     if (r < 0)
         return r;
     same = find_same(&ed.rules, rule);
     if (same)
-        return first ? move_to_front(&ed, same, ret, err) : finish(&ed, EDIT_NOTHING, same->id, ret, err);
+        return first ? move_to_front(&ed, same, ret, err) : finish_edit(&ed, EDIT_NOTHING, same->id, ret, err);
     r = rule->id ? 0 : rule_give_id(&ed.rules, &named, err);
     id = rule->id ? NULL : named.id; /* NOLINT(clang-analyzer-deadcode.DeadStores): freed at the end */
+    r = r < 0 ? r : insert_rule(&ed, &named, first, err);
+    return r < 0 ? r : finish_edit(&ed, EDIT_ADDED, named.id, ret, err);
+}
+
+/* -- operations --------------------------------------------------------------------------------------------------------- */
+
+/* The whole rule, comment included. */
+static int log_rule(const struct policy_edit *e, const struct rule *rule, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX), text = BUF_INIT(AUDIT_LINE_MAX);
+
+    rule_add_json(rule, &text);
+    audit_add(&b, "what", "rule added");
+    audit_add(&b, "where",
+              e->target == POLICY_TARGET_SANDBOX ? e->sandbox
+              : e->target == POLICY_TARGET_USER  ? "user"
+                                                 : "project");
+    audit_add(&b, "rule", buf_str(&text));
+    return buf_ok(&text) ? audit_verb(AUDIT_POLICY, "", &b, err) : err_oom(err);
+}
+
+/* An exception behind a denial, or under the organisation's, does nothing. The user should hear of that at once. */
+static char *find_denial(const struct policy_edit *e, const struct rule *rule) {
+    CLEANUP(policy_here_done) struct policy_here here = POLICY_HERE_INIT;
+    const struct policy_here_opts opts = {.dir = e->dir};
+    const struct pattern *p = &rule->hosts[0];
+    const struct policy_question question = {.host = p->text, .host_len = strlen(p->text)};
+    const struct policy_verdict *v;
+    struct policy_answer a;
+
+    if (rule->action != RULE_ALLOW || p->kind != PATTERN_EXACT || policy_here_open(&opts, &here, NULL) < 0 ||
+        policy_ask(&here.policy, &question, &a, NULL) < 0)
+        return NULL;
+    v = policy_answer_verdict(&a);
+    return v->action == RULE_DENY ? strdup(v->reason) : NULL;
+}
+
+int policy_edit_add(const struct policy_edit *e, const struct rule *rule, bool first, struct policy_edit_result *ret,
+                    struct err *err) {
+    int r = log_rule(e, rule, err);
+
     if (r < 0)
         return r;
-    if (rule->id && rules_find(&ed.rules, rule->id))
-        return err_usage(err, "'%s' has a rule '%s' already", ed.path, rule->id);
-    rule_add_json(&named, &text);
-    list = json_object_get(ed.root, "rules");
-    if (json_array_insert_new(list, first ? 0 : json_array_size(list), json_loads(buf_str(&text), 0, NULL)) < 0)
-        return err_oom(err);
-    return finish(&ed, EDIT_ADDED, named.id, ret, err);
+    if (e->target == POLICY_TARGET_SANDBOX) {
+        *ret = (struct policy_edit_result){.what = EDIT_ADDED};
+        return policy_live_add(e->sandbox, rule, &ret->id, err);
+    }
+    r = add_to_file(e, rule, first, ret, err);
+    if (r == 0)
+        ret->denied = find_denial(e, rule);
+    return r;
 }
 
 int policy_edit_remove(const struct policy_edit *e, const char *id, struct policy_edit_result *ret, struct err *err) {
     CLEANUP(editing_done) struct editing ed = EDITING_INIT;
     const struct rule *found;
-    int r;
+    int r = audit_verb_word(AUDIT_POLICY, "", "rule removed", id, err);
 
-    ed.e = e;
-    r = begin(&ed, err);
+    r = r < 0 ? r : begin_edit(e, false, &ed, err);
     if (r < 0)
         return r;
     found = rules_find(&ed.rules, id);
     if (!found)
         return err_set(err, -ENOENT, "'%s' has no rule '%s' (see 'bawn policy ls')", ed.path, id);
     json_array_remove(json_object_get(ed.root, "rules"), (size_t)(found - ed.rules.v));
-    return finish(&ed, EDIT_REMOVED, id, ret, err);
+    return finish_edit(&ed, EDIT_REMOVED, id, ret, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands in a sandbox, as its keeper lists them (spec/control-socket.md, "jobs"). */
+/* What only the keeper of a sandbox knows, above all its commands (spec/control-socket.md). Text from inside is hostile. */
 #pragma once
 
 #include <jansson.h>
@@ -9,6 +9,10 @@
 struct box;
 struct err;
 
+/* One request to a keeper's socket, and its answer, an object: json_decref(). An answer with "error" fails. */
+int sandbox_call(const char *socket, const char *request, json_t **ret, struct err *err);
+/* The answer to {"cmd": cmd}, an object: json_decref(). */
+int sandbox_ask(const struct box *b, const char *cmd, json_t **ret, struct err *err);
 /* Newest last; json_decref() it. */
 int sandbox_jobs(const struct box *b, json_t **ret, struct err *err);
 bool sandbox_job_runs(const json_t *job);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds persistent sandboxes, and asks their keepers to stop. */
 #include "ops/sandbox/sandbox_pick.h"
+#include "ops/sandbox/sandbox_jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +12,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/opt.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "config/load/paths.h"
-#include "ops/policy/policy_live.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -39,7 +38,7 @@ int sandbox_boxes(char **ret, struct err *err) {
     if (r < 0)
         return r;
     if (!boxes)
-        return err_set(err, -ENOENT, "there is no home folder, and so no sandbox is kept; set HOME or XDG_STATE_HOME");
+        return err_set(err, -ENOENT, "there is no home folder, and so no persistent sandbox; set HOME or XDG_STATE_HOME");
     *ret = boxes;
     return 0;
 }
@@ -68,7 +67,7 @@ int sandbox_name(const char *name, const char *directory, char ret[static BOX_ID
     return r;
 }
 
-/* The project's own has a name that nobody typed. */
+/* The name of the project's own was not typed: the message has the workspace. */
 static int no_own(const struct sandbox_pick_opts *o, const char *name, struct err *err) {
     CLEANUP(freep) char *workspace = NULL;
     int r = paths_workspace(o->directory, &workspace, err);
@@ -78,7 +77,7 @@ static int no_own(const struct sandbox_pick_opts *o, const char *name, struct er
                            workspace, name);
 }
 
-static void settle(const struct box *b) {
+static void settle_rename(const struct box *b) {
     CLEANUP(freep) char *home = NULL;
 
     if (paths_home(environ, &home, NULL) == 0)
@@ -97,7 +96,7 @@ int sandbox_pick(const struct sandbox_pick_opts *o, struct sandbox_pick *ret, st
     if (r == 0 && o->need == SANDBOX_RUNNING && !p.box.alive)
         r = exec_not_running(&p.box, err);
     if (r == 0 && o->need == SANDBOX_STOPPED)
-        settle(&p.box);
+        settle_rename(&p.box);
     if (r < 0)
         return r;
     *ret = TAKE(p, (struct sandbox_pick)SANDBOX_PICK_INIT);
@@ -125,7 +124,7 @@ static int ask_stop(const struct box *b, unsigned seconds, struct err *err) {
     int r = sandbox_control(b, &socket, err);
 
     snprintf(request, sizeof request, "{\"cmd\": \"stop\", \"seconds\": %u}", seconds);
-    r = r < 0 ? r : policy_live_call(socket, request, &answer, err);
+    r = r < 0 ? r : sandbox_call(socket, request, &answer, err);
     if (r < 0)
         return r;
     json_decref(answer);
@@ -144,7 +143,7 @@ static int look_again(struct box *b, struct err *err) {
     return b->alive ? 0 : -ESRCH;
 }
 
-/* One that is just being started, or ends just now, has no socket; somebody who copies it has its lock. All of that is soon over. */
+/* While it starts or ends it has no socket, and while it is copied it is locked. All of that is soon over. */
 static bool is_soon_over(int r) {
     return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE || r == -EAGAIN;
 }
@@ -177,34 +176,4 @@ int sandbox_wait_end(const struct box *b, int timeout_ms) {
         r = poll(&p, 1, timeout_ms);
     while (r < 0 && errno == EINTR);
     return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
-}
-
-int sandbox_and_job(int argc, char **argv, const char **ret_name, uint64_t *ret_job, struct err *err) {
-    bool number = argc == 1 && argv[0][0] && strspn(argv[0], "0123456789") == strlen(argv[0]);
-    const char *job = number ? argv[0] : argc > 1 ? argv[1] : NULL;
-    int r;
-
-    if (argc > 2)
-        return err_usage(err, "what is '%.60s'? One sandbox and one job at a time", argv[2]);
-    r = job ? parse_u64(job, 1, INT32_MAX, ret_job, err) : 0;
-    if (r < 0)
-        return err_ctx(err, r, "the number of a job");
-    *ret_name = number || argc == 0 ? NULL : argv[0];
-    return 0;
-}
-
-/* The place of an operand in argv is always in front of where the next word is read. */
-int sandbox_opt_next(struct opt_iter *it, int *n, struct err *err) {
-    for (;;) {
-        int before = it->pos, r = opt_next(it, err);
-        bool dashes = r == 0 && it->pos > before;
-
-        if (r != 0 || it->pos >= it->argc)
-            return r;
-        do
-            it->argv[1 + (*n)++] = it->argv[it->pos++];
-        while (dashes && it->pos < it->argc);
-        if (dashes)
-            return 0;
-    }
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kept sandbox a verb is about: the one that was named (by name or id), or, without one, the project's own
- * (box_name_for() of the workspace). What every verb says about a sandbox that is not there, not running, running, dead or
- * somebody else's is said here.
+ * Which persistent sandbox a verb is about: the one that was named (by name or id), or, without one, the project's own
+ * (box_name_for() of the workspace). The messages about one that is missing, stopped, running, dead or another user's are here, for every verb.
  */
 #pragma once
 
@@ -13,7 +12,7 @@ struct err;
 enum sandbox_need {
     SANDBOX_ANY,     /* for looking: nothing is locked */
     SANDBOX_RUNNING, /* its keeper lives */
-    SANDBOX_STOPPED  /* comes back locked by us: nobody starts or removes it meanwhile. -EBUSY: it runs */
+    SANDBOX_STOPPED  /* comes back locked by us: it is neither started nor removed meanwhile. -EBUSY: it runs */
 };
 
 struct sandbox_pick_opts {
@@ -46,9 +45,3 @@ int sandbox_wait_end(const struct box *b, int timeout_ms);
 int sandbox_ask_stop(struct box *b, unsigned seconds, struct err *err);
 /* The path of its keeper's control socket (spec/control-socket.md), for control_call(). */
 int sandbox_control(const struct box *b, char **ret, struct err *err);
-/* Operands "[SANDBOX] [JOB]" of a verb; a single number is a job of the project's own sandbox. *ret_job 0: none named. */
-int sandbox_and_job(int argc, char **argv, const char **ret_name, uint64_t *ret_job, struct err *err);
-/* As opt_next(), but operands may stand before options, too (`bawn logs web -f`): they are gathered as argv[1..*n], *n
- * begins as 0. */
-struct opt_iter;
-int sandbox_opt_next(struct opt_iter *it, int *n, struct err *err);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Measures the state folder. */
 #include "ops/sandbox/space.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/parse.h"
 #include "base/str.h"
-#include "cli/sandbox/box_view.h"
+#include "base/vec.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "workspace/copy/walk.h"
 
@@ -31,19 +30,19 @@ static uint64_t bytes_of(const struct stat *st) {
     return !S_ISDIR(st->st_mode) && st->st_nlink > 1 ? bytes / st->st_nlink : bytes;
 }
 
-static int found(const struct walk_entry *e, void *arg, struct err *err UNUSED) {
+static int add_entry(const struct walk_entry *e, void *arg, struct err *err UNUSED) {
     *(uint64_t *)arg += bytes_of(&e->st);
     return WALK_ON;
 }
 
-static int closed(const struct walk_entry *e UNUSED, void *arg UNUSED, struct err *err UNUSED) {
+static int skip_closed(const struct walk_entry *e UNUSED, void *arg UNUSED, struct err *err UNUSED) {
     return WALK_SKIP;
 }
 
 uint64_t space_of(int dir, const char *path) {
     CLEANUP(closep) int fd = openat(dir, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     uint64_t bytes = 0;
-    const struct walk_ops ops = {.found = found, .closed = closed, .arg = &bytes};
+    const struct walk_ops ops = {.found = add_entry, .closed = skip_closed, .arg = &bytes};
     struct err deeper = {0};
     struct stat st;
 
@@ -51,7 +50,7 @@ uint64_t space_of(int dir, const char *path) {
         return 0;
     bytes = bytes_of(&st);
     if (S_ISDIR(st.st_mode))
-        walk_tree(fd, NULL, &ops, &deeper); /* what is deeper than anybody goes is not counted */
+        walk_tree(fd, NULL, &ops, &deeper); /* what is too deep is not counted */
     return bytes;
 }
 
@@ -68,19 +67,13 @@ void space_list_done(struct space_list *l) {
     *l = (struct space_list){0};
 }
 
-/* Room doubles at powers of two. */
-static int append(struct space_list *l, enum space_kind kind, const char *name, uint64_t bytes) {
-    struct space_item *grown = l->v;
+static int add_space_item(struct space_list *l, enum space_kind kind, const char *name, uint64_t bytes) {
     char *copy = strdup(name);
 
-    if (copy && (l->n & (l->n - 1)) == 0)
-        grown = realloc(l->v, (l->n ? 2 * l->n : 1) * sizeof *grown);
-    if (!copy || !grown) {
+    if (!copy || VEC_ADD(l->v, l->n, (struct space_item){kind, copy, bytes}) < 0) {
         free(copy);
         return -ENOMEM;
     }
-    l->v = grown;
-    l->v[l->n++] = (struct space_item){kind, copy, bytes};
     l->total += bytes;
     return 0;
 }
@@ -116,22 +109,19 @@ static int add_one(int state, int dir, const struct folder *f, const char *name,
         checkpoints = space_of(dir, path);
     }
     if (checkpoints)
-        r = append(l, SPACE_CHECKPOINTS, name, checkpoints);
-    return r < 0 ? r : append(l, kind, name, bytes > checkpoints ? bytes - checkpoints : 0);
+        r = add_space_item(l, SPACE_CHECKPOINTS, name, checkpoints);
+    return r < 0 ? r : add_space_item(l, kind, name, bytes > checkpoints ? bytes - checkpoints : 0);
 }
 
 static int add_each(int state, const struct folder *f, struct space_list *l) {
-    int fd = openat(state, f->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    int r = 0;
 
-    if (!d)
-        closep(&fd);
-    while (d && r == 0 && (e = readdir(d)))
+    dir_open_at(state, f->path, &d);
+    while (r == 0 && (e = dir_next(&d)))
         if (e->d_name[0] != '.')
-            r = add_one(state, dirfd(d), f, e->d_name, l);
-    if (d)
-        closedir(d);
+            r = add_one(state, d.fd, f, e->d_name, l);
     return r;
 }
 
@@ -151,46 +141,15 @@ int space_list(const char *state, struct space_list *ret, struct err *err) {
         const struct folder *f = &folders[i];
         uint64_t bytes = f->each ? 0 : space_of(dir, f->path);
 
-        r = f->each ? add_each(dir, f, &l) : bytes ? append(&l, f->kind, "", bytes) : 0;
+        r = f->each ? add_each(dir, f, &l) : bytes ? add_space_item(&l, f->kind, "", bytes) : 0;
     }
     all = dir < 0 ? 0 : space_of(dir, ".");
     if (r == 0 && all > l.total)
-        r = append(&l, SPACE_OTHER, "", all - l.total);
+        r = add_space_item(&l, SPACE_OTHER, "", all - l.total);
     if (r < 0)
         return err_oom(err);
     if (l.n)
         qsort(l.v, l.n, sizeof *l.v, largest_first);
     *ret = TAKE(l, (struct space_list){0});
     return 0;
-}
-
-void space_add_table(const struct space_list *l, struct buf *out) {
-    CLEANUP(strv_done) struct strv cells = {0};
-    char size[24];
-
-    strv_add(&cells, "SIZE");
-    strv_add(&cells, "WHAT");
-    strv_add(&cells, "NAME");
-    for (size_t i = 0; i < l->n; i++) {
-        CLEANUP(buf_done) struct buf name = BUF_INIT(4 * NAME_MAX + 1);
-
-        format_size(l->v[i].bytes, size);
-        buf_add_printable(&name, l->v[i].name);
-        strv_add(&cells, size);
-        strv_add(&cells, space_kind_names[l->v[i].kind]);
-        strv_add(&cells, buf_str(&name));
-    }
-    box_view_table(&cells, 3, out);
-    format_size(l->total, size);
-    buf_addf(out, "%s in all\n", size);
-}
-
-void space_add_json(const struct space_list *l, struct buf *out) {
-    buf_addc(out, '[');
-    for (size_t i = 0; i < l->n; i++) {
-        buf_addf(out, "%s{\"kind\": \"%s\", \"name\": ", i ? ", " : "", space_kind_names[l->v[i].kind]);
-        buf_add_json(out, l->v[i].name);
-        buf_addf(out, ", \"bytes\": %" PRIu64 "}", l->v[i].bytes);
-    }
-    buf_addc(out, ']');
 }

@@ -2,8 +2,7 @@
 /* What takes the space in $XDG_STATE_HOME/bawn, for `bawn prune` and `bawn inspect`. */
 #pragma once
 
-#include "base/buf.h"
-#include "registry/registry.h"
+#include "base/macros.h"
 
 struct err;
 
@@ -40,5 +39,3 @@ struct space_list {
 /* state: $XDG_STATE_HOME/bawn */
 int space_list(const char *state, struct space_list *ret, struct err *err);
 void space_list_done(struct space_list *l);
-void space_add_table(const struct space_list *l, struct buf *out);
-void space_add_json(const struct space_list *l, struct buf *out); /* an array */

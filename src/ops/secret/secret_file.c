@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* secrets.json: found, locked, replaced. */
 #include "ops/secret/secret_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "ops/edit_lock.h"
 #include "os/fd.h"
 #include "supervisor/credential/credentials.h"
-
-enum { LOCK_TRIES = 50, LOCK_PAUSE_US = 100 * 1000 };
 
 static const char file_name[] = "secrets.json";
 
@@ -48,14 +46,7 @@ static int lock_folder(struct secret_file *f, struct err *err) {
     f->dir = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->dir < 0)
         return err_sys(err, -errno, "open '%s'", f->folder);
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(f->dir, LOCK_EX | LOCK_NB) == 0)
-            return 0;
-        if (errno != EWOULDBLOCK)
-            return err_sys(err, -errno, "lock '%s'", f->folder);
-        usleep(LOCK_PAUSE_US);
-    }
-    return err_set(err, -EBUSY, "somebody else is changing '%s'", f->path);
+    return edit_lock(f->dir, f->folder, f->path, err);
 }
 
 int secret_file_edit(struct secret_file *f, struct err *err) {
@@ -85,16 +76,14 @@ int secret_file_save(const struct secret_file *f, struct err *err) {
 
 int secret_file_preview(const struct secret_file *f, int *ret_fd, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
-    CLEANUP(closep) int fd = -1;
-    int r = write_text(f, &text, err);
+    int fd, r = write_text(f, &text, err);
 
     if (r < 0)
         return r;
-    fd = memfd_create("bawn-secrets", MFD_CLOEXEC);
-    r = fd < 0 ? -errno : fd_write_all(fd, buf_str(&text), text.len);
-    if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return err_sys(err, r < 0 ? r : -errno, "hand the definitions over");
-    *ret_fd = TAKE_FD(fd);
+    fd = fd_memory("bawn-secrets", buf_str(&text), text.len);
+    if (fd < 0)
+        return err_sys(err, fd, "hand the definitions over");
+    *ret_fd = fd;
     return 0;
 }
 

@@ -8,8 +8,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "cli/run/run_options.h"
+#include "cli/run/batch_table.h"
 #include "ops/batch/batch.h"
+#include "ops/run/run_request.h"
 
 static int parse(struct batch *b, const char *text, struct err *err) {
     return batch_parse(b, "t.jsonl", text, strlen(text), err);
@@ -232,14 +233,26 @@ static void options_that_every_task_gets(void **state UNUSED) {
     CLEANUP(batch_done) struct batch b = BATCH_INIT;
     struct err err = {0};
 
-    assert_int_equal(batch_add_option(&b, run_opts, N_RUN_OPTS_ALL, RUN_OPT_MEMORY, "1g", &err), 0);
-    assert_int_equal(batch_add_option(&b, run_opts, N_RUN_OPTS_ALL, RUN_OPT_NO_SECRETS, NULL, &err), 0);
-    assert_int_equal(batch_add_option(&b, run_opts, N_RUN_OPTS_ALL, RUN_OPT_JOBS, "3", &err), 0);
+    struct run_request q = {.flags = {.memory = "1g", .no_secrets = true, .workspace_mode = "ro"}};
+
+    b.request = &q;
+    assert_int_equal(batch_prepare(&b, &err), 0);
     assert_int_equal(b.words.len, 2);
     assert_string_equal(b.words.v[0], "--memory=1g");
     assert_string_equal(b.words.v[1], "--no-secrets");
-    assert_int_equal(batch_add_option(&b, run_opts, N_RUN_OPTS_ALL, RUN_OPT_NAME, "x", &err), -EINVAL);
-    assert_int_equal(batch_add_option(&b, run_opts, N_RUN_OPTS_ALL, RUN_OPT_NO_SANDBOX, NULL, &err), -EINVAL);
+    assert_true(b.opts.jobs > 0);
+}
+
+static void options_that_no_task_can_have(void **state UNUSED) {
+    CLEANUP(batch_done) struct batch b = BATCH_INIT;
+    static const struct run_request bad[] = {{.name = "x"}, {.flags = {.mode = "off"}}, {.tty = true}, {.parent = 3}};
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err err = {0};
+
+        b.request = &bad[i];
+        assert_int_equal(batch_prepare(&b, &err), -EINVAL);
+    }
 }
 
 int main(void) {
@@ -254,6 +267,7 @@ int main(void) {
         cmocka_unit_test(results_are_read),
         cmocka_unit_test(results_that_are_none),
         cmocka_unit_test(options_that_every_task_gets),
+        cmocka_unit_test(options_that_no_task_can_have),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "cli/setup/doctor_print.h"
 #include "jail/network/network.h"
-#include "ops/doctor/doctor.h"
 
 enum { OUTPUT_MAX = 1024 * 1024 };
 
