@@ -14,13 +14,8 @@
 #include "jail/cgroup/cgroup.h"
 #include "os/fd.h"
 #include "os/process.h"
-#include "os/sigfd.h"
 #include "os/sock.h"
 #include "os/spawn.h"
-
-int helper_default_signals(void) {
-    return sigfd_default(NULL);
-}
 
 /* In the child: the sandbox pays for what it uses, and no key of its memory gets to a disk. */
 static int prepare_child(void *arg) {

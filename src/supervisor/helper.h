@@ -37,5 +37,3 @@ const char *helper_message(int messages, char *text, size_t size);
 
 /* Until it ends: process_exit_status(). */
 int helper_wait(const char *name, pid_t pid, int *ret_status, struct err *err);
-/* For a new process that is about to become another program. */
-int helper_default_signals(void);
