@@ -19,7 +19,7 @@
 enum { PATIENCE_US = 100000 }; /* only a pool that was stopped, or a machine with far too much to do, needs as long */
 
 int pool_path(char *const *environ_, char **ret, struct err *err) {
-    return paths_runtime(environ_, "/pool.sock", ret, err);
+    return paths_runtime(environ_, "pool.sock", ret, err);
 }
 
 /* A path that is too long for an address is reached through its folder. */

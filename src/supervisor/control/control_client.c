@@ -21,7 +21,7 @@
 enum { ANSWER_SECONDS = 10, AT_ONCE = 64 };
 
 int control_folder(char *const *environ_, char **ret, struct err *err) {
-    return paths_runtime(environ_, "", ret, err);
+    return paths_runtime(environ_, NULL, ret, err);
 }
 
 int control_address(int folder, const char *name, struct sockaddr_un *ret) {
