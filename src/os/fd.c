@@ -148,6 +148,11 @@ static int close_from_proc(unsigned first) {
     return 0;
 }
 
+void fd_close_all(const int *fds, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        close(fds[i]);
+}
+
 int fd_close_from(unsigned first) {
     if (syscall(SYS_close_range, first, ~0u, 0) == 0)
         return 0;

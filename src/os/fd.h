@@ -25,6 +25,7 @@ int fd_pipe(int *ret_read, int *ret_write);
 /* A memfd with this content, to be read from its beginning. The name is for /proc only. -errno */
 int fd_memory(const char *name, const void *data, size_t len);
 
+void fd_close_all(const int *fds, size_t n);
 /* Closes every descriptor >= first. */
 int fd_close_from(unsigned first);
 /* Moves fd to a number >= min (so that 0..2 can be filled in freely). Takes fd; returns the new one or -errno. */

@@ -79,11 +79,6 @@ static int take_body(const struct exec_msg *m, const char *behind, int memfd, st
     return buf_ok(body) ? 0 : -ENOMEM;
 }
 
-static void close_all(const int *fds, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        close(fds[i]);
-}
-
 int execmsg_recv(int sock, struct exec_msg *m, struct buf *body, int *ret_fds, size_t *n_fds) {
     CLEANUP(freep) char *packet = malloc(PACKET_MAX);
     size_t want = n_fds ? *n_fds : 0, came = SOCK_FDS_MAX, own;
@@ -96,7 +91,7 @@ int execmsg_recv(int sock, struct exec_msg *m, struct buf *body, int *ret_fds, s
     if (n <= 0)
         return (int)n;
     if ((size_t)n < sizeof msg) {
-        close_all(fds, came);
+        fd_close_all(fds, came);
         return -EBADMSG;
     }
     memcpy(&msg, packet, sizeof msg);
@@ -105,7 +100,7 @@ int execmsg_recv(int sock, struct exec_msg *m, struct buf *body, int *ret_fds, s
     if (r == 0 && came - own > want)
         r = -EBADMSG;
     r = r < 0 ? r : take_body(&msg, packet + sizeof msg, fds[0], body);
-    close_all(fds, r < 0 ? came : own);
+    fd_close_all(fds, r < 0 ? came : own);
     if (r < 0)
         return r;
     if (came > own) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox's folder: opened, locked, created, renamed, removed. */
+/* The folder of all sandboxes, and each one's: opened, locked, created, renamed, removed. */
 #include "registry/registry.h"
 
 #include <errno.h>
@@ -11,11 +11,16 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/file.h"
+#include "os/hidden.h"
 #include "os/remove.h"
 #include "registry/registry_priv.h"
 
-enum { LOCK_TRIES = 4, LOCK_WAIT_MS = 2 };
+#define IDS_FILE ".ids" /* the ids that were given away in the latest second */
+
+enum { LOCK_TRIES = 4, LOCK_WAIT_MS = 2, IDS_MAX = 256 * 1024, SAME_ID_MAX = 999 };
 
 void box_done(struct box *b) {
     free(b->name);
@@ -71,6 +76,94 @@ enum box_phase box_look(const struct box *b, bool *ret_crashed) {
     if (ret_crashed)
         *ret_crashed = crashed;
     return now;
+}
+
+/* -- files -------------------------------------------------------------------------------------------------------------- */
+
+/* As a whole. synced: it outlives a power cut. */
+static int write_box_file(int dir, const char *name, const struct buf *text, bool synced, struct err *err) {
+    int r = file_replace_at(dir, name, 0600, FILE_SOLE | (synced ? FILE_SYNC : 0), buf_str(text), text->len);
+
+    return r < 0 ? err_sys(err, r, "write '%s' of the sandbox", name) : 0;
+}
+
+/* -ENOENT, -EFBIG, -EBADMSG (no regular file). */
+static int read_box_file(int dir, const char *name, struct buf *text) {
+    int r = file_read_at(dir, name, 0, text);
+
+    return r == -EINVAL ? -EBADMSG : r;
+}
+
+/* -- the folder of all sandboxes ---------------------------------------------------------------------------------------- */
+
+int registry_folder(char *const *environ_, const char *home, char **ret, struct err *err) {
+    return paths_state_if_home(environ_, home, "sandboxes", ret, err);
+}
+
+int registry_open_boxes(const char *boxes, bool make, struct err *err) {
+    return paths_open_own(boxes, make, "its sandboxes are theirs", err);
+}
+
+int registry_sweep(const char *boxes) {
+    CLEANUP(closep) int fd = registry_open_boxes(boxes, false, NULL);
+
+    return fd < 0 ? 0 : hidden_sweep(fd);
+}
+
+static bool is_line(const char *text, const char *line) {
+    size_t n = strlen(line);
+
+    for (const char *p = text; *p; p += strcspn(p, "\n"), p += *p == '\n')
+        if (strcspn(p, "\n") == n && strncmp(p, line, n) == 0)
+            return true;
+    return false;
+}
+
+/* The moment in an id: what follows its last '-'. Of another second's ids nothing need be known any more. */
+static bool same_second(const char *ids, const char *id) {
+    const char *stamp = strrchr(id, '-');
+    size_t first = strcspn(ids, "\n"), n = stamp ? strlen(stamp) : 0;
+
+    return n > 0 && first >= n && strncmp(ids + first - n, stamp, n) == 0;
+}
+
+/* Ids are in audit logs, which outlive their sandboxes: one that is free again would mix two. */
+static int make_unique(int boxes, char **id, struct err *err) {
+    CLEANUP(buf_done) struct buf ids = BUF_INIT(IDS_MAX);
+    CLEANUP(freep) char *fresh = strdup(*id);
+    int r = read_box_file(boxes, IDS_FILE, &ids);
+
+    if (r < 0 || !same_second(buf_str(&ids), *id))
+        buf_clear(&ids);
+    for (int n = 2; fresh && is_line(buf_str(&ids), fresh); n++) {
+        if (n > SAME_ID_MAX)
+            return err_set(err, -EAGAIN, "too many sandboxes of one name were made in this second");
+        free(fresh);
+        fresh = str_dupf("%s-%d", *id, n);
+    }
+    if (!fresh)
+        return err_oom(err);
+    buf_addf(&ids, "%s\n", fresh);
+    r = write_box_file(boxes, IDS_FILE, &ids, false, err);
+    if (r < 0)
+        return r;
+    free(*id);
+    *id = TAKE_PTR(fresh);
+    return 0;
+}
+
+/* A new hidden folder, and its name; *id, if it is not unique, becomes so (malloc'ed). Sweeps what was left by others. The lock of `boxes`
+ * is held for what must not be seen half-way, not while files are synced. */
+static int make_hidden_box(int boxes, char ret_name[static HIDDEN_NAME_SIZE], char **id, struct err *err) {
+    int r = hidden_lock(boxes), fd;
+
+    if (r < 0)
+        return err_sys(err, r, "lock the folder of the sandboxes");
+    r = make_unique(boxes, id, err);
+    fd = r < 0 ? r : hidden_make(boxes, ret_name);
+    hidden_unlock(boxes);
+    hidden_sweep_gone(boxes);
+    return r == 0 && fd < 0 ? err_sys(err, fd, "make the folder of a sandbox") : fd;
 }
 
 /* -- opening ------------------------------------------------------------------------------------------------------------ */
@@ -130,7 +223,7 @@ static int open_box(int boxes, const char *name, struct err *err) {
 
 static int read_files(struct box *b, struct err *err) {
     CLEANUP(buf_done) struct buf info = BUF_INIT(BOX_INFO_MAX), state = BUF_INIT(BOX_STATE_MAX);
-    int r = registry_get(b->fd, BOX_INFO_FILE, &info);
+    int r = read_box_file(b->fd, BOX_INFO_FILE, &info);
 
     if (r == -ENOENT) /* of the file: the sandbox is there */
         r = err_set(err, -EBADMSG, BOX_INFO_FILE " is missing");
@@ -141,7 +234,7 @@ static int read_files(struct box *b, struct err *err) {
                        b->name, b->path);
     if (r < 0)
         return err_ctx(err, r, "sandbox '%s' ('%s')", b->name, b->path);
-    if (registry_get(b->fd, BOX_STATE_FILE, &state) < 0 || box_state_parse(buf_str(&state), state.len, &b->state) < 0)
+    if (read_box_file(b->fd, BOX_STATE_FILE, &state) < 0 || box_state_parse(buf_str(&state), state.len, &b->state) < 0)
         b->state = (struct box_state){.phase = BOX_STOPPED}; /* never started, or cut off by a crash of the machine */
     return 0;
 }
@@ -183,7 +276,7 @@ static int put_info(int dir, const struct box_info *info, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(BOX_INFO_MAX);
     int r = box_info_write(info, &text, err);
 
-    return r < 0 ? r : registry_put(dir, BOX_INFO_FILE, &text, true, err);
+    return r < 0 ? r : write_box_file(dir, BOX_INFO_FILE, &text, true, err);
 }
 
 int box_save_info(struct box *b, struct err *err) {
@@ -194,7 +287,7 @@ int box_save_state(struct box *b, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(BOX_STATE_MAX);
     int r = box_state_write(&b->state, &text, err);
 
-    return r < 0 ? r : registry_put(b->fd, BOX_STATE_FILE, &text, false, err);
+    return r < 0 ? r : write_box_file(b->fd, BOX_STATE_FILE, &text, false, err);
 }
 
 /* rename() replaces a folder only if it is empty, and no sandbox's folder ever is: that makes names unique. */
@@ -241,7 +334,7 @@ int registry_create_filled(const char *boxes, const char *name, const struct box
     dir = r < 0 ? r : registry_open_boxes(boxes, true, err);
     if (dir < 0)
         return dir;
-    b.fd = registry_make_hidden(dir, hidden, &b.info.id, err);
+    b.fd = make_hidden_box(dir, hidden, &b.info.id, err);
     if (b.fd < 0)
         return b.fd;
     r = fill_box(&b, err);

@@ -9,16 +9,13 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "engine/engine.h"
 #include "jail/cgroup/cgroup.h"
 #include "os/fd.h"
 #include "os/process.h"
-#include "os/sigfd.h"
+#include "os/sock.h"
 #include "os/spawn.h"
-
-int helper_default_signals(void) {
-    return sigfd_default(NULL);
-}
 
 /* In the child: the sandbox pays for what it uses, and no key of its memory gets to a disk. */
 static int prepare_child(void *arg) {
@@ -60,4 +57,35 @@ int helper_wait(const char *name, pid_t pid, int *ret_status, struct err *err) {
         return err_sys(err, status, "wait for %s", name);
     *ret_status = process_exit_status(status);
     return 0;
+}
+
+int helper_ends_open(struct helper_ends *ret, const char *name, struct err *err) {
+    CLEANUP(helper_ends_done) struct helper_ends e = HELPER_ENDS_INIT;
+    int pair[2], r = sock_pair(pair);
+
+    if (r < 0)
+        return err_sys(err, r, "start %s", name);
+    e.sock = pair[0];
+    e.their_sock = pair[1];
+    if (fcntl(e.sock, F_SETFL, O_NONBLOCK) < 0 || pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_sys(err, -errno, "start %s", name);
+    e.messages = pair[0];
+    e.their_messages = pair[1];
+    *ret = TAKE(e, (struct helper_ends)HELPER_ENDS_INIT);
+    return 0;
+}
+
+void helper_ends_done(struct helper_ends *e) {
+    closep(&e->sock);
+    closep(&e->messages);
+    closep(&e->their_sock);
+    closep(&e->their_messages);
+}
+
+const char *helper_message(int messages, char *text, size_t size) {
+    ssize_t n = fd_read_some(messages, text, size - 1);
+
+    text[MAX_OF(n, 0)] = 0;
+    text[strcspn(text, "\n")] = 0;
+    return text + (str_starts(text, "bawn: ") ? strlen("bawn: ") : 0);
 }

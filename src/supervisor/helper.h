@@ -22,7 +22,18 @@ struct helper {
 };
 
 int helper_start(const struct helper *h, pid_t *ret_pid, struct err *err);
+
+/* A socket and a pipe for messages (stderr), ours and those of the program. All but its end of the socket do not block. */
+struct helper_ends {
+    int sock, messages;
+    int their_sock, their_messages;
+};
+#define HELPER_ENDS_INIT \
+    { .sock = -1, .messages = -1, .their_sock = -1, .their_messages = -1 }
+int helper_ends_open(struct helper_ends *ret, const char *name, struct err *err);
+void helper_ends_done(struct helper_ends *e);
+/* The first line that it wrote there, without "bawn: "; "": none. Returns a part of text. */
+const char *helper_message(int messages, char *text, size_t size);
+
 /* Until it ends: process_exit_status(). */
 int helper_wait(const char *name, pid_t pid, int *ret_status, struct err *err);
-/* For a new process that is about to become another program. */
-int helper_default_signals(void);

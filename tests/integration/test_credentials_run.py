@@ -70,7 +70,7 @@ def test_placeholder_wins_over_the_settings(runner):
     define(runner, {"anthropic": KEY})
     r = shell(runner, "echo $ANTHROPIC_API_KEY", "--env", "ANTHROPIC_API_KEY=real-value-1", env={"ANTHROPIC_API_KEY": "real-value-2"})
     assert r.out.startswith(b"sk-ant-api03-"), r
-    assert b"its placeholder stands in ANTHROPIC_API_KEY" in r.err, r
+    assert b"ANTHROPIC_API_KEY has its placeholder instead of" in r.err, r
 
 
 def test_choice(runner):

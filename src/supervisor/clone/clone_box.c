@@ -27,6 +27,8 @@ enum { TAG_TRIES = 100, FROZEN_MS = 55000 /* the keeper thaws after 60 seconds, 
 #define NSS ".pki/nssdb"
 
 static int mode_of(const struct box *box, enum workspace_mode *ret, struct err *err) {
+    int mode;
+
     if (!box->state.mode[0])
         return err_set(err, -ENOENT, "the sandbox '%s' was never started, so there is nothing to copy", box->name);
     if (str_eq(box->state.mode, workspace_mode_names[WORKSPACE_WORKTREE]))
@@ -34,12 +36,11 @@ static int mode_of(const struct box *box, enum workspace_mode *ret, struct err *
             err, -EOPNOTSUPP,
             "the sandbox '%s' works on a branch of its own (worktree mode), which cannot be copied; commit there, and start others from that branch",
             box->name);
-    for (int i = 0; i < WORKSPACE_MODES; i++)
-        if (str_eq(box->state.mode, workspace_mode_names[i])) {
-            *ret = (enum workspace_mode)i;
-            return 0;
-        }
-    return err_set(err, -EBADMSG, "the sandbox '%s' has a workspace mode that this version does not know", box->name);
+    mode = str_index(box->state.mode, workspace_mode_names, WORKSPACE_MODES);
+    if (mode < 0)
+        return err_set(err, -EBADMSG, "the sandbox '%s' has a workspace mode that this version does not know", box->name);
+    *ret = (enum workspace_mode)mode;
+    return 0;
 }
 
 /* -- freezing ----------------------------------------------------------------------------------------------------------- */
@@ -135,7 +136,7 @@ static int copy_run(const struct box *box, const struct clone_opts *o, int dir, 
     return clone_run_parts(rd.fd, to, c->mode, how, err);
 }
 
-/* Files vanish without a word from what is removed or stopped while it is copied. */
+/* Files of a sandbox that is removed or stopped while it is copied are missing without an error. */
 static int still_there(const struct box *box, const struct clone_opts *o, struct err *err) {
     CLEANUP(box_done) struct box again = BOX_INIT;
     struct err ignored = {0};
@@ -152,7 +153,7 @@ static int still_there(const struct box *box, const struct clone_opts *o, struct
 static int copy_now(const struct box *box, const struct clone_opts *o, int dir, struct checkpoint *c, struct err *err) {
     CLEANUP(frozen_end) struct frozen frozen = {0};
     struct meter meter = {.progress = o->progress, .frozen = &frozen};
-    struct clone_tree how = {.from = -1, .to = -1, .leave = NSS, .tell = report_progress, .tell_arg = &meter};
+    struct clone_tree how = {.from = -1, .to = -1, .leave = NSS, .report = report_progress, .report_arg = &meter};
     int r = mode_of(box, &c->mode, err);
 
     r = r < 0 ? r : frozen_begin(&frozen, o->control, err);
@@ -199,7 +200,7 @@ static int publish_checkpoint(int place, const char *hidden, const char *tag, st
     return err_sys(err, -errno, "name the checkpoint '%s'", tag);
 }
 
-static int settle_anywhere(int place, const char *hidden, const char *tag, struct checkpoint *c, struct err *err) {
+static int publish_new(int place, const char *hidden, const char *tag, struct checkpoint *c, struct err *err) {
     int r = -EEXIST;
 
     if (tag) {
@@ -233,9 +234,9 @@ int checkpoint_make(struct box *box, const struct clone_opts *o, const char *tag
     if (dir < 0)
         return dir;
     r = copy_all(box, o, place, dir, &c, err);
-    if (r == 0 && syncfs(dir) < 0) /* a name that outlives a power cut must not stand for files that did not */
+    if (r == 0 && syncfs(dir) < 0) /* a name that outlives a power cut must not name files that did not */
         r = err_sys(err, -errno, "write the checkpoint to disk");
-    r = r < 0 ? r : settle_anywhere(place, hidden, tag, &c, err);
+    r = r < 0 ? r : publish_new(place, hidden, tag, &c, err);
     if (r < 0)
         remove_tree(place, hidden);
     else
@@ -338,13 +339,11 @@ static int fill_fork(struct box *b, void *arg, struct err *err) {
 
 static int describe_fork(const struct fork_source *s, struct box_info *ret, struct err *err) {
     const struct box_info *old = &s->box->info;
-    int r = 0;
+    int r = strv_add_all(&ret->options, &old->options);
 
     ret->workspace = strdup(old->workspace);
     ret->from = strdup(old->id);
     ret->created_ns = clock_mark();
-    for (size_t i = 0; r == 0 && i < old->options.len; i++)
-        r = strv_add(&ret->options, old->options.v[i]);
     if (r == 0 && mode_of_forks(s) != s->from.mode)
         r = strv_add(&ret->options, "--workspace=overlay");
     return r < 0 || !ret->workspace || !ret->from ? err_oom(err) : 0;
@@ -354,7 +353,7 @@ int fork_make(struct fork_source *s, const char *name, char **ret_id, struct err
     CLEANUP(box_info_done) struct box_info info = {0};
     CLEANUP(box_done) struct box made = BOX_INIT;
     struct meter meter = {.progress = s->opts->progress};
-    struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .tell = report_progress, .tell_arg = &meter}};
+    struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .report = report_progress, .report_arg = &meter}};
     struct err ignored = {0};
     int r = describe_fork(s, &info, err);
 

@@ -5,7 +5,7 @@
  * whatever is made anew at each start (certificate authority, sockets, ids).
  *
  *     sandboxes/NAME/checkpoints/
- *         TAG/                        flock()ed: shared by who reads it, exclusively by who removes it
+ *         TAG/                        flock()ed: shared by readers, exclusively to remove it
  *             checkpoint.json         struct checkpoint
  *             home/ run/              run/: upper/, or tree/ and manifest; journal, base/
  *         .new-HEX .gone-HEX          being made, being removed; os/hidden.h

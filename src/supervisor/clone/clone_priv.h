@@ -3,7 +3,24 @@
 #pragma once
 
 #include "supervisor/clone/clone_box.h"
-#include "supervisor/clone/clone_tree.h"
+
+/*
+ * A faithful copy of a tree that the inside of a sandbox filled (home/, upper/, tree/), within Bawn's own state: links as links, modes and
+ * times, user.* attributes, as root the owners, whiteouts of overlayfs. Blocks are shared where the file system can. Devices, FIFOs and sockets
+ * are left out. Nothing is followed, nothing is waited for; setuid and setgid bits are dropped.
+ */
+struct clone_tree {
+    int from, to;      /* folders; `to` is empty and gets owner, mode and attributes of `from` */
+    bool whiteouts;    /* an upper/: character devices 0:0 mean "deleted" */
+    const char *leave; /* a path below that is not copied; NULL: none */
+    void (*copied)(const char *path, const struct stat *from, const struct stat *to, void *arg); /* may be NULL */
+    void *arg;
+    int (*report)(uint64_t files, uint64_t bytes, void *arg,
+                  struct err *err); /* after each file; negative ends it. May be NULL */
+    void *report_arg;
+    uint64_t files, bytes, left_out; /* results; they are added to */
+};
+int clone_tree_make(struct clone_tree *c, struct err *err);
 
 /* clone_run.c: what a run's folder holds of the workspace, to an empty folder. count: progress and sums; its folders are not used. */
 int clone_run_parts(int from, int to, enum workspace_mode mode, struct clone_tree *count, struct err *err);

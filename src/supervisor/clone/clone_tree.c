@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the walker goes through the source; to[] holds the folders of the copy from its root to that place. No other process writes in the copy. */
-#include "supervisor/clone/clone_tree.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,6 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "supervisor/clone/clone_priv.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/transfer.h"
 #include "workspace/copy/walk.h"
@@ -46,7 +45,7 @@ static int copy_into(int from, int to, const struct stat *st, uint64_t *ret_byte
     return r < 0 ? r : finish_file(to, st, ret);
 }
 
-static int clone_file(struct cloner *k, const struct walk_entry *e, struct err *err) {
+static int copy_regular(struct cloner *k, const struct walk_entry *e, struct err *err) {
     struct stat st, made;
     CLEANUP(closep) int from = transfer_open(e->dir, e->name, &st);
     CLEANUP(closep) int to = -1;
@@ -66,7 +65,7 @@ static int clone_file(struct cloner *k, const struct walk_entry *e, struct err *
     tell_copied(k, e->path, &st, &made);
     k->c->files++;
     k->c->bytes += bytes;
-    return k->c->tell ? k->c->tell(k->c->files, k->c->bytes, k->c->tell_arg, err) : 0;
+    return k->c->report ? k->c->report(k->c->files, k->c->bytes, k->c->report_arg, err) : 0;
 }
 
 static int own_name(int dir, const char *name, const struct stat *st, struct stat *ret) {
@@ -121,7 +120,7 @@ static int clone_entry(const struct walk_entry *e, void *arg, struct err *err) {
     case S_IFDIR:
         return clone_into(k, e, err);
     case S_IFREG:
-        return clone_file(k, e, err);
+        return copy_regular(k, e, err);
     case S_IFLNK:
         return copy_link(k, e, err);
     default:

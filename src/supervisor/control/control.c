@@ -178,13 +178,23 @@ static void take_clients(struct control_server *c) {
     }
 }
 
+void control_ok(struct buf *answer) {
+    buf_adds(answer, "{\"ok\":true}");
+}
+
+void control_error(struct buf *answer, const char *why) {
+    buf_adds(answer, "{\"ok\":false,\"error\":");
+    buf_add_json(answer, why);
+    buf_addc(answer, '}');
+}
+
 static void serve_request(const struct control_server *c, struct control_client *cl, size_t len) {
     json_t *request = json_loadb(cl->in.data, len, JSON_REJECT_DUPLICATES, NULL);
 
     if (json_is_object(request))
         c->fn(c->arg, request, &cl->out);
     else
-        buf_adds(&cl->out, "{\"ok\":false,\"error\":\"expected one JSON object on one line\"}");
+        control_error(&cl->out, "expected one JSON object on one line");
     buf_addc(&cl->out, '\n');
     json_decref(request);
 }

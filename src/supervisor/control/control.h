@@ -20,6 +20,9 @@ enum { CONTROL_CLIENTS_MAX = 4, CONTROL_POLL_MAX = CONTROL_CLIENTS_MAX + 1 };
 
 /* Writes one JSON object (no line end) as the answer. request is an object. */
 typedef void control_fn(void *arg, const json_t *request, struct buf *answer);
+/* Answers without data: {"ok":true}, and {"ok":false,"error":why}. */
+void control_ok(struct buf *answer);
+void control_error(struct buf *answer, const char *why);
 
 /* Opens control_folder(), and makes it if it is missing: the user's own, and others may not write there. */
 int control_open_folder(char *const *environ_, int *ret, struct err *err);

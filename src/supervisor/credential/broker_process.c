@@ -6,17 +6,21 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/str.h"
+#include "config/load/paths.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/sock.h"
-#include "supervisor/credential/broker_priv.h"
 #include "supervisor/credential/castock.h"
+#include "supervisor/credential/ssh_outside.h"
+#include "supervisor/credential/vault_spawn.h"
 #include "supervisor/helper.h"
 
 enum {
@@ -25,8 +29,204 @@ enum {
     LIVED_MS = 60 * 1000, /* after so long it is not in a loop of crashes */
     REAP_MS = 100,        /* while a vault runs: its messages are printed soon */
     LAST_WORDS_MS = 1000,
-    MESSAGES_PER_TURN = 256
+    MESSAGES_PER_TURN = 256,
+    TOUCH_PAUSE_MS = 10 * 1000,
+    VAULT_END_MS = 5000,
+    END_NAP_MS = 10
 };
+
+enum { LINE_MAX_BYTES = 400, VAULTS_MAX = GRANTS_MAX };
+
+struct vault_child {
+    pid_t pid;
+    int messages; /* its stderr */
+    uint32_t index;
+};
+
+struct brokerkeeper {
+    struct broker_opts opts;
+    pid_t pid; /* -1: none runs */
+    int sock;
+    unsigned starts; /* for this gate */
+    uint64_t started_ms, next_ms;
+    unsigned pause_ms;   /* after the next start */
+    bool reported;       /* that one ended badly */
+    bool vault_reported; /* that no vault can be started */
+
+    struct vault_child vaults[VAULTS_MAX];
+    size_t n_vaults;
+    char said[LINE_MAX_BYTES]; /* the last message of one: a client that tries again and again must not fill the screen */
+    int uses;                  /* the folder secret-use; -1: not open */
+    bool uses_failed;
+    uint64_t touched_ms[GRANTS_MAX]; /* 0: not yet */
+};
+
+/* Takes fd (-1: none). It reads at once, or it is stuck or taken over: few messages go there. Negative: it has to be given up. */
+static int send_broker(struct brokerkeeper *b, const struct broker_msg *m, int fd) {
+    CLEANUP(closep) int owned = fd;
+
+    return sock_send(b->sock, m, sizeof *m, &owned, owned >= 0 ? 1 : 0);
+}
+
+/* What a running bawn-broker asks for ----------------------------------------------------------------------------- */
+
+/* Vaults ----------------------------------------------------------------------------------------------------------- */
+
+/* Through us: the terminal may be in raw mode. */
+static void pass_message(struct brokerkeeper *b, const struct vault_child *v) {
+    char text[LINE_MAX_BYTES];
+    const char *line = helper_message(v->messages, text, sizeof text);
+
+    if (!line[0] || str_eq(text, b->said))
+        return;
+    log_line("%s", line);
+    memcpy(b->said, text, sizeof text);
+}
+
+static void forget_vault(struct brokerkeeper *b, size_t i) {
+    pass_message(b, &b->vaults[i]);
+    close(b->vaults[i].messages);
+    b->vaults[i] = b->vaults[--b->n_vaults];
+}
+
+static void reap_vaults(struct brokerkeeper *b) {
+    for (size_t i = 0; i < b->n_vaults;)
+        if (waitpid(b->vaults[i].pid, NULL, WNOHANG) == 0)
+            i++;
+        else
+            forget_vault(b, i);
+}
+
+/* One that refreshes tokens: ended in the middle, it would lose the new refresh token, and with it the login. */
+static bool has_delicate(const struct brokerkeeper *b) {
+    for (size_t i = 0; i < b->n_vaults; i++)
+        if (b->opts.grants[b->vaults[i].index].c.token_url)
+            return true;
+    return false;
+}
+
+static void end_vaults(struct brokerkeeper *b) {
+    uint64_t until = clock_ms() + VAULT_END_MS;
+
+    reap_vaults(b);
+    while (has_delicate(b) && clock_ms() < until) {
+        poll(NULL, 0, END_NAP_MS);
+        reap_vaults(b);
+    }
+    while (b->n_vaults) {
+        process_end(b->vaults[0].pid);
+        forget_vault(b, 0);
+    }
+}
+
+static bool has_vault(const struct brokerkeeper *b, uint32_t index) {
+    for (size_t i = 0; i < b->n_vaults; i++)
+        if (b->vaults[i].index == index)
+            return true;
+    return false;
+}
+
+/* *ret: the broker's end. */
+static int start_vault(struct brokerkeeper *b, struct vault_child v, bool fresh, int *ret, struct err *err) {
+    CLEANUP(helper_ends_done) struct helper_ends e = HELPER_ENDS_INIT;
+    const struct credential *c = &b->opts.grants[v.index].c;
+    struct vault_job job = {.verb = "--get", .name = c->name, .of = c, .fresh = fresh, .environ_ = b->opts.environ_};
+    int r = helper_ends_open(&e, "bawn-vault", err);
+
+    if (r < 0)
+        return r;
+    job.sock = e.their_sock;
+    job.messages = e.their_messages;
+    r = vault_start(&job, &v.pid, err);
+    if (r < 0)
+        return r;
+    v.messages = TAKE_FD(e.messages);
+    b->vaults[b->n_vaults++] = v;
+    *ret = TAKE_FD(e.sock);
+    return 0;
+}
+
+static int on_want_vault(struct brokerkeeper *b, const struct broker_msg *m) {
+    struct broker_msg answer = {.type = BROKER_MSG_VAULT, .index = m->index};
+    struct err err = {0};
+    int sock = -1, r = -EBUSY;
+
+    if (m->index >= b->opts.n_grants)
+        return -EBADMSG;
+    if (!has_vault(b, m->index))
+        r = start_vault(b, (struct vault_child){.index = m->index}, m->value == 1, &sock, &err);
+    if (r < 0 && err.msg[0] && !b->vault_reported) {
+        b->vault_reported = true;
+        log_err(&err);
+    }
+    answer.value = r < 0 ? -r : 0;
+    return send_broker(b, &answer, sock);
+}
+
+/* The user's ssh-agent --------------------------------------------------------------------------------------------- */
+
+static int on_want_agent(struct brokerkeeper *b) {
+    int fd = -1, r = b->opts.ssh ? ssh_outside_connect(b->opts.environ_, &fd) : -EACCES;
+
+    return send_broker(b, &(struct broker_msg){.type = BROKER_MSG_AGENT, .value = -r}, fd);
+}
+
+/* Used ------------------------------------------------------------------------------------------------------------- */
+
+static int open_uses(struct brokerkeeper *b) {
+    CLEANUP(freep) char *path = b->opts.state ? str_dupf("%s/secret-use", b->opts.state) : NULL;
+    struct err err = {0};
+
+    if (b->uses < 0 && path && !b->uses_failed && paths_make_dirs(path, &err) == 0)
+        b->uses = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    b->uses_failed = b->uses < 0;
+    return b->uses;
+}
+
+/* For `bawn secret ls`: its time is that of the last use. The name has no slash: credential_name_ok(). */
+static void touch_use(struct brokerkeeper *b, uint32_t index) {
+    uint64_t now = clock_ms();
+    CLEANUP(closep) int fd = -1;
+
+    if ((b->touched_ms[index] && now - b->touched_ms[index] < TOUCH_PAUSE_MS) || open_uses(b) < 0)
+        return;
+    b->touched_ms[index] = now;
+    fd = openat(b->uses, b->opts.grants[index].c.name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd >= 0)
+        futimens(fd, NULL);
+}
+
+static int on_used(struct brokerkeeper *b, const struct broker_msg *m) {
+    bool is_ssh = m->index == UINT32_MAX;
+
+    if (!is_ssh && m->index >= b->opts.n_grants)
+        return -EBADMSG;
+    if (!is_ssh && m->value == 0)
+        touch_use(b, m->index);
+    b->opts.used(b->opts.arg, m, is_ssh ? NULL : &b->opts.grants[m->index]);
+    return 0;
+}
+
+/* One message that has passed brokermsg_sane(). Negative: the broker has to be given up. */
+static int take_request(struct brokerkeeper *b, const struct broker_msg *m) {
+    switch ((enum broker_msg_type)m->type) {
+    case BROKER_MSG_WANT_VALUE:
+        return on_want_vault(b, m);
+    case BROKER_MSG_WANT_AGENT:
+        return on_want_agent(b);
+    case BROKER_MSG_USED:
+        return on_used(b, m);
+    case BROKER_MSG_CONFIG:
+    case BROKER_MSG_VAULT:
+    case BROKER_MSG_AGENT:
+    case BROKER_MSG_RENEW:
+    case BROKER_MSG_TYPES:
+        break;
+    }
+    return -EBADMSG;
+}
+
+/* The keeper of brokers ------------------------------------------------------------------------------------------------ */
 
 int brokerkeeper_new(const struct broker_opts *opts, struct brokerkeeper **ret, struct err *err) {
     struct brokerkeeper *b = calloc(1, sizeof *b);
@@ -42,7 +242,7 @@ void brokerkeeper_free(struct brokerkeeper *b) {
     if (!b)
         return;
     brokerkeeper_end(b, true);
-    brokerkeeper_end_vaults(b);
+    end_vaults(b);
     closep(&b->uses);
     free(b);
 }
@@ -56,9 +256,7 @@ bool brokerkeeper_runs(const struct brokerkeeper *b) {
 }
 
 int brokerkeeper_pause(const struct brokerkeeper *b) {
-    uint64_t now = clock_ms();
-
-    return b->next_ms <= now ? 0 : (int)(b->next_ms - now);
+    return MAX_OF(clock_left_ms(b->next_ms), 0);
 }
 
 /* The end ---------------------------------------------------------------------------------------------------------- */
@@ -77,18 +275,18 @@ static int receive_message(struct brokerkeeper *b, struct broker_msg *ret) {
 /* The broker counts equal uses together, and reports the rest when its socket is shut down: for the log. One that does not end
  * then is not waited for. */
 static void take_last_words(struct brokerkeeper *b) {
-    uint64_t now = clock_ms(), until = now + LAST_WORDS_MS;
+    uint64_t until = clock_ms() + LAST_WORDS_MS;
     struct pollfd p = {.fd = b->sock, .events = POLLIN};
     struct broker_msg m;
-    int r = 0;
+    int r = 0, left;
 
     shutdown(b->sock, SHUT_WR);
-    for (; r >= 0 && now < until; now = clock_ms()) {
-        if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
+    while (r >= 0 && (left = clock_left_ms(until)) > 0) {
+        if (poll(&p, 1, left) < 0 && errno != EINTR)
             return;
         r = receive_message(b, &m);
         if (r == 1 && m.type == BROKER_MSG_USED)
-            r = brokerkeeper_take(b, &m);
+            r = take_request(b, &m);
     }
 }
 
@@ -134,7 +332,7 @@ static int open_ca(const struct brokerkeeper *b, int *ret, struct err *err) {
     return *ret < 0 ? err_sys(err, -errno, "open the certificate authority") : 0;
 }
 
-static int spawn(struct brokerkeeper *b, int gate, int supervisor, struct err *err) {
+static int spawn_broker(struct brokerkeeper *b, int gate, int supervisor, struct err *err) {
     CLEANUP(closep) int ca = -1;
     struct helper h = {.name = "bawn-broker",
                        .program = b->opts.program,
@@ -169,7 +367,7 @@ static int start_broker(struct brokerkeeper *b, int *ret_gate, struct err *err) 
     theirs = pair[1];
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return err_sys(err, -errno, "start bawn-broker");
-    r = spawn(b, their_gate, theirs, err);
+    r = spawn_broker(b, their_gate, theirs, err);
     if (r < 0)
         return r;
     b->sock = TAKE_FD(ours);
@@ -208,24 +406,17 @@ int brokerkeeper_start(struct brokerkeeper *b, int config, int *ret_sock, struct
 
 /* In the loop ------------------------------------------------------------------------------------------------------ */
 
-/* It reads at once or is not itself any more: few messages go there. */
-int brokerkeeper_send(struct brokerkeeper *b, const struct broker_msg *m, int fd) {
-    CLEANUP(closep) int owned = fd;
-
-    return sock_send(b->sock, m, sizeof *m, &owned, owned >= 0 ? 1 : 0);
-}
-
 void brokerkeeper_config(struct brokerkeeper *b, int config) {
     CLEANUP(closep) int owned = config;
 
-    if (b->pid > 0 && brokerkeeper_send(b, &(struct broker_msg){.type = BROKER_MSG_CONFIG}, TAKE_FD(owned)) < 0)
+    if (b->pid > 0 && send_broker(b, &(struct broker_msg){.type = BROKER_MSG_CONFIG}, TAKE_FD(owned)) < 0)
         broker_lost(b, "it did not listen");
 }
 
 void brokerkeeper_renew(struct brokerkeeper *b, const struct grant *grant) {
     const struct broker_msg m = {.type = BROKER_MSG_RENEW, .index = (uint32_t)(grant - b->opts.grants)};
 
-    if (b->pid > 0 && brokerkeeper_send(b, &m, -1) < 0)
+    if (b->pid > 0 && send_broker(b, &m, -1) < 0)
         broker_lost(b, "it did not listen");
 }
 
@@ -244,12 +435,12 @@ void brokerkeeper_handle(struct brokerkeeper *b) {
     struct broker_msg m;
     int r = 0;
 
-    brokerkeeper_reap(b);
+    reap_vaults(b);
     for (int i = 0; b->pid > 0 && i < MESSAGES_PER_TURN; i++) {
         r = receive_message(b, &m);
         if (r == 0)
             return;
-        r = r < 0 ? r : brokerkeeper_take(b, &m);
+        r = r < 0 ? r : take_request(b, &m);
         if (r < 0)
             broker_lost(b, r == -EBADMSG ? "it did not keep to the protocol" : r == -EAGAIN ? "it did not listen" : NULL);
     }

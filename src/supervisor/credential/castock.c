@@ -138,19 +138,13 @@ static int start_maker(const char *path, int messages, pid_t *ret_pid, struct er
 
 static int wait_for_maker(pid_t pid, int messages, struct err *err) {
     char text[MESSAGE_MAX];
-    ssize_t n = fd_read_some(messages, text, sizeof text - 1);
-    const char *line = text;
-    int status = 0, r;
+    const char *line = helper_message(messages, text, sizeof text);
+    int status = 0, r = helper_wait("bawn-broker", pid, &status, err);
 
-    text[MAX_OF(n, 0)] = 0;
-    text[strcspn(text, "\n")] = 0;
-    r = helper_wait("bawn-broker", pid, &status, err);
     if (r < 0 || status == 0)
         return r;
     if (status > PROCESS_SIGNALLED)
         return err_set(err, -EIO, "bawn-broker was ended by signal %d", status - PROCESS_SIGNALLED);
-    if (str_starts(line, "bawn: "))
-        line += strlen("bawn: ");
     return err_set(err, -EIO, "%s", line[0] ? line : "bawn-broker failed and did not say why");
 }
 

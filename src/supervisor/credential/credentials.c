@@ -188,7 +188,7 @@ static int add_variable(struct run_credentials *c, const struct settings *s, con
     }
     for (size_t i = 0; i < s->n_env; i++)
         if (str_eq(s->env[i].name, name))
-            log_line("secret %s: its placeholder stands in %s instead of what the settings say", g->c.name, name);
+            log_line("secret %s: %s has its placeholder instead of the value in the settings", g->c.name, name);
     return strv_addf(&c->env, "%s=%s", name, value) < 0 ? err_oom(err) : 0;
 }
 
@@ -223,7 +223,7 @@ static char *find_program(void) {
     return fd < 0 ? NULL : strdup(path);
 }
 
-/* Without them requests still get their credentials; only who insists on the agent is stopped. */
+/* Without them requests still get their credentials; only a run that requires the agent is stopped. */
 static int open_sockets(struct run_credentials *c, const struct settings *s, char *const *environ_, struct err *err) {
     const bool wanted[INSIDE_SOCKETS] = {[INSIDE_SSH] = c->ssh.agent, [INSIDE_CREDENTIAL] = c->n_grants > 0};
     static const char *const variables[INSIDE_SOCKETS] = {"SSH_AUTH_SOCK=" PLAN_SSH_SOCKET,

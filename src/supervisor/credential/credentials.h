@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The credentials of one run (policy/credential/credential.h): which of the user's definitions it has, what stands for them inside, and the sockets
+ * The credentials of one run (policy/credential/credential.h): which of the user's definitions it has, what represents them inside, and the sockets
  * through which the inside learns their names and uses the ssh-agent. No value is ever here.
  */
 #pragma once

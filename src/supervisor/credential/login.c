@@ -3,7 +3,6 @@
 #include "supervisor/credential/login.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "os/process.h"
 #include "os/sock.h"
 #include "supervisor/credential/vault_spawn.h"
+#include "supervisor/helper.h"
 
 enum { ANSWER_MS = 10 * 1000, MESSAGES_MAX = 2000, REQUEST_MAX = 8 * 1024 };
 
@@ -27,31 +27,18 @@ void login_end(struct login *l) {
     *l = (struct login)LOGIN_INIT;
 }
 
-/* sock and messages: its ends. */
-static int spawn(struct login *l, char *const *environ_, int sock, int messages, struct err *err) {
-    const struct vault_job job = {.verb = "--authorize",
-                                  .name = l->what.grant->c.name,
-                                  .of = &l->what.grant->c,
-                                  .sock = sock,
-                                  .messages = messages,
-                                  .environ_ = environ_};
-
-    return vault_start(&job, &l->pid, err);
-}
-
 static int begin_login(struct login *l, char *const *environ_, struct err *err) {
-    CLEANUP(closep) int theirs = -1, their_messages = -1;
-    int pair[2], r = sock_pair(pair);
+    CLEANUP(helper_ends_done) struct helper_ends e = HELPER_ENDS_INIT;
+    struct vault_job job = {.verb = "--authorize", .name = l->what.grant->c.name, .of = &l->what.grant->c, .environ_ = environ_};
+    int r = helper_ends_open(&e, "bawn-vault", err);
 
     if (r < 0)
-        return err_sys(err, r, "start bawn-vault");
-    l->sock = pair[0];
-    theirs = pair[1];
-    if (fcntl(l->sock, F_SETFL, O_NONBLOCK) < 0 || pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
-        return err_sys(err, -errno, "start bawn-vault");
-    l->messages = pair[0];
-    their_messages = pair[1];
-    return spawn(l, environ_, theirs, their_messages, err);
+        return r;
+    l->sock = TAKE_FD(e.sock);
+    l->messages = TAKE_FD(e.messages);
+    job.sock = e.their_sock;
+    job.messages = e.their_messages;
+    return vault_start(&job, &l->pid, err);
 }
 
 int login_start(struct login *l, const struct opener_login *what, char *const *environ_, struct err *err) {
@@ -96,12 +83,8 @@ static void pass_messages(const struct login *l) {
 
 /* Its socket is closed by its end, so it is not waited for. */
 static void vault_over(struct login *l, bool by_itself) {
-    int status = 0;
+    int status = by_itself ? process_wait(l->pid) : process_end(l->pid);
 
-    if (!by_itself)
-        status = process_end(l->pid);
-    else if (waitpid(l->pid, &status, 0) != l->pid)
-        status = -ECHILD;
     l->ok = status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     l->pid = -1;
     pass_messages(l);
@@ -138,7 +121,7 @@ static void add_encoded(struct buf *b, const char *s) {
 }
 
 /* As a browser would send it. The code is the placeholder: the gate knows it when it is redeemed, and it is good for nothing else. */
-static void request(const struct login *l, struct buf *b) {
+static void write_request(const struct login *l, struct buf *b) {
     buf_addf(b, "GET %s%s", l->what.path, strchr(l->what.path, '?') ? "&" : "?");
     buf_adds(b, l->ok ? "code=" : "error=");
     add_encoded(b, l->ok ? l->what.grant->placeholder : "access_denied");
@@ -153,7 +136,7 @@ static void send_request(struct login *l) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(REQUEST_MAX);
     ssize_t n;
 
-    request(l, &b);
+    write_request(l, &b);
     n = buf_ok(&b) ? send(l->sock, buf_str(&b), b.len, MSG_NOSIGNAL | MSG_DONTWAIT) : -1;
     if (n < 0 && errno == EAGAIN)
         return;
@@ -196,11 +179,7 @@ size_t login_poll(const struct login *l, struct pollfd *out) {
 }
 
 int login_timeout(const struct login *l) {
-    uint64_t now = clock_ms();
-
-    if (l->state != LOGIN_SEND && l->state != LOGIN_SENT)
-        return -1;
-    return l->until_ms <= now ? 0 : (int)(l->until_ms - now);
+    return l->state == LOGIN_SEND || l->state == LOGIN_SENT ? clock_left_ms(l->until_ms) : -1;
 }
 
 bool login_handle(struct login *l, const struct opener *o) {

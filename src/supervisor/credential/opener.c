@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -39,10 +40,6 @@ static bool is_page(const char *url, const char *page) {
     return n && strcspn(url, "?#") == n && strncasecmp(url, page, n) == 0;
 }
 
-static int hex(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Until one of `ends` or the end of the text; false: it does not fit, or is not encoded right. */
 static bool decode_parameter(const char *p, const char *ends, char *out, size_t size) {
     size_t n = 0;
@@ -54,11 +51,11 @@ static bool decode_parameter(const char *p, const char *ends, char *out, size_t 
         if (*p == '+')
             out[n] = ' ';
         if (*p == '%') {
-            int high = hex(p[1]), low = high < 0 ? -1 : hex(p[2]);
+            int byte = hex_percent(p, strlen(p));
 
-            if (low < 0 || (high == 0 && low == 0))
+            if (byte <= 0)
                 return false;
-            out[n] = (char)(high * 16 + low);
+            out[n] = (char)byte;
             p += 2;
         }
         n++;

@@ -23,7 +23,7 @@ struct opener {
 #define OPENER_INIT \
     { .url = BUF_INIT(OPENER_URL_MAX) }
 
-/* A login that a sandbox wants: of whom, and how the program inside waits for its end, on its own loopback interface. */
+/* A login that a sandbox wants: for which credential, and how the program inside waits for its end, on its own loopback interface. */
 struct opener_login {
     const struct grant *grant;
     uint16_t port;              /* 0: not known, of one that is refused */

@@ -42,7 +42,7 @@ int vault_start(const struct vault_job *j, pid_t *ret_pid, struct err *err) {
     return helper_start(&h, ret_pid, err);
 }
 
-/* Like system(3): Ctrl-C is for who has the terminal. If we died first it would be killed before it gives the terminal its echo back. */
+/* Like system(3): Ctrl-C is for the program that reads from the terminal. If we died first, it would be killed before it restores the echo. */
 int vault_run(const struct vault_job *j, int *ret_status, struct err *err) {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, interrupt, quit;
     pid_t pid = -1;

@@ -46,7 +46,7 @@ static int check_peer(int fd, const char *name, struct err *err) {
     int r = sock_peer(fd, &uid);
 
     if (r < 0)
-        return err_sys(err, r, "ask who keeps the sandbox '%s'", name);
+        return err_sys(err, r, "find the owner of sandbox '%s'", name);
     if (uid != geteuid())
         return err_set(err, -EPERM, "sandbox '%s' belongs to another user (uid %u)", name, (unsigned)uid);
     return 0;
@@ -187,7 +187,7 @@ int exec_recv(int sock, struct exec_msg *m, struct buf *body, int *ret_fd, struc
         close(fd);
     if (r > 0 && ret_fd)
         *ret_fd = n_fds == 1 ? fd : -1;
-    return r < 0 && r != -ECONNRESET ? err_sys(err, r, "hear from the sandbox's supervisor") : MAX_OF(r, 0);
+    return r < 0 && r != -ECONNRESET ? err_sys(err, r, "read from the sandbox's supervisor") : MAX_OF(r, 0);
 }
 
 int exec_gone(const char *sandbox, struct err *err) {
@@ -220,7 +220,7 @@ static int wait_answer(int sock, enum exec_msg_type wanted, struct exec_msg *m, 
         return m->extra & EXEC_END_NOEXEC ? not_executed(m, err)
                                           : err_set(err, -ECONNRESET, "the sandbox ended before the command was started");
     return m->type == wanted ? 0
-                             : err_set(err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m->type);
+                             : err_set(err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m->type);
 }
 
 int exec_background(int sock, const struct exec_request *r, int *ret_job, struct err *err) {

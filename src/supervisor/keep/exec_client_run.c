@@ -98,7 +98,7 @@ static bool is_ending(uint32_t sig) {
     return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
 }
 
-/* A run's command inherits what its caller ignores (nohup); this one has nothing of ours, so it must not hear of it. */
+/* A run's command inherits what its caller ignores (nohup); this one has nothing of ours, so it must not get these signals. */
 static bool is_ignored(uint32_t sig) {
     struct sigaction now;
 
@@ -205,7 +205,7 @@ static int on_message(struct exec_client *c) {
     case EXEC_MSG_OPENED:
         break;
     }
-    return err_set(c->err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m.type);
+    return err_set(c->err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m.type);
 }
 
 static int watch_client(struct exec_client *c) {

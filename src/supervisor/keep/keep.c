@@ -15,7 +15,7 @@
 
 enum { LOG_MAX = 1024 * 1024 };
 
-/* What the starter hears: that it runs (0), or why not. */
+/* The answer to the starter: it runs (0), or why not. */
 struct keep_word {
     int r;
     struct err err;
@@ -58,7 +58,7 @@ void keep_rotate_log(const struct keeper *k) {
         begin_log(k->box);
 }
 
-int keep_tell(struct keeper *k, int r, const struct err *err) {
+int keep_answer(struct keeper *k, int r, const struct err *err) {
     CLEANUP(closep) int fd = TAKE_FD(k->ready);
     struct keep_word w = {.r = r};
     int log = r < 0 ? 0 : begin_log(k->box);
@@ -111,14 +111,14 @@ static NORETURN void be_keeper(const struct keep_options *opt, int ready) {
     if (r < 0 && k.ready < 0)
         log_err(&err);
     if (k.ready >= 0)
-        keep_tell(&k, r < 0 ? r : err_set(&err, -ECANCELED, "the sandbox was stopped while it was being started"), &err);
+        keep_answer(&k, r < 0 ? r : err_set(&err, -ECANCELED, "the sandbox was stopped while it was being started"), &err);
     closep(&opt->box->lock); /* last of all: from here on it may be started again */
     _exit(r < 0 ? err_exit_status(&err) : 0);
 }
 
 /* The starter ------------------------------------------------------------------------------------------------------ */
 
-static int hear(int fd, pid_t keeper, struct err *err) {
+static int read_answer(int fd, pid_t keeper, struct err *err) {
     struct keep_word w;
     ssize_t n = fd_read_full(fd, &w, sizeof w);
 
@@ -150,7 +150,7 @@ int keep_start(const struct keep_options *opt, struct err *err) {
         be_keeper(opt, TAKE_FD(writes));
     }
     closep(&writes);
-    r = hear(reads, pid, err);
+    r = read_answer(reads, pid, err);
     if (r == 0)
         closep(&opt->box->lock);
     return r;

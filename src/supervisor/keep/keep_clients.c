@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exec socket: who is connected, and the conversations of proto/execmsg.h. A client is the user, or root; it is never waited for. */
+/* The exec socket: its clients, and the conversations of proto/execmsg.h. A client is the user, or root; it is never waited for. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -249,8 +249,7 @@ void client_handle(struct keeper *k, struct keep_client *c) {
         if (r == -EAGAIN)
             return;
         r = r == 1 ? take_message(k, c, &m, &body, fds, &n_fds) : r < 0 ? r : -EPIPE;
-        while (n_fds > 0)
-            close(fds[--n_fds]);
+        fd_close_all(fds, n_fds);
         if (r < 0)
             client_drop(k, c);
     }

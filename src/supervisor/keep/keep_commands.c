@@ -13,17 +13,11 @@
 #include "supervisor/keep/keep_priv.h"
 #include "supervisor/network/gate_priv.h"
 
-static void say_error(struct buf *answer, const char *why) {
-    buf_adds(answer, "{\"ok\":false,\"error\":");
-    buf_add_json(answer, why);
-    buf_addc(answer, '}');
-}
-
 static void say_result(struct buf *answer, int r, const struct err *err) {
     if (r < 0)
-        say_error(answer, err->msg);
+        control_error(answer, err->msg);
     else
-        buf_adds(answer, "{\"ok\":true}");
+        control_ok(answer);
 }
 
 static void add_known(struct jsonout *j, const char *key, bool known, uint64_t value) {
@@ -145,11 +139,11 @@ static void do_stop(struct keeper *k, const json_t *request, struct buf *answer)
     json_int_t seconds = v ? json_integer_value(v) : KEEP_STOP_SECONDS;
 
     if ((v && !json_is_integer(v)) || seconds < 0 || seconds > KEEP_STOP_SECONDS_MAX) {
-        say_error(answer, "\"seconds\" must be a number from 0 to 3600");
+        control_error(answer, "\"seconds\" must be a number from 0 to 3600");
         return;
     }
     keep_stop(k, seconds ? (int)seconds : -1, "by request");
-    buf_adds(answer, "{\"ok\":true}");
+    control_ok(answer);
 }
 
 static void do_kill(struct keeper *k, const json_t *request, struct buf *answer) {
@@ -158,15 +152,15 @@ static void do_kill(struct keeper *k, const json_t *request, struct buf *answer)
     const struct keep_job *j = id > 0 && id <= INT32_MAX ? job_find(k, (int)id) : NULL;
 
     if (sig < 1 || sig > SIGRTMAX) {
-        say_error(answer, "\"signal\" must be the number of a signal");
+        control_error(answer, "\"signal\" must be the number of a signal");
         return;
     }
     if (!j || j->exited) {
-        say_error(answer, "no such command runs");
+        control_error(answer, "no such command runs");
         return;
     }
     job_signal(k, j, (int)sig, true);
-    buf_adds(answer, "{\"ok\":true}");
+    control_ok(answer);
 }
 
 static void do_rename(struct keeper *k, const json_t *request, struct buf *answer) {
@@ -187,7 +181,7 @@ static void do_freeze(struct keeper *k, const json_t *request, struct buf *answe
 
 static void do_thaw(struct keeper *k, const json_t *request UNUSED, struct buf *answer) {
     inside_thaw(k);
-    buf_adds(answer, "{\"ok\":true}");
+    control_ok(answer);
 }
 
 static void do_pending(struct keeper *k UNUSED, const json_t *request UNUSED, struct buf *answer) {
@@ -195,7 +189,7 @@ static void do_pending(struct keeper *k UNUSED, const json_t *request UNUSED, st
 }
 
 static void do_no_network(struct keeper *k UNUSED, const json_t *request UNUSED, struct buf *answer) {
-    say_error(answer, "this sandbox has no network, so it has no rules");
+    control_error(answer, "this sandbox has no network, so it has no rules");
 }
 
 struct keep_command {
@@ -234,7 +228,7 @@ void keep_command(void *arg, const json_t *request, struct buf *answer) {
     else if (known)
         gate_command(k->session.network.gate, request, answer);
     else
-        say_error(
+        control_error(
             answer,
             "\"cmd\" must be status, jobs, processes, stop, kill, rename, freeze, thaw, pending, answer, rules, allow or deny");
 }

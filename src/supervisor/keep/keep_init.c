@@ -16,11 +16,6 @@
 
 enum { MESSAGES_PER_TURN = 64 };
 
-static void close_all(const int *fds, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        close(fds[i]);
-}
-
 static struct outgoing *make_outgoing(const struct init_msg *m, const void *body, size_t len, const int *fds, size_t n_fds) {
     struct outgoing *o = malloc(sizeof *o + sizeof *m + len);
 
@@ -36,7 +31,7 @@ static struct outgoing *make_outgoing(const struct init_msg *m, const void *body
 }
 
 static void free_outgoing(struct outgoing *o) {
-    close_all(o->fds, o->n_fds);
+    fd_close_all(o->fds, o->n_fds);
     free(o);
 }
 
@@ -45,7 +40,7 @@ int keep_send(struct keeper *k, const struct init_msg *m, const void *body, size
     int r = -EAGAIN;
 
     if (!o) {
-        close_all(fds, n_fds);
+        fd_close_all(fds, n_fds);
         return -ENOMEM;
     }
     if (!k->outbox.first)
@@ -113,7 +108,7 @@ static void on_exited(struct keeper *k, struct keep_job *j, const struct init_ms
 /* Processes that freezing stopped are not reported. */
 static void on_stopped(struct keeper *k, const struct keep_job *j, int sig) {
     if (!k->freeze.thaw_ms)
-        job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);
+        job_send(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);
 }
 
 static void on_job(struct keeper *k, const struct init_msg *m, int fd) {
@@ -191,7 +186,7 @@ void keep_receive(struct keeper *k) {
         if (n == -EBADMSG) /* there was no room for its descriptor: the message came all the same */
             n = sizeof m;
         if (n != (long)sizeof m) {
-            close_all(fds, n_fds);
+            fd_close_all(fds, n_fds);
             keep_fail(k, -ECHILD, "the sandbox's PID 1 was killed");
             return;
         }

@@ -89,8 +89,7 @@ static int send_long(struct keeper *k, struct init_msg *m, const char *bytes, si
     m->extra = 1;
     if (all[0] >= 0)
         return keep_send(k, m, NULL, 0, all, n_fds + 1);
-    for (size_t i = 0; i < n_fds; i++)
-        close(fds[i]);
+    fd_close_all(fds, n_fds);
     return all[0];
 }
 
@@ -112,8 +111,7 @@ static int forward_background(struct keeper *k, struct keep_job *j, struct exec_
         return e;
     r->flags |= r->flags & EXEC_TTY ? 0 : EXEC_FLAGS_FDS;
     if (exec_request_encode(r, &bytes) < 0) {
-        for (int i = 0; i < 3; i++)
-            closep(&inside[i]);
+        fd_close_all(inside, r->flags & EXEC_TTY ? 0 : 3);
         return err_set(err, -E2BIG, "the command is too long");
     }
     return forward(k, j, bytes.data, bytes.len, inside, r->flags & EXEC_TTY ? 0 : 3, err);
@@ -162,8 +160,7 @@ int job_start(struct keeper *k, struct keep_client *c, char *bytes, size_t len, 
     } else {
         err_sys(err, e, "the request is not understood");
     }
-    while (n_fds > 0)
-        close(fds[--n_fds]);
+    fd_close_all(fds, n_fds);
     return e;
 }
 
@@ -175,7 +172,7 @@ void job_signal(struct keeper *k, const struct keep_job *j, int sig, bool group)
     keep_send(k, &m, NULL, 0, NULL, 0); /* a bawn-init that is gone is noticed when it is read from */
 }
 
-void job_tell(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body) {
+void job_send(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body) {
     if (j->owner)
         client_send(k, j->owner, m, body, -1);
     for (size_t i = 0; i < k->n_clients; i++)
@@ -243,12 +240,12 @@ static void finish_job(struct keeper *k, struct keep_job *j) {
     j->linger_at_ms = 0;
     j->over = true;
     j->gone = !(j->flags & EXEC_BACKGROUND);
-    job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_EXITED, .value = j->status, .extra = (int32_t)j->end}, NULL);
+    job_send(k, j, (struct exec_msg){.type = EXEC_MSG_EXITED, .value = j->status, .extra = (int32_t)j->end}, NULL);
     end_clients(k, j);
     j->owner = NULL;
 }
 
-/* The kernel tells how many it killed, not whom: it is charged to the job that ended as they do. */
+/* The kernel counts how many it killed, not which: it is charged to the job that ended by SIGKILL. */
 static bool was_memory(struct keeper *k, int status) {
     struct cgroup_hits hits;
 

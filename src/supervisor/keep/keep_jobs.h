@@ -56,7 +56,7 @@ void job_hang_up(struct keeper *k, struct keep_job *j);                        /
 void job_started(struct keeper *k, struct keep_job *j, pid_t pid, int master); /* takes master */
 void job_failed(struct keeper *k, struct keep_job *j, int error, const char *what);
 void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end);
-void job_tell(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body); /* to all who look at it */
+void job_send(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body); /* to all of its clients */
 uint64_t job_next_ms(const struct keep_job *j); /* when something has to be done about it; 0: never */
 void job_tick(struct keeper *k, struct keep_job *j, uint64_t now);
 void jobs_end(struct keeper *k); /* nothing inside runs any more */

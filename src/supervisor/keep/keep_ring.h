@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last output of a job in the background, for those who attach later: whole pieces, each with the stream that it came from, the
+ * The last output of a job in the background, for clients that attach later: whole pieces, each with the stream that it came from, the
  * oldest given up first. Grows as it is needed, up to KEEP_RING_MAX.
  */
 #pragma once

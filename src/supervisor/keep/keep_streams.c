@@ -156,7 +156,7 @@ static void take_output(struct keeper *k, struct keep_job *j, int which, const c
     write_log(k, j, which, bytes, len);
     keep_ring_add(&j->io->history, which + 1, bytes, len);
     j->io->second_bytes += len;
-    job_tell(k, j, m, bytes);
+    job_send(k, j, m, bytes);
 }
 
 uint64_t job_io_next_ms(const struct keep_job *j) {
@@ -292,18 +292,18 @@ size_t job_io_handle(struct keeper *k, struct keep_job *j, const struct pollfd *
     return JOB_IO_POLL;
 }
 
-struct telling {
+struct piece_target {
     struct keeper *k;
     struct keep_client *c;
 };
 
-static void tell_piece(void *arg, int stream, const char *bytes, size_t len) {
-    const struct telling *t = arg;
+static void send_piece(void *arg, int stream, const char *bytes, size_t len) {
+    const struct piece_target *t = arg;
 
     client_send(t->k, t->c, (struct exec_msg){.type = EXEC_MSG_OUTPUT, .value = stream, .len = (uint32_t)len}, bytes, -1);
 }
 
 void job_io_history(struct keeper *k, const struct keep_job *j, struct keep_client *c, size_t most) {
     if (j->io)
-        keep_ring_last(&j->io->history, most, tell_piece, &(struct telling){k, c});
+        keep_ring_last(&j->io->history, most, send_piece, &(struct piece_target){k, c});
 }

@@ -68,7 +68,7 @@ static enum gate_answer meaning(struct ask_hook *h) {
     return GATE_DENY;
 }
 
-/* The answer is the first line; who prints none says nothing before its end. */
+/* The answer is the first line; without a line feed it is known at the program's end. */
 int ask_hook_read(struct ask_hook *h, enum gate_answer *ret) {
     ssize_t n = fd_read_some(h->out, h->word + h->len, sizeof h->word - 1 - h->len);
 

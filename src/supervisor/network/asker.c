@@ -124,7 +124,7 @@ static bool too_many(struct asker *a) {
     return false;
 }
 
-static void merge(struct asker *a, struct asker_question *q, const struct gate_msg *m) {
+static void merge_question(struct asker *a, struct asker_question *q, const struct gate_msg *m) {
     if (q->n_ids == ASKER_IDS_MAX)
         refuse_question(a, m);
     else
@@ -136,7 +136,7 @@ void asker_ask(struct asker *a, const struct gate_msg *m) {
 
     for (size_t i = 0; i < a->n; i++)
         if (is_equal(&a->v[i]->msg, m)) {
-            merge(a, a->v[i], m);
+            merge_question(a, a->v[i], m);
             return;
         }
     q = a->n < ASKER_QUESTIONS_MAX && !too_many(a) ? calloc(1, sizeof *q) : NULL;
@@ -180,7 +180,6 @@ void asker_pending_json(const struct asker *a, struct buf *out) {
     for (size_t i = 0; i < a->n; i++) {
         const struct asker_question *q = a->v[i];
 
-        buf_adds(out, i ? "," : "");
         ask_text_json(&q->msg, q->number, q->n_ids, q->until_ms > now ? (q->until_ms - now) / 1000 : 0, out);
     }
     buf_addc(out, ']');
@@ -285,7 +284,7 @@ size_t asker_poll(struct asker *a, struct pollfd *out) {
 }
 
 int asker_timeout(const struct asker *a) {
-    uint64_t now = clock_ms(), soonest = UINT64_MAX;
+    int soonest = MINUTE_MS;
 
     if (a->n == 0)
         return -1;
@@ -294,6 +293,6 @@ int asker_timeout(const struct asker *a) {
     if (a->o.hook && a->hook.pid < 0)
         return 0;
     for (size_t i = 0; i < a->n; i++)
-        soonest = MIN_OF(soonest, a->v[i]->until_ms);
-    return soonest <= now ? 0 : (int)MIN_OF(soonest - now, (uint64_t)MINUTE_MS);
+        soonest = MIN_OF(soonest, clock_left_ms(a->v[i]->until_ms));
+    return soonest;
 }

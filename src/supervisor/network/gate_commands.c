@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests over the control socket (spec/control-socket.md). They come from the user; every field is checked all the same. */
 #include <errno.h>
-#include <inttypes.h>
 #include <unistd.h>
 
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "supervisor/network/asker.h"
 #include "supervisor/network/gate_priv.h"
 
 enum { REQUEST_RULE_MAX = 32 * 1024 };
 
-static void say_error(struct buf *answer, const char *why) {
-    buf_adds(answer, "{\"ok\":false,\"error\":");
-    buf_add_json(answer, why);
-    buf_addc(answer, '}');
+/* Begins an answer with data; the caller closes it. */
+static struct jsonout begin_answer(struct buf *answer) {
+    struct jsonout j = {.to = answer, .compact = true};
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_bool(&j, "ok", true);
+    return j;
 }
 
 static void do_pending(struct gatekeeper *g, const json_t *request UNUSED, struct buf *answer) {
-    buf_adds(answer, "{\"ok\":true,\"sandbox\":");
-    buf_add_json(answer, g->opts.sandbox);
-    buf_adds(answer, ",\"pending\":");
+    struct jsonout j = begin_answer(answer);
+
+    jsonout_text(&j, "sandbox", g->opts.sandbox);
+    jsonout_key(&j, "pending");
     if (g->opts.asker)
         asker_pending_json(g->opts.asker, answer);
     else
         buf_adds(answer, "[]");
-    buf_addc(answer, '}');
+    jsonout_close(&j, '}');
 }
 
 static void do_answer(struct gatekeeper *g, const json_t *request, struct buf *answer) {
@@ -35,64 +39,65 @@ static void do_answer(struct gatekeeper *g, const json_t *request, struct buf *a
         if (!str_eq(word, asker_answer_names[i]))
             continue;
         if (!g->opts.asker || id < 1 || id > UINT32_MAX || asker_answer(g->opts.asker, (uint32_t)id, (enum gate_answer)i) < 0)
-            say_error(answer, "no such question: it was answered, or its connection has ended");
+            control_error(answer, "no such question: it was answered, or its connection has ended");
         else
-            buf_adds(answer, "{\"ok\":true}");
+            control_ok(answer);
         return;
     }
-    say_error(answer, "\"answer\" must be deny, once, session or always");
+    control_error(answer, "\"answer\" must be deny, once, session or always");
 }
 
 void gate_status_json(const struct gatekeeper *g, struct buf *out) {
-    if (!g) {
-        buf_adds(out, ",\"mode\":\"none\",\"generation\":0,\"gate\":-1,\"ready\":false,\"connections\":0,\"network\":null");
-        return;
-    }
-    buf_addf(out, ",\"mode\":\"%s\",\"generation\":%" PRIu32 ",\"gate\":%d,\"ready\":%s,\"connections\":%" PRIu64 ",\"network\":",
-             net_mode_names[policy_files_mode(g->opts.where->settings)], g->rules.generation, (int)g->pid,
-             g->ready ? "true" : "false", g->flows);
-    netcount_json(&g->count, out);
+    struct jsonout j = {.to = out, .compact = true};
+
+    jsonout_text(&j, "mode", g ? net_mode_names[policy_files_mode(g->opts.where->settings)] : "none");
+    jsonout_u64(&j, "generation", g ? g->rules.generation : 0);
+    jsonout_int(&j, "gate", g ? g->pid : -1);
+    jsonout_bool(&j, "ready", g && g->ready);
+    jsonout_u64(&j, "connections", g ? g->flows : 0);
+    jsonout_key(&j, "network");
+    if (g)
+        netcount_json(&g->count, out);
+    else
+        buf_adds(out, "null");
 }
 
 static void do_status(struct gatekeeper *g, const json_t *request UNUSED, struct buf *answer) {
-    buf_addf(answer, "{\"ok\":true,\"pid\":%d,\"sandbox\":", (int)getpid());
-    buf_add_json(answer, g->opts.sandbox);
-    buf_adds(answer, ",\"workspace\":");
-    buf_add_json(answer, g->opts.where->workspace);
-    buf_adds(answer, ",\"command\":[");
-    for (size_t i = 0; i < g->opts.argc; i++) {
-        buf_adds(answer, i ? "," : "");
-        buf_add_json(answer, g->opts.argv[i]);
-    }
-    buf_addc(answer, ']');
+    struct jsonout j = begin_answer(answer);
+
+    jsonout_int(&j, "pid", getpid());
+    jsonout_text(&j, "sandbox", g->opts.sandbox);
+    jsonout_text(&j, "workspace", g->opts.where->workspace);
+    jsonout_strings(&j, "command", g->opts.argv, g->opts.argc);
     gate_status_json(g, answer);
-    buf_addc(answer, '}');
+    jsonout_close(&j, '}');
 }
 
-static void add_layer_json(struct buf *out, const char *layer, const char *name, bool narrow_only, const char *text) {
-    buf_adds(out, "{\"layer\":");
-    buf_add_json(out, layer);
-    buf_adds(out, ",\"file\":");
-    buf_add_json(out, name);
-    buf_addf(out, ",\"narrow_only\":%s,\"text\":", narrow_only ? "true" : "false");
-    buf_add_json(out, text);
-    buf_addc(out, '}');
+static void add_layer(struct jsonout *j, const char *layer, const char *name, bool narrow_only, const char *text) {
+    jsonout_open(j, NULL, '{');
+    jsonout_text(j, "layer", layer);
+    jsonout_text(j, "file", name);
+    jsonout_bool(j, "narrow_only", narrow_only);
+    jsonout_text(j, "text", text);
+    jsonout_close(j, '}');
 }
 
 static void do_rules(struct gatekeeper *g, const json_t *request UNUSED, struct buf *answer) {
     CLEANUP(buf_done) struct buf session = BUF_INIT(GATE_TEXT_MAX);
+    struct jsonout j = begin_answer(answer);
 
     rules_write(&g->rules.session, &session);
-    buf_addf(answer, "{\"ok\":true,\"mode\":\"%s\",\"generation\":%" PRIu32 ",\"layers\":[",
-             net_mode_names[policy_files_mode(g->opts.where->settings)], g->rules.generation);
-    add_layer_json(answer, policy_layer_names[LAYER_SESSION], "this run", false, buf_str(&session));
+    jsonout_text(&j, "mode", net_mode_names[policy_files_mode(g->opts.where->settings)]);
+    jsonout_u64(&j, "generation", g->rules.generation);
+    jsonout_open(&j, "layers", '[');
+    add_layer(&j, policy_layer_names[LAYER_SESSION], "this run", false, buf_str(&session));
     for (size_t i = 0; i < g->rules.files.n; i++) {
         const struct gate_layer *l = &g->rules.files.v[i];
 
-        buf_addc(answer, ',');
-        add_layer_json(answer, policy_layer_names[l->kind], l->name, l->narrow_only, l->text);
+        add_layer(&j, policy_layer_names[l->kind], l->name, l->narrow_only, l->text);
     }
-    buf_adds(answer, "]}");
+    jsonout_close(&j, ']');
+    jsonout_close(&j, '}');
 }
 
 /* The verb is the action, whatever the rule itself says. */
@@ -100,6 +105,7 @@ static void add_rule(struct gatekeeper *g, const json_t *request, const char *ac
     json_t *rule = json_deep_copy(json_object_get(request, "rule"));
     char *text = NULL, id[RULE_ID_MAX + 1];
     struct err err = {0};
+    struct jsonout j;
     int r = -EINVAL;
 
     if (json_is_object(rule) && json_object_set_new(rule, "action", json_string(action)) == 0)
@@ -111,13 +117,14 @@ static void add_rule(struct gatekeeper *g, const json_t *request, const char *ac
     free(text);
     json_decref(rule);
     if (r < 0) {
-        say_error(answer, err.msg);
+        control_error(answer, err.msg);
         return;
     }
     gate_send_config(g);
-    buf_adds(answer, "{\"ok\":true,\"id\":");
-    buf_add_json(answer, id);
-    buf_addf(answer, ",\"generation\":%" PRIu32 "}", g->rules.generation);
+    j = begin_answer(answer);
+    jsonout_text(&j, "id", id);
+    jsonout_u64(&j, "generation", g->rules.generation);
+    jsonout_close(&j, '}');
 }
 
 static void do_allow(struct gatekeeper *g, const json_t *request, struct buf *answer) {
@@ -144,5 +151,5 @@ void gate_command(void *arg, const json_t *request, struct buf *answer) {
             commands[i].run(arg, request, answer);
             return;
         }
-    say_error(answer, "\"cmd\" must be pending, answer, status, rules, allow or deny");
+    control_error(answer, "\"cmd\" must be pending, answer, status, rules, allow or deny");
 }

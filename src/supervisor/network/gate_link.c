@@ -14,15 +14,11 @@
 #include "supervisor/helper.h"
 
 int gate_link_open(struct gate_link *l, int sock) {
-    int flags = fcntl(sock, F_GETFL);
-    int r = flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
-
     *l = (struct gate_link){.sock = sock, .queue = calloc(LINK_QUEUE_MAX, sizeof *l->queue)};
-    if (r == 0 && !l->queue)
-        r = -ENOMEM;
-    if (r < 0)
-        gate_link_close(l);
-    return r;
+    if (l->queue)
+        return 0;
+    gate_link_close(l);
+    return -ENOMEM;
 }
 
 void gate_link_close(struct gate_link *l) {
@@ -91,7 +87,8 @@ int gate_link_recv(struct gate_link *l, struct gate_msg *ret) {
 
 /* A new gate --------------------------------------------------------------------------------------------------------- */
 
-static int start_gate(const struct gate_spawn *s, int control, int messages, pid_t *ret_pid, struct err *err) {
+int gate_spawn(const struct gate_spawn *s, struct gate_child *ret, struct err *err) {
+    CLEANUP(helper_ends_done) struct helper_ends e = HELPER_ENDS_INIT;
     CLEANUP(freep) char *trust = s->trust ? str_dupf("SSL_CERT_FILE=%s", s->trust) : NULL;
     struct helper h = {.name = "bawn-gate",
                        .program = s->program,
@@ -99,31 +96,17 @@ static int start_gate(const struct gate_spawn *s, int control, int messages, pid
                        .envp = (char *[]){trust, NULL},
                        .n_fds = s->n_fds,
                        .cgroup = s->cgroup};
-
-    if (s->trust && !trust)
-        return err_oom(err);
-    memcpy(h.fds, s->fds, sizeof h.fds);
-    h.fds[STDIN_FILENO] = h.fds[STDOUT_FILENO] = -1;
-    h.fds[STDERR_FILENO] = messages;
-    h.fds[GATE_FD_CONTROL] = control;
-    return helper_start(&h, ret_pid, err);
-}
-
-int gate_spawn(const struct gate_spawn *s, struct gate_child *ret, struct err *err) {
-    CLEANUP(closep) int sock = -1, control = -1, messages = -1, theirs = -1;
-    int pair[2], r = sock_pair(pair);
     pid_t pid = -1;
+    int r = s->trust && !trust ? err_oom(err) : helper_ends_open(&e, h.name, err);
 
     if (r < 0)
-        return err_sys(err, r, "start bawn-gate");
-    sock = pair[0];
-    control = pair[1];
-    if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
-        return err_sys(err, -errno, "start bawn-gate");
-    messages = pair[0];
-    theirs = pair[1];
-    r = start_gate(s, control, theirs, &pid, err);
+        return r;
+    memcpy(h.fds, s->fds, sizeof h.fds);
+    h.fds[STDIN_FILENO] = h.fds[STDOUT_FILENO] = -1;
+    h.fds[STDERR_FILENO] = e.their_messages;
+    h.fds[GATE_FD_CONTROL] = e.their_sock;
+    r = helper_start(&h, &pid, err);
     if (r == 0)
-        *ret = (struct gate_child){.pid = pid, .sock = TAKE_FD(sock), .messages = TAKE_FD(messages)};
+        *ret = (struct gate_child){.pid = pid, .sock = TAKE_FD(e.sock), .messages = TAKE_FD(e.messages)};
     return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket to a running bawn-gate. It never blocks: what the gate does not take at once waits here, and a gate that takes nothing for
- * LINK_QUEUE_MAX messages is not itself any more.
+ * LINK_QUEUE_MAX messages is stuck, or was taken over.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct gate_link {
 #define GATE_LINK_INIT \
     { .sock = -1 }
 
-/* Takes sock. */
+/* Takes sock, which does not block. */
 int gate_link_open(struct gate_link *l, int sock);
 void gate_link_close(struct gate_link *l);
 short gate_link_events(const struct gate_link *l); /* for poll() */
@@ -49,7 +49,7 @@ struct gate_spawn {
 
 struct gate_child {
     pid_t pid;
-    int sock;     /* our end of the control socket */
+    int sock;     /* our end of the control socket, non-blocking */
     int messages; /* what it writes to stderr; non-blocking on both ends */
 };
 int gate_spawn(const struct gate_spawn *s, struct gate_child *ret, struct err *err);

@@ -71,9 +71,6 @@ void gate_broker_used(void *arg, const struct broker_msg *m, const struct grant 
 /* Asks bawn-init for the next connections into the sandbox; for this one, which gatekeeper_inside() gets by its id. */
 int gate_inside_next(struct gatekeeper *g);
 int gate_ask_init(const struct gatekeeper *g, uint32_t id, uint32_t port);
-/* gate_login.c */
-void gate_login_want(struct gatekeeper *g, const struct opener_login *what);
-void gate_login_refuse(struct gatekeeper *g, const struct opener_login *what); /* the program inside gets an error */
 void gate_login_answered(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
 void gate_login_handle(struct gatekeeper *g);
 /* A human's answer that is to be remembered: as a rule; and every one in the log. */
@@ -81,7 +78,7 @@ void gate_answer_rule(struct gatekeeper *g, const struct gate_msg *question, enu
 void gate_answer_log(struct gatekeeper *g, const struct gate_msg *question, enum gate_answer answer);
 /* gate_commands.c: a request over the control socket (control_fn). */
 void gate_command(void *arg, const json_t *request, struct buf *answer);
-/* Members of the answer to "status", each with a comma in front. g NULL: there is no network. */
+/* Members of the answer to "status". g NULL: there is no network. */
 void gate_status_json(const struct gatekeeper *g, struct buf *out);
 /* gate_process.c: the rules have changed. */
 void gate_send_config(struct gatekeeper *g);

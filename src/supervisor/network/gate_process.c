@@ -3,7 +3,6 @@
 #include "supervisor/network/gate_process.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "supervisor/helper.h"
 #include "supervisor/network/asker.h"
 #include "supervisor/network/gate_priv.h"
 
@@ -102,23 +102,10 @@ void gatekeeper_free(struct gatekeeper *g) {
 
 /* The end of a gate ------------------------------------------------------------------------------------------------ */
 
-/* Its last line, made harmless: it may have been taken over. */
-static void add_message(const struct gatekeeper *g, struct buf *b) {
-    char text[300];
-    ssize_t n = fd_read_some(g->messages, text, sizeof text - 1);
-    const char *line = text;
-
-    text[MAX_OF(n, 0)] = 0;
-    text[strcspn(text, "\n")] = 0;
-    line += str_starts(text, "bawn: ") ? strlen("bawn: ") : 0;
-    if (!line[0])
-        return;
-    buf_adds(b, ": ");
-    buf_add_printable(b, line);
-}
-
 static void report_end(struct gatekeeper *g, int status, const char *why) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(2048);
+    char text[300];
+    const char *line;
 
     if (g->life.reported)
         return;
@@ -129,7 +116,9 @@ static void report_end(struct gatekeeper *g, int status, const char *why) {
         buf_addf(&b, "was ended by signal %d", WTERMSIG(status));
     else
         buf_adds(&b, "ended");
-    add_message(g, &b);
+    line = helper_message(g->messages, text, sizeof text);
+    buf_adds(&b, line[0] ? ": " : "");
+    buf_add_printable(&b, line); /* it may have been taken over */
     log_line("network: bawn-gate %s; it is started again at the next connection", buf_str(&b));
 }
 
@@ -264,26 +253,16 @@ size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max) {
     return n;
 }
 
-static int sooner(int a, int b) {
-    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
-}
-
-static int until(uint64_t at_ms) {
-    uint64_t now = clock_ms();
-
-    return !at_ms ? -1 : at_ms <= now ? 0 : (int)MIN_OF(at_ms - now, (uint64_t)INT_MAX);
-}
-
 int gatekeeper_timeout(const struct gatekeeper *g) {
-    int t = sooner(login_timeout(&g->login), brokerkeeper_timeout(g->brokers));
+    int t = clock_sooner(login_timeout(&g->login), brokerkeeper_timeout(g->brokers));
 
-    t = sooner(t, netlog_timeout(g->log));
+    t = clock_sooner(t, netlog_timeout(g->log));
     if (g->pid < 0)
-        return sooner(t, until(g->life.retry_ms));
-    t = sooner(t, gate_rules_timeout(&g->rules));
+        return clock_sooner(t, clock_left_ms(g->life.retry_ms));
+    t = clock_sooner(t, gate_rules_timeout(&g->rules));
     if (g->broker_wanted)
-        t = sooner(t, brokerkeeper_pause(g->brokers));
-    return g->opts.asker ? sooner(t, asker_timeout(g->opts.asker)) : t;
+        t = clock_sooner(t, brokerkeeper_pause(g->brokers));
+    return g->opts.asker ? clock_sooner(t, asker_timeout(g->opts.asker)) : t;
 }
 
 /* Some of it may be left for the next turn, so that a flood of events does not keep the loop from the others. */
@@ -355,7 +334,7 @@ void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
         gate_lost(g, "it did not listen");
 }
 
-/* An answer that is more than "this time" becomes a rule before the gate hears it, so that the next connection finds it. */
+/* An answer that is more than "this time" becomes a rule before the gate gets it, so that the next connection finds it. */
 static void answered(void *arg, const struct gate_msg *question, const uint32_t *ids, size_t n, enum gate_answer answer) {
     struct gatekeeper *g = arg;
 
@@ -376,14 +355,15 @@ static void answered(void *arg, const struct gate_msg *question, const uint32_t 
 
 /* Everything inside is dead, so its connections end; their last events are worth a moment. */
 static void last_events(struct gatekeeper *g) {
-    uint64_t until = clock_ms() + FINISH_MS, now;
+    uint64_t until = clock_ms() + FINISH_MS;
+    int left;
 
     if (gate_link_send(&g->link, GATE_MSG_STOP, 0, 0, -1) < 0)
         gate_lost(g, NULL);
-    while (g->pid >= 0 && (now = clock_ms()) < until) {
+    while (g->pid >= 0 && (left = clock_left_ms(until)) > 0) {
         struct pollfd p = {.fd = g->link.sock, .events = gate_link_events(&g->link)};
 
-        if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
+        if (poll(&p, 1, left) < 0 && errno != EINTR)
             break;
         receive_events(g);
         netlog_flush(g->log);

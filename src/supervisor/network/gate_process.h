@@ -40,7 +40,7 @@ struct gate_opts {
     struct asker *asker;                       /* NULL: nothing is asked; freed by the caller, later */
     int init_control;                          /* bawn-init's socket, for connections into the sandbox; borrowed */
     const struct cgroup *cgroup;               /* of the sandbox: it pays for the gate and the broker; NULL: none. Borrowed */
-    char **argv;                               /* the command, for those who look; borrowed */
+    char **argv;                               /* the command, for `status`; borrowed */
     size_t argc;
     bool no_control;              /* the caller has a control socket of its own, and calls gate_command() for it */
     const char *program, *broker; /* instead of bawn-gate and bawn-broker, for tests; NULL: those */

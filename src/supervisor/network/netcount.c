@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "base/jsonout.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -197,49 +198,49 @@ void netcount_report(const struct netcount *c) {
         log_line("network: reached %s", buf_str(&reached));
 }
 
-static void json_list(const struct netcount *c, host_test *test, struct buf *out) {
-    const char *sep = "";
-
-    buf_addc(out, '[');
+static void json_hosts(const struct netcount *c, const char *key, host_test *test, struct jsonout *j) {
+    jsonout_open(j, key, '[');
     for (size_t i = 0; i <= c->n; i++) {
         const struct netcount_host *h = i < c->n ? &c->v[i] : &c->others;
 
         if (!test(h))
             continue;
-        buf_addf(out, "%s{\"host\":", sep);
-        if (i < c->n)
-            buf_add_json(out, h->host);
-        else
-            buf_adds(out, "null");
-        buf_addf(out, ",\"port\":%" PRIu32, h->port);
-        if (test == was_refused)
-            buf_addf(out, ",\"count\":%" PRIu64 ",\"code\":\"%s\"}", h->refused, policy_codes[h->code].name);
-        else
-            buf_addf(out, ",\"connections\":%" PRIu64 ",\"requests\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"received\":%" PRIu64 "}",
-                     h->connections, h->requests, h->sent, h->received);
-        sep = ",";
+        jsonout_open(j, NULL, '{');
+        jsonout_text(j, "host", i < c->n ? h->host : NULL);
+        jsonout_u64(j, "port", h->port);
+        if (test == was_refused) {
+            jsonout_u64(j, "count", h->refused);
+            jsonout_text(j, "code", policy_codes[h->code].name);
+        } else {
+            jsonout_u64(j, "connections", h->connections);
+            jsonout_u64(j, "requests", h->requests);
+            jsonout_u64(j, "sent", h->sent);
+            jsonout_u64(j, "received", h->received);
+        }
+        jsonout_close(j, '}');
     }
-    buf_addc(out, ']');
+    jsonout_close(j, ']');
 }
 
-static void json_secrets(const struct netcount *c, struct buf *out) {
-    buf_addc(out, '[');
+static void json_secrets(const struct netcount *c, struct jsonout *j) {
+    jsonout_open(j, "secrets", '[');
     for (size_t i = 0; i < c->n_secrets; i++) {
-        buf_addf(out, "%s{\"name\":", i ? "," : "");
-        buf_add_json(out, c->secrets[i].name);
-        buf_adds(out, ",\"host\":");
-        buf_add_json(out, c->secrets[i].host);
-        buf_addf(out, ",\"used\":%" PRIu64 ",\"blocked\":%" PRIu64 "}", c->secrets[i].used, c->secrets[i].blocked);
+        jsonout_open(j, NULL, '{');
+        jsonout_text(j, "name", c->secrets[i].name);
+        jsonout_text(j, "host", c->secrets[i].host);
+        jsonout_u64(j, "used", c->secrets[i].used);
+        jsonout_u64(j, "blocked", c->secrets[i].blocked);
+        jsonout_close(j, '}');
     }
-    buf_addc(out, ']');
+    jsonout_close(j, ']');
 }
 
 void netcount_json(const struct netcount *c, struct buf *out) {
-    buf_adds(out, "{\"reached\":");
-    json_list(c, was_reached, out);
-    buf_adds(out, ",\"refused\":");
-    json_list(c, was_refused, out);
-    buf_adds(out, ",\"secrets\":");
-    json_secrets(c, out);
-    buf_addc(out, '}');
+    struct jsonout j = {.to = out, .compact = true};
+
+    jsonout_open(&j, NULL, '{');
+    json_hosts(c, "reached", was_reached, &j);
+    json_hosts(c, "refused", was_refused, &j);
+    json_secrets(c, &j);
+    jsonout_close(&j, '}');
 }

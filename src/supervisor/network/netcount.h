@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was reached and who was refused, counted for the end of a run. Bounded: past NETCOUNT_HOSTS the rest is counted together. Those that
+/* Hosts that were reached or refused, counted for the end of a run. Bounded: past NETCOUNT_HOSTS the rest is counted together. Those that
  * were refused first, and placeholders that were blocked first, get half of the places: names are cheap to make up. */
 #pragma once
 

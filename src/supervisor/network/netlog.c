@@ -286,9 +286,7 @@ static uint64_t due_ms(const struct netlog *l) {
 }
 
 int netlog_timeout(const struct netlog *l) {
-    uint64_t due = l ? due_ms(l) : 0, now = clock_ms();
-
-    return !due ? -1 : due <= now ? 0 : (int)(due - now);
+    return clock_left_ms(l ? due_ms(l) : 0);
 }
 
 void netlog_flush(struct netlog *l) {

@@ -52,9 +52,3 @@ int pool_templates_tree(struct pool_templates *t, const char *bytes, size_t len)
 void pool_templates_want(struct pool_templates *t, const char *bytes, size_t len);
 bool pool_templates_waiting(const struct pool_templates *t);
 void pool_templates_work(struct pool_templates *t);
-
-/* pool_serve.c */
-int pool_init(struct pool *p, const struct pool_options *opt, struct err *err);
-int pool_fill(struct pool *p, struct err *err); /* one blank more */
-void pool_serve(struct pool *p);                /* until it ends */
-void pool_done(struct pool *p);

@@ -18,8 +18,7 @@ void git_report_done(struct git_report *g) {
     strv_done(&g->lines);
 }
 
-/* What is behind ".git/" in the path; NULL: it is in no git directory. */
-static const char *in_git(const char *path) {
+const char *git_report_part(const char *path) {
     for (const char *s = path; s; s = strchr(s, '/') ? strchr(s, '/') + 1 : NULL)
         if (str_starts(s, ".git/"))
             return s + strlen(".git/");
@@ -34,7 +33,7 @@ static bool like_git(const char *path) {
 
 bool git_report_needed(const struct change_set *set) {
     for (size_t i = 0; i < set->n; i++)
-        if (!set->v[i].hidden && set->v[i].new_.mode && (in_git(set->v[i].path) || like_git(set->v[i].path)))
+        if (!set->v[i].hidden && set->v[i].new_.mode && (git_report_part(set->v[i].path) || like_git(set->v[i].path)))
             return true;
     return false;
 }
@@ -88,7 +87,7 @@ int git_report_make(const struct rundir *rd, int workspace, const struct ignore 
 }
 
 bool git_report_holds(const struct git_report *g, const char *path) {
-    const char *in = in_git(path);
+    const char *in = git_report_part(path);
 
     if (g->failed && in && !str_starts(in, "objects/") && !strstr(in, "/objects/"))
         return true;

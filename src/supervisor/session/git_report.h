@@ -24,6 +24,8 @@ bool git_report_needed(const struct change_set *set);
 /* Failing to examine is part of the report, with a line; negative only if memory ran out. */
 int git_report_make(const struct rundir *rd, int workspace, const struct ignore *rules, const struct ignore *protect,
                     struct git_report *ret, struct err *err);
+/* What follows the first ".git/" of a path; NULL: it is in no git directory. */
+const char *git_report_part(const char *path);
 /* Sync mode must not carry this path. */
 bool git_report_holds(const struct git_report *g, const char *path);
 void git_report_log(const struct git_report *g, const char *run);

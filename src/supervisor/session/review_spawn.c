@@ -18,6 +18,7 @@
 #include "os/process.h"
 #include "os/spawn.h"
 #include "review/report/escape.h"
+#include "supervisor/helper.h"
 #include "workspace/apply/apply.h"
 
 enum { MESSAGE_MAX = 900 };
@@ -79,22 +80,10 @@ static int drain_output(int fd, review_sink_fn *sink, void *arg) {
     return (int)n;
 }
 
-/* What it said on stderr, made harmless: it may have been taken over by what it read. */
-static void message_of(struct review_child *c, struct buf *b) {
-    char text[MESSAGE_MAX];
-    ssize_t n = fd_read_some(c->messages, text, sizeof text - 1);
-    const char *line = text;
-
-    text[MAX_OF(n, 0)] = 0;
-    text[strcspn(text, "\n")] = 0;
-    if (str_starts(line, "bawn: "))
-        line += 6;
-    escape_text(b, line);
-}
-
 /* Its exit status if that is 0 or 1. */
 static int finish_review(struct review_child *c, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4 * MESSAGE_MAX);
+    char text[MESSAGE_MAX];
     int status = process_wait(TAKE(c->pid, -1));
 
     if (status < 0)
@@ -105,7 +94,7 @@ static int finish_review(struct review_child *c, struct err *err) {
         return err_set(err, -ETIME, "bawn-review took too long; something in the changes is made to keep it busy");
     if (WIFSIGNALED(status))
         return err_set(err, -EIO, "bawn-review was ended by signal %d", WTERMSIG(status));
-    message_of(c, &b);
+    escape_text(&b, helper_message(c->messages, text, sizeof text)); /* it may have been taken over by what it read */
     if (WEXITSTATUS(status) == EXIT_USAGE_ERR)
         return err_usage(err, "%s", buf_str(&b));
     return err_set(err, -EIO, "%s", b.len ? buf_str(&b) : "bawn-review failed and did not say why");

@@ -33,7 +33,7 @@ struct run_options {
     bool force_tty, no_tty;
     bool want_usage; /* measure memory and CPU time, and list the hosts that were reached */
     bool closed[3];  /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
-    int parent;      /* a socket of whom this run is one task (ops/batch/batch.h), see RUN_PARENT_*; 0: none */
+    int parent;      /* a socket of the batch that this run is a task of (ops/batch/batch.h), see RUN_PARENT_*; 0: none */
 };
 
 struct run_result {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "base/jsonout.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/settings.h"
@@ -89,32 +90,34 @@ void run_report_limits(const struct run_result *r, const struct settings *s) {
 }
 
 void run_report_json(const struct run_result *r, const struct settings *s, struct buf *out) {
-    const char *sep = "";
+    struct jsonout j = {.to = out, .compact = true};
 
-    buf_addf(out, "{\"status\":%d,\"signal\":%d,\"started\":%s,\"engine\":", r->status, r->signal, r->started ? "true" : "false");
-    buf_add_json(out, r->engine);
-    buf_adds(out, ",\"rung\":");
-    buf_add_json(out, rung_names[r->rung]);
-    buf_adds(out, ",\"profile\":");
-    if (s->profile)
-        buf_add_json(out, s->profile);
-    else
-        buf_adds(out, "null");
-    buf_addf(out, ",\"workspace\":\"%s\",\"changes\":%zu,\"run\":", workspace_mode_names[settings_workspace_mode(s)], r->changes);
-    if (r->run[0])
-        buf_add_json(out, r->run);
-    else
-        buf_adds(out, "null");
-    buf_adds(out, ",\"limits_hit\":[");
+    jsonout_open(&j, NULL, '{');
+    jsonout_int(&j, "status", r->status);
+    jsonout_int(&j, "signal", r->signal);
+    jsonout_bool(&j, "started", r->started);
+    jsonout_text(&j, "engine", r->engine);
+    jsonout_text(&j, "rung", rung_names[r->rung]);
+    jsonout_text(&j, "profile", s->profile);
+    jsonout_text(&j, "workspace", workspace_mode_names[settings_workspace_mode(s)]);
+    jsonout_u64(&j, "changes", r->changes);
+    jsonout_text(&j, "run", r->run[0] ? r->run : NULL);
+    jsonout_open(&j, "limits_hit", '[');
     for (int i = 0; i < RUN_LIMIT_COUNT; i++)
-        if (r->hit[i]) {
-            buf_addf(out, "%s\"%s\"", sep, run_limit_names[i]);
-            sep = ",";
-        }
-    buf_addf(out,
-             "],%s%s\"duration_ms\":%" PRIu64 ".%03" PRIu64 ",\"memory_peak\":%" PRIu64 ",\"cpu_us\":%" PRIu64
-             ",\"enforced\":{\"cpu\":%s,\"memory\":%s,\"pids\":%s}}\n",
-             r->network ? r->network : "", r->network ? "," : "", r->duration_us / 1000, r->duration_us % 1000,
-             r->usage.memory_peak, r->usage.cpu_us, r->enforced.cpu ? "true" : "false", r->enforced.memory ? "true" : "false",
-             r->enforced.pids ? "true" : "false");
+        if (r->hit[i])
+            jsonout_text(&j, NULL, run_limit_names[i]);
+    jsonout_close(&j, ']');
+    if (r->network)
+        buf_addf(out, ",%s", r->network);
+    jsonout_key(&j, "duration_ms");
+    buf_addf(out, "%" PRIu64 ".%03" PRIu64, r->duration_us / 1000, r->duration_us % 1000);
+    jsonout_u64(&j, "memory_peak", r->usage.memory_peak);
+    jsonout_u64(&j, "cpu_us", r->usage.cpu_us);
+    jsonout_open(&j, "enforced", '{');
+    jsonout_bool(&j, "cpu", r->enforced.cpu);
+    jsonout_bool(&j, "memory", r->enforced.memory);
+    jsonout_bool(&j, "pids", r->enforced.pids);
+    jsonout_close(&j, '}');
+    jsonout_close(&j, '}');
+    buf_addc(out, '\n');
 }

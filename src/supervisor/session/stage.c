@@ -73,7 +73,7 @@ static int make_folder(struct stage *st, const struct host_facts *facts, struct 
         return err_set(err, -ENOENT, "%s mode needs a place for what is changed; set HOME or XDG_STATE_HOME",
                        workspace_mode_names[st->mode]);
     if (is_below(st->runs, facts->workspace))
-        return err_set(err, -EPERM, "the folder for runs, '%s', lies in the workspace; set XDG_STATE_HOME to another place",
+        return err_set(err, -EPERM, "the folder for runs, '%s', is in the workspace; set XDG_STATE_HOME to another place",
                        st->runs);
     r = describe_run(st, facts, &info, err);
     if (r < 0)
@@ -88,7 +88,7 @@ static int make_folder(struct stage *st, const struct host_facts *facts, struct 
     return r < 0 ? r : 0;
 }
 
-/* A folder of the run that the sandbox writes to: it belongs to whom the workspace belongs to. */
+/* A folder of the run that the sandbox writes to: it belongs to the owner of the workspace. */
 static int make_part(const struct stage *st, const char *name, mode_t mode, const struct host_facts *facts, struct err *err) {
     CLEANUP(closep) int fd = -1;
 

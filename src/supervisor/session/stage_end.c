@@ -84,8 +84,8 @@ static int forget_run(struct stage *st, struct err *err) {
     return r;
 }
 
-/* How many changes wait in the run; those under hidden names are no business of the user's. *ret_git: some are git's own. */
-static int count(struct stage *st, bool keep_base, size_t *ret, bool *ret_git, struct err *err) {
+/* How many changes wait in the run; those under hidden names do not count. *ret_git: some are git's own. */
+static int count_changes(struct stage *st, bool keep_base, size_t *ret, bool *ret_git, struct err *err) {
     CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
     int r = change_set_make(&st->rd, st->workspace, st->opt->rules, &set, err);
     size_t n = 0;
@@ -102,12 +102,12 @@ static int count(struct stage *st, bool keep_base, size_t *ret, bool *ret_git, s
     return r;
 }
 
-static const char *files(size_t n) {
-    return n == 1 ? "file" : "files";
+static const char *plural(size_t n, const char *one, const char *many) {
+    return n == 1 ? one : many;
 }
 
 static int end_overlay(struct stage *st, struct err *err) {
-    int r = count(st, true, &st->changes, NULL, err);
+    int r = count_changes(st, true, &st->changes, NULL, err);
 
     if (r < 0)
         return r;
@@ -115,7 +115,7 @@ static int end_overlay(struct stage *st, struct err *err) {
         return forget_run(st, err);
     if (st->changes)
         log_line("%zu %s changed, stored as run '%s': bawn review, then bawn apply or bawn discard", st->changes,
-                 files(st->changes), st->rd.name);
+                 plural(st->changes, "file", "files"), st->rd.name);
     return 0;
 }
 
@@ -128,17 +128,10 @@ struct carrying {
     struct journal *journal;
 };
 
-/* What follows the first .git of a path; NULL: nothing. */
-static const char *behind_git(const char *path) {
-    const char *at = str_starts(path, ".git/") ? path - 1 : strstr(path, "/.git/");
-
-    return at ? at + strlen("/.git/") : NULL;
-}
-
 /* Only part of a repository, which git would obey, if its HEAD is there (ATTACKS 37). Below .git there are others that it makes itself: those
- * of submodules, whose configuration and hooks are protected, and in refs and logs, where no folder `objects` may stand beside them. */
+ * of submodules, whose configuration and hooks are protected, and in refs and logs, where no folder `objects` may be beside them. */
 static bool makes_repository(const char *path) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *part = behind_git(path);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *part = git_report_part(path);
 
     if (part && (str_starts(part, "logs/") || str_starts(part, "refs/")))
         return strstr(part, "/objects/") || str_eq(name, "objects");
@@ -196,14 +189,14 @@ static int end_record(struct carrying *w, struct err *err) {
     return r < 0 ? r : rundir_prune(w->st->runs, w->st->rd.info.workspace, STAGE_DIRECT_RUNS, err);
 }
 
-static void tell_sync(const struct stage *st, const struct sync_result *s) {
+static void report_sync(const struct stage *st, const struct sync_result *s) {
     if (s->out || s->in)
-        log_line("%zu %s carried to the workspace, %zu to the copy", s->out, files(s->out), s->in);
+        log_line("%zu %s carried to the workspace, %zu to the copy", s->out, plural(s->out, "file", "files"), s->in);
     for (size_t i = 0; i < s->conflicts.len; i++)
         log_line("changed on both sides: %s", s->conflicts.v[i]);
     if (s->held.len)
         log_line("%zu sensitive %s held back in '%s': bawn review, then bawn apply or bawn discard", s->held.len,
-                 files(s->held.len), st->rd.name);
+                 plural(s->held.len, "file", "files"), st->rd.name);
 }
 
 int stage_no_new(const struct stage *st, struct ignore **ret, struct err *err) {
@@ -242,7 +235,7 @@ int stage_protect(const struct stage *st, struct ignore **ret, struct err *err) 
 }
 
 /* What direct mode could not hold back, and worktree mode put on a branch. */
-static int tell_git(const struct stage *st, const struct ignore *protect, struct err *err) {
+static int report_git(const struct stage *st, const struct ignore *protect, struct err *err) {
     CLEANUP(git_report_done) struct git_report git = {0};
     int r = git_report_make(&st->rd, st->workspace, st->opt->rules, protect, &git, err);
 
@@ -280,7 +273,7 @@ static int end_sync(struct stage *st, struct err *err) {
     }
     git_report_log(&w.git, st->rd.name);
     git_report_done(&w.git);
-    tell_sync(st, &result);
+    report_sync(st, &result);
     st->changes = result.out + result.held.len;
     if (result.held.len == 0 && result.left == 0 && !st->rd.info.named)
         r = forget_run(st, err);
@@ -291,18 +284,19 @@ static int end_sync(struct stage *st, struct err *err) {
 static int end_worktree(struct stage *st, struct err *err) {
     CLEANUP(ignore_freep) struct ignore *protect = NULL;
     int commits = worktree_carry(&st->rd, st->workspace, err);
-    int r = commits < 0 ? commits : count(st, true, &st->changes, NULL, err);
+    int r = commits < 0 ? commits : count_changes(st, true, &st->changes, NULL, err);
 
     if (r < 0)
         return r;
     if (commits == 0 && st->changes == 0 && !st->rd.info.named)
         return forget_run(st, err);
     log_line("branch %s: %d new %s, %zu %s differ from its beginning: bawn review, git merge or bawn apply, or bawn discard",
-             st->rd.info.branch, commits, commits == 1 ? "commit" : "commits", st->changes, files(st->changes));
+             st->rd.info.branch, commits, plural((size_t)commits, "commit", "commits"), st->changes,
+             plural(st->changes, "file", "files"));
     if (commits == 0)
         return 0;
     r = stage_protect(st, &protect, err);
-    return r < 0 ? r : tell_git(st, protect, err);
+    return r < 0 ? r : report_git(st, protect, err);
 }
 
 static int end_direct(struct stage *st, struct err *err) {
@@ -312,12 +306,12 @@ static int end_direct(struct stage *st, struct err *err) {
 
     if (!st->have)
         return 0;
-    r = count(st, false, &st->changes, &git, err);
+    r = count_changes(st, false, &st->changes, &git, err);
     if (r >= 0 && st->changes == 0)
         return forget_run(st, err);
     if (r >= 0 && git) {
         r = stage_protect(st, &protect, err);
-        r = r < 0 ? r : tell_git(st, protect, err);
+        r = r < 0 ? r : report_git(st, protect, err);
     }
     return r < 0 ? r : rundir_prune(st->runs, st->rd.info.workspace, STAGE_DIRECT_RUNS, err);
 }

@@ -22,7 +22,7 @@ enum { HASH_DIGITS = 16 };
 
 #define FRESH "cache.new-" /* and the pid of the process that makes it */
 
-/* Belongs to whom the workspace belongs to. */
+/* Belongs to the owner of the workspace. */
 static int make_owned(const char *path, const struct host_facts *f, struct err *err) {
     if (mkdir(path, 0755) < 0)
         return errno == EEXIST ? 0 : err_sys(err, -errno, "volume '%s'", path);

@@ -48,16 +48,12 @@ static void open_to_sandbox(int fd) {
 }
 
 static int make_relay(struct stdio *s, int i) {
-    int p[2], inside, flags;
+    int r = i == 0 ? fd_pipe(&s->inside[i], &s->ours[i]) : fd_pipe(&s->ours[i], &s->inside[i]);
 
-    if (pipe2(p, O_CLOEXEC) < 0)
-        return -errno;
-    inside = i == 0 ? 0 : 1;
-    s->inside[i] = p[inside];
-    s->ours[i] = p[!inside];
+    if (r < 0)
+        return r;
     open_to_sandbox(s->inside[i]);
-    flags = fcntl(s->ours[i], F_GETFL);
-    return fcntl(s->ours[i], F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+    return fcntl(s->ours[i], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
 static int make_inside(struct stdio *s, int i) {

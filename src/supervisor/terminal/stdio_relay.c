@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The moving parts of stdio.h: flows, the terminal's mode, hang-ups. */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

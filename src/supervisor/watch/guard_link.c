@@ -51,7 +51,7 @@ int guard_poll_fd(const struct guard_link *g) {
 }
 
 /* Without its supervisor the guard refuses every change: that is what must happen when nothing can be recorded, or when
- * bawn-init does not keep to the protocol and so is not itself any more. */
+ * bawn-init breaks the protocol and so may have been taken over. */
 static void hang_up(struct guard_link *g, const char *why) {
     if (!g->reported)
         log_line("%s: nothing in the workspace can be changed any more", why);

@@ -56,7 +56,7 @@ static const char *const obeyed[] = {"config", "config.worktree", "hooks", "comm
 static const char *const parts[] = {"HEAD", "commondir", "objects", "refs"};
 
 /* What cannot be looked for counts as there. */
-static bool has_link(const struct landing *l, const char *path, size_t dir, const char *name) {
+static bool has_name(const struct landing *l, const char *path, size_t dir, const char *name) {
     char each[GUARD_PATH_MAX + NAME_MAX];
     struct stat st;
     int r;
@@ -68,8 +68,8 @@ static bool has_link(const struct landing *l, const char *path, size_t dir, cons
 
 /* The first dir bytes of the path are a folder, with a '/' at the end, or nothing: the workspace. */
 static bool is_repository(const struct landing *l, const char *path, size_t dir) {
-    return has_link(l, path, dir, "HEAD") &&
-           (has_link(l, path, dir, "commondir") || (has_link(l, path, dir, "objects") && has_link(l, path, dir, "refs")));
+    return has_name(l, path, dir, "HEAD") &&
+           (has_name(l, path, dir, "commondir") || (has_name(l, path, dir, "objects") && has_name(l, path, dir, "refs")));
 }
 
 static bool in_repository(const struct landing *l, const char *path) {
@@ -292,7 +292,7 @@ static bool is_part(const char *name) {
     return false;
 }
 
-/* The last part makes a repository of its folder, and what lay there before becomes what git obeys. Inside it cannot be made, so it is
+/* The last part makes a repository of its folder, and git obeys what was there before. Inside it cannot be made, so it is
  * the host's. */
 static int see_part(struct landing *l, const char *path) {
     const char *slash = strrchr(path, '/');

@@ -5,7 +5,7 @@
  * time, also a file that the inside has open for writing: what was an ordinary file then is one that the host obeys, and the inside still writes to it.
  *
  * Every name that appears in the workspace is reported here (latecomers.h watches all folders). If it is protected and the inside ever had that file open for
- * writing, it counts who can write to it now:
+ * writing, it counts which processes can write to it now:
  *   - some process can, or it cannot be known: everything inside is ended. If that leaves a writer the file is replaced by a copy;
  *   - the host made the file while the sandbox ran, so that it is a save which the inside has touched: the same;
  *   - no process can, and none will, as the place is protected: it is reported when the run has ended.

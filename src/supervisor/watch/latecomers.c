@@ -13,13 +13,8 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/watch/landing.h"
-#include "supervisor/watch/latecomers.h"
 
 enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000 };
-
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 static int note_mask(struct latecomers *l, const struct plan *p) {
     size_t n = strlen(p->workspace) + 1;
@@ -29,7 +24,7 @@ static int note_mask(struct latecomers *l, const struct plan *p) {
             strv_add(&l->masked, p->steps[i].to + n) < 0)
             return -ENOMEM;
     if (l->masked.len)
-        qsort(l->masked.v, l->masked.len, sizeof *l->masked.v, by_bytes);
+        qsort(l->masked.v, l->masked.len, sizeof *l->masked.v, str_compare);
     return 0;
 }
 
@@ -85,10 +80,8 @@ int latecomers_fd(const struct latecomers *l) {
 }
 
 int latecomers_timeout(const struct latecomers *l) {
-    uint64_t now = clock_ms();
-
     if (l->begin_ms && !l->resting)
-        return l->begin_ms <= now ? 0 : (int)(l->begin_ms - now);
+        return clock_left_ms(l->begin_ms);
     return l->queue.len || l->found.len || l->opened.len || l->failed.code || (l->landing && l->landing->again) ? 0 : -1;
 }
 
@@ -153,7 +146,7 @@ static int end_round(struct latecomers *l) {
     return 0;
 }
 
-static int look_into_newest(struct latecomers *l) {
+static int walk_newest(struct latecomers *l) {
     CLEANUP(freep) char *path = l->queue.v[--l->queue.len];
 
     l->queue.v[l->queue.len] = NULL;
@@ -178,7 +171,7 @@ static int look_now(struct latecomers *l, size_t before, struct err *err) {
     int r = 0;
 
     while (r == 0 && l->queue.len > before)
-        r = look_into_newest(l);
+        r = walk_newest(l);
     return r < 0 ? say_why(r, err) : cover_found(l, err);
 }
 
@@ -198,7 +191,7 @@ static int handle(struct latecomers *l, struct err *err) {
     if (r < 0)
         return r;
     for (int i = 0; r == 0 && l->queue.len && i < FOLDERS_AT_ONCE; i++)
-        r = look_into_newest(l);
+        r = walk_newest(l);
     if (r == 0 && l->queue.len == 0)
         r = end_round(l);
     return r < 0 ? say_why(r, err) : cover_found(l, err); /* most of these are covered since the start */

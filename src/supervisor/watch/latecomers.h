@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that appear on the host under a hidden name while a sandbox shows that folder (direct, overlay, ro): covered as soon as the
- * kernel tells (inotify), about a millisecond after they appear. Also what an editor does: it writes a new file and renames it
+ * kernel reports them (inotify), about a millisecond after they appear. Also what an editor does: it writes a new file and renames it
  * over the old one, which takes the cover off. sync and worktree need none of this.
  *
  * Not watched means not shown: a folder that cannot be read or watched is covered as a whole, and shown once the host opens it. When
- * the user's watches do not suffice the run ends. In direct mode the guard tells before a folder is closed (mode 000) and after one
+ * the user's watches do not suffice the run ends. In direct mode the guard reports before a folder is closed (mode 000) and after one
  * was moved, and waits (proto/guardmsg.h): what the command moves is covered again before its call returns.
  *
  * The folders are gone through while the command already runs, a few at a time, so that nothing waits for it. That begins

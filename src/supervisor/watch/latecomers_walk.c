@@ -26,10 +26,6 @@ enum {
     WATCHED = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK
 };
 
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* A folder that is watched already, under an old name perhaps, has the same descriptor again and gets its new path. */
 static int add_watch(struct latecomers *l, int dir, const char *path, uint32_t more) {
     char link[32];
@@ -64,7 +60,7 @@ static bool is_out_of_sight(const struct latecomers *l, const char *path) {
         if (strncmp(path, l->mounted.v[i], n) == 0 && (!path[n] || path[n] == '/'))
             return true;
     }
-    return l->masked.len && bsearch(&path, l->masked.v, l->masked.len, sizeof path, by_bytes);
+    return l->masked.len && bsearch(&path, l->masked.v, l->masked.len, sizeof path, str_compare);
 }
 
 int late_judge(struct latecomers *l, const char *path, bool is_dir) {
@@ -108,7 +104,7 @@ static int open_watched(const struct latecomers *l, const char *path) {
     return fd == -1 ? -errno : fd;
 }
 
-/* The folder above is asked to tell when the mode changes. Only there: setting a file's times is the same event, and anyone may. */
+/* The folder above reports changes of the mode. Only there: setting a file's times is the same event, and any process may do that. */
 static int wait_for_opening(struct latecomers *l, const char *path) {
     const char *slash = strrchr(path, '/');
     CLEANUP(freep) char *above = strndup(path, slash ? (size_t)(slash - path) : 0);
@@ -152,7 +148,7 @@ static int failed_open(struct latecomers *l, const char *path, int r) {
     switch (r) {
     case -ENOENT:
     case -ENOTDIR:
-    case -ELOOP: /* gone, or another thing by now, of which an event tells */
+    case -ELOOP: /* removed or replaced meanwhile: there is an event for it */
         return 0;
     case -EMFILE:
     case -ENFILE:

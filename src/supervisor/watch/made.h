@@ -12,7 +12,7 @@
 
 enum { MADE_MAX = 16384, MADE_PENDING_MAX = 64 }; /* past it a file counts as the host's */
 
-/* Inode numbers are used again; the time of birth tells one use from the next and cannot be set by anyone. */
+/* Inode numbers are used again; the time of birth distinguishes one use from the next and cannot be set. */
 struct made_id {
     uint64_t dev, ino, born_s;
     uint32_t born_ns;
@@ -28,5 +28,5 @@ void made_done(struct made *m);
 int made_begin(struct made *m, const char *path);
 /* fd: the file, opened for reading or writing, which proves that the command can read it anyway; -1: it was not made. */
 void made_end(struct made *m, const char *path, int fd);
-/* What stands at `path` below root is the command's own. */
+/* The file at `path` below root is the command's own. */
 bool made_has(const struct made *m, int root, const char *path);

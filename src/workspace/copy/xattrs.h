@@ -15,4 +15,5 @@ enum { XATTRS_MAX = 1024 * 1024 }; /* bytes of one block */
 int xattrs_read(int fd, struct buf *ret);
 /* Sets what the block says. 0 or -errno; -EBADMSG for a broken block. A file system that has no attributes is no failure. */
 int xattrs_write(int fd, const char *block, size_t len);
-int xattrs_copy(int from, int to); /* 0 or -errno */
+/* Both: what one file has, to another. 0 or -errno */
+int xattrs_copy(int from, int to);

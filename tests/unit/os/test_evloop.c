@@ -299,6 +299,28 @@ static int on_signals(void *arg, const struct pollfd *fds, size_t n) {
     return 0;
 }
 
+static int count_call(void *arg, const struct pollfd *fds, size_t n) {
+    (void)fds;
+    (void)n;
+    ++*(int *)arg;
+    return 0;
+}
+
+static void test_add_all(void **state) {
+    struct evloop l = EVLOOP_INIT;
+    int calls[3] = {0};
+    struct evloop_source v[3];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(v); i++)
+        v[i] = (struct evloop_source){.fd = -1, .at_ms = 1, .ready = count_call, .arg = &calls[i]};
+    assert_int_equal(evloop_add_all(&l, v, ARRAY_LEN(v)), 0);
+    assert_int_equal(evloop_turn(&l), 0);
+    for (size_t i = 0; i < ARRAY_LEN(v); i++)
+        assert_int_equal(calls[i], 1);
+    evloop_done(&l);
+}
+
 static void test_signals(void **state) {
     static const int some[] = {SIGUSR1, SIGUSR2};
     struct evloop l = EVLOOP_INIT;
@@ -321,7 +343,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),       cmocka_unit_test(test_run),     cmocka_unit_test(test_remove),
         cmocka_unit_test(test_add),         cmocka_unit_test(test_timers),  cmocka_unit_test(test_prepare),
-        cmocka_unit_test(test_interrupted), cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_interrupted), cmocka_unit_test(test_signals), cmocka_unit_test(test_add_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,18 @@ static void test_read_full(void **state) {
     wait(NULL);
 }
 
+static void test_close_all(void **state) {
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(fd_pipe(&fds[0], &fds[1]), 0);
+    fd_close_all(fds, 0);
+    assert_true(fcntl(fds[0], F_GETFD) >= 0);
+    fd_close_all(fds, 2);
+    assert_int_equal(fcntl(fds[0], F_GETFD), -1);
+    assert_int_equal(fcntl(fds[1], F_GETFD), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_read_file_limits, setup, teardown),
@@ -254,6 +266,7 @@ int main(void) {
         cmocka_unit_test(test_closep),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_read_full),
+        cmocka_unit_test(test_close_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
