@@ -11,7 +11,6 @@ shown to be open without the sandbox.
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import time
 

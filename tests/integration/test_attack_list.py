@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spec/attacks.md, SECURITY.md and the tests name each other correctly: no class of attack without a claim, a stated limit or a
-reason to wait, and no proof that does not exist."""
+"""spec/attacks.md, SECURITY.md with docs/security/ and the tests name each other correctly: no class of attack without a claim, a stated
+limit or a reason to wait, and no proof that does not exist. Markdown has short lines, and its links lead somewhere."""
 
+import collections
 import fnmatch
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECURITY = (ROOT / "SECURITY.md").read_text()
+AREAS = sorted((ROOT / "docs" / "security").glob("*.md"))
+SECURITY = "\n".join(path.read_text() for path in [ROOT / "SECURITY.md", *AREAS])
 ATTACKS = (ROOT / "spec" / "attacks.md").read_text()
+GUIDES = [p for folder in (".", "docs", "docs/security", "spec") for p in sorted((ROOT / folder).glob("*.md")) if p.name != "CHANGELOG.md"]
+COLUMNS_MAX = 160
 NUMBERS = re.compile(r"\d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)*")
 
 
@@ -45,6 +49,16 @@ def named_tests(text):
                 yield name
 
 
+def misplaced_tests(text):
+    """`file::test` where no file of that name has such a test."""
+    found = collections.defaultdict(set)
+    for path in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("tests/unit/**/*.c")]:
+        found[path.name].update(re.findall(r"(?:def |static void )(test_\w+)", path.read_text()))
+    for file, name in re.findall(r"`(?:[\w./]*/)?(test_\w+\.\w+)::(test_[\w…*]+)", text):
+        if not fnmatch.filter(found[file], name.replace("…", "*")):
+            yield f"{file}::{name}"
+
+
 def test_classes_are_numbered_without_gaps_or_repeats():
     listed = listed_classes()
     assert sorted(listed) == list(range(1, len(listed) + 1)) and len(listed) >= 108
@@ -63,3 +77,26 @@ def test_every_proof_exists():
     named = set(named_tests(SECURITY))
     missing = {name for name in named if not fnmatch.filter(exist, name.replace("…", "*"))}
     assert len(named) > 500 and missing == set()
+
+
+def test_every_proof_is_in_the_file_that_is_named():
+    assert list(misplaced_tests(SECURITY)) == []
+    assert list(misplaced_tests("`tests/attack/test_protect.py::test_no_such_thing`, `test_attack_list.py::test_every_proof…`")) == ["test_protect.py::test_no_such_thing"]
+
+
+def test_every_area_is_linked():
+    page = (ROOT / "SECURITY.md").read_text()
+    assert len(AREAS) >= 11 and [path.name for path in AREAS if f"(docs/security/{path.name})" not in page] == []
+
+
+def test_every_claim_has_a_mechanism_and_a_proof():
+    text = "\n".join(path.read_text() for path in AREAS if path.name not in ("limits.md", "not-yet.md", "degraded.md"))
+    claims = re.findall(r"^\*\*(?:.+\n)+", text, re.M)
+    whole = re.findall(r"^\*\*(?:.+\n)+\n- How: (?:.+\n)+?- Proof: .*`", text, re.M)
+    assert len(claims) == len(whole) > 100
+
+
+def test_links_between_documents_lead_to_files():
+    links = [(path, link) for path in GUIDES for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text())]
+    dead = [f"{path.relative_to(ROOT)}: {link}" for path, link in links if not (path.parent / link).exists()]
+    assert len(links) > 100 and dead == []

@@ -61,7 +61,7 @@ static void entry_done(struct profile_entry *e) {
 }
 
 static void entry_load(struct profile_entry *e, const struct profile_place *place, const char *name) {
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     int r = profile_find(place, name, &d, &e->source, &e->problem);
 
     if (r == 0)
@@ -209,7 +209,7 @@ static int create(const char *name, const char *base, struct err *err) {
     CLEANUP(profile_place_done) struct profile_place place = {0};
     CLEANUP(freep) char *home = NULL, *source = NULL;
     CLEANUP(layer_done) struct layer check = {0};
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     char file[80];
     int r;
 
@@ -259,7 +259,7 @@ static int run_new(const struct verb *self, int argc, char **argv) {
 static int check_file(const char *path, struct err *err) {
     CLEANUP(layer_done) struct layer l = {0};
     CLEANUP(freep) char *home = NULL;
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     int r = paths_home(environ, &home, err);
 
     if (r < 0)

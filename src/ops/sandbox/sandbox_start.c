@@ -112,10 +112,14 @@ static int make_box(const char *boxes, const char *name, const char *workspace, 
 }
 
 static int start_keeper(struct box *b, const struct run_prepared *p, const struct settings *s, struct err *err) {
-    const struct keep_options keep = {
-        .run = {.settings = s, .facts = &p->facts, .rules = p->hidden.rules, .accepted = p->hidden.accepted, .name = b->name},
-        .box = b,
-        .profile = s->profile};
+    const struct keep_options keep = {.run = {.settings = s,
+                                              .facts = &p->facts,
+                                              .input = &p->input,
+                                              .rules = p->hidden.rules,
+                                              .accepted = p->hidden.accepted,
+                                              .name = b->name},
+                                      .box = b,
+                                      .profile = s->profile};
     int r = save_digest(b, p, s, err);
 
     return r < 0 ? r : keep_start(&keep, err);
@@ -193,7 +197,7 @@ static int start_known(struct starting *x, struct err *err) {
 
 static int run_in_background(const struct starting *x, int *ret_job, struct err *err) {
     CLEANUP(closep) int sock = -1;
-    const struct exec_request request = {.cwd = "", .argv = x->prepared.argv, .argc = x->prepared.argc};
+    const struct exec_request request = {.cwd = "", .argv = x->prepared.input.argv, .argc = x->prepared.input.argc};
     int r = exec_connect(environ, NULL, x->box.name, &sock, err);
 
     return r < 0 ? r : exec_background(sock, &request, ret_job, err);
