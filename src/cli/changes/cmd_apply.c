@@ -65,7 +65,7 @@ static void add_counts(struct buf *b, const struct apply_result *r) {
     buf_adds(b, any ? "" : "no changes");
 }
 
-static void add_result(struct buf *b, const struct apply_request *q, const struct changes_applied *a) {
+static void add_text_result(struct buf *b, const struct apply_request *q, const struct changes_applied *a) {
     const struct apply_result *r = &a->result;
     const char *run = a->pick.rd.name;
 
@@ -96,7 +96,7 @@ static void add_risky(struct buf *b, const struct changes_applied *a) {
              risky->len == 1 ? "this file" : "these files", a->pick.rd.name);
 }
 
-static void add_json(struct buf *b, const struct apply_request *q, const struct changes_applied *a) {
+static void add_json_result(struct buf *b, const struct apply_request *q, const struct changes_applied *a) {
     const struct apply_result *r = &a->result;
     struct jsonout j = {.to = b};
 
@@ -129,11 +129,11 @@ static int apply(const struct apply_request *q, struct err *err) {
     if (r < 0)
         return r;
     if (q->json)
-        add_json(&b, q, &a);
+        add_json_result(&b, q, &a);
     else if (a.risky.len)
         add_risky(&b, &a);
     else
-        add_result(&b, q, &a);
+        add_text_result(&b, q, &a);
     r = run_print_out(&b, err);
     return r < 0 ? r : a.risky.len || a.result.conflicts ? EXIT_NOT_DONE : 0;
 }

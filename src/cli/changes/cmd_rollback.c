@@ -48,7 +48,7 @@ static size_t add_changes(const struct changes_rolled_back *b, struct jsonout *j
     return restored;
 }
 
-static void add_json(const struct changes_rolled_back *b, bool dry_run, struct buf *out) {
+static void add_json_changes(const struct changes_rolled_back *b, bool dry_run, struct buf *out) {
     struct jsonout j = {.to = out};
 
     jsonout_open(&j, NULL, '{');
@@ -59,7 +59,7 @@ static void add_json(const struct changes_rolled_back *b, bool dry_run, struct b
     buf_adds(out, "]}\n");
 }
 
-static void add_text(const struct changes_rolled_back *b, bool dry_run, struct buf *out) {
+static void add_text_changes(const struct changes_rolled_back *b, bool dry_run, struct buf *out) {
     size_t restored = add_changes(b, NULL, out);
 
     buf_addf(out, "%zu restored, %zu left; ", restored, b->left.len);
@@ -82,9 +82,9 @@ static int roll_back(const struct rollback_request *q, struct err *err) {
     if (r < 0)
         return r;
     if (q->json)
-        add_json(&done, q->rollback.dry_run, &b);
+        add_json_changes(&done, q->rollback.dry_run, &b);
     else
-        add_text(&done, q->rollback.dry_run, &b);
+        add_text_changes(&done, q->rollback.dry_run, &b);
     r = run_print_out(&b, err);
     return r < 0 ? r : done.left.len ? EXIT_NOT_ALL : 0;
 }

@@ -28,7 +28,7 @@ void run_print_line(struct buf *b, const struct change *c, const char *outcome, 
     buf_addc(b, '\n');
 }
 
-static void add_path(struct jsonout *j, const char *key, const char *path) {
+static void add_change_path(struct jsonout *j, const char *key, const char *path) {
     jsonout_key(j, key);
     escape_json(j->to, path, strlen(path));
     if (str_is_utf8(path))
@@ -42,9 +42,9 @@ void run_print_json(struct jsonout *j, const struct change *c, const char *outco
     jsonout_break(j, "\n  ");
     jsonout_open(j, NULL, '{');
     jsonout_text(j, "kind", change_kind_names[c->kind]);
-    add_path(j, "path", c->path);
+    add_change_path(j, "path", c->path);
     if (c->from)
-        add_path(j, "from", c->from);
+        add_change_path(j, "from", c->from);
     jsonout_text(j, "outcome", outcome);
     if (why && why[0])
         jsonout_text(j, "why", why);

@@ -1,39 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn get`. */
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "cli/changes/run_print.h"
+#include "cli/verb.h"
 #include "ops/files/collect.h"
-#include "ops/files/inside.h"
+#include "ops/files/files.h"
 #include "os/fd.h"
-#include "proto/execmsg.h"
 #include "proto/termfilter.h"
-#include "workspace/copy/transfer.h"
 
-enum { OPT_JSON = 1, PIECE = 16 * 1024 };
-
-static const struct opt opts[] = {
-    {OPT_JSON, 0, "json", NULL, "print path, mode, size and content (base64) as JSON", NULL},
-};
+enum { PIECE = 16 * 1024 };
 
 struct get_request {
-    struct inside_file *file;
     bool json;
 };
 
-static int take(void *arg, int id, const char *value UNUSED, struct err *err UNUSED) {
-    struct get_request *q = arg;
-
-    q->json |= id == OPT_JSON;
-    return 0;
-}
+static const struct opt opts[] = {
+    {0, 0, "json", NULL, "print path, mode, size and content (base64) as JSON", NULL, OPT_TO_FLAG(struct get_request, json)},
+};
 
 /* A file of an agent's must not give orders to the user's terminal. */
-static int show(int fd, uint64_t size) {
+static int show_filtered(int fd, uint64_t size) {
     struct termfilter filter;
     char in[PIECE], out[TERMFILTER_OUT_MAX(PIECE)];
 
@@ -52,42 +42,33 @@ static int show(int fd, uint64_t size) {
     return 0;
 }
 
-static int print_json(const struct get_request *q, int fd, const struct stat *st, struct err *err) {
+static int print_file_json(const struct files_got *g, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(COLLECT_JSON_MAX);
-    int r = collect_json_file(&b, q->file->path, fd, st, err);
+    int r = collect_json_file(&b, g->file.path, g->fd, &g->st, err);
 
-    if (r < 0)
-        return r;
     buf_addc(&b, '\n');
-    r = buf_ok(&b) ? fd_write_all(STDOUT_FILENO, buf_str(&b), b.len) : -ENOMEM;
-    return r < 0 ? err_sys(err, r, "write the result") : 0;
+    return r < 0 ? r : run_print_out(&b, err);
 }
 
-static int get(const struct get_request *q, struct err *err) {
-    CLEANUP(closep) int fd = -1;
-    uint64_t bytes = 0;
-    struct stat st;
-    int r = inside_audit(&q->file->pick, "get", q->file->path, NULL, err);
+static int print_content(const struct files_got *g, struct err *err) {
+    uint64_t bytes = 0, size = (uint64_t)g->st.st_size;
+    int r = isatty(STDOUT_FILENO) ? show_filtered(g->fd, size) : transfer_pour(g->fd, STDOUT_FILENO, size, &bytes);
 
-    r = r < 0 ? r : inside_open(&q->file->pick, q->file->path, EXEC_OPEN_READ, &fd, err);
-    if (r < 0)
-        return r;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return err_set(err, -EISDIR, "'%.300s' is no file; 'bawn cp' copies folders", q->file->path);
-    if (q->json)
-        return print_json(q, fd, &st, err);
-    r = isatty(STDOUT_FILENO) ? show(fd, (uint64_t)st.st_size) : transfer_pour(fd, STDOUT_FILENO, (uint64_t)st.st_size, &bytes);
-    return r < 0 ? err_sys(err, r, "copy '%.300s' to standard output", q->file->path) : 0;
+    return r < 0 ? err_sys(err, r, "copy '%.300s' to standard output", g->file.path) : 0;
 }
 
 static int run_get(const struct verb *self, int argc, char **argv) {
-    CLEANUP(inside_file_done) struct inside_file file = INSIDE_FILE_INIT;
-    struct get_request q = {.file = &file};
+    CLEANUP(files_got_done) struct files_got got = FILES_GOT_INIT;
+    struct get_request q = {0};
     struct err err = {0};
-    int r = inside_read_file(self, argc, argv, take, &q, &file, &err);
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, argc, &err);
 
-    r = r < 0 ? r : get(&q, &err);
-    return r < 0 ? verb_fail(self, &err) : r;
+    if (r >= 0 && r != 2)
+        r = err_usage(&err, "SANDBOX and PATH are needed");
+    r = r < 0 ? r : files_get(argv[1], argv[2], &got, &err);
+    if (r == 0)
+        r = q.json ? print_file_json(&got, &err) : print_content(&got, &err);
+    return r < 0 ? verb_fail(self, &err) : 0;
 }
 
 static const char description[] =

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-
+/* `bawn completion`. */
 #include "base/err.h"
 #include "cli/help/completion.h"
 
@@ -12,20 +11,16 @@ static const char description[] =
 
 static int run_completion(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(MANUAL_MAX);
-    struct opt_iter it = opt_iter_init(NULL, 0, argc, argv);
     const struct manual all = {verbs, n_verbs};
     struct err err = {0};
+    int n = opt_parse(NULL, 0, argc, argv, NULL, argc, &err);
 
-    if (opt_next(&it, &err) < 0)
+    if (n >= 0 && (n != 1 || !completion_script(&all, argv[1], &b)))
+        n = err_usage(&err, "name one shell: bash, zsh or fish");
+    if (n >= 0 && !buf_ok(&b))
+        n = err_oom(&err);
+    if (n < 0)
         return verb_fail(self, &err);
-    if (argc - it.pos != 1 || !completion_script(&all, argv[it.pos], &b)) {
-        err_usage(&err, "name one shell: bash, zsh or fish");
-        return verb_fail(self, &err);
-    }
-    if (!buf_ok(&b)) {
-        err_oom(&err);
-        return verb_fail(self, &err);
-    }
     fputs(buf_str(&b), stdout);
     return 0;
 }

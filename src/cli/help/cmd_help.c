@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn help`. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/help/manual.h"
 #include "cli/verb.h"
 
-enum { OPT_MAN = 1 };
+struct help_request {
+    bool man;
+};
 
 static const struct opt opts[] = {
-    {OPT_MAN, 0, "man", NULL, "print the whole manual as a man page, for 'man -l -'", NULL},
+    {0, 0, "man", NULL, "print the whole manual as a man page, for 'man -l -'", NULL, OPT_TO_FLAG(struct help_request, man)},
 };
 
 static void print_man(const struct manual *all) {
@@ -25,7 +28,7 @@ static void print_group(const struct manual *all, const char *group) {
     fputs(buf_str(&b), stdout);
 }
 
-static int unknown(const struct manual *all, const char *name) {
+static int unknown_verb(const struct manual *all, const char *name) {
     CLEANUP(buf_done) struct buf near = BUF_INIT(256);
     struct err err = {0};
 
@@ -49,25 +52,22 @@ static int help_for(const struct manual *all, int argc, char **argv) {
     else if (manual_is_group(all, buf_str(&name)))
         print_group(all, buf_str(&name));
     else
-        return unknown(all, buf_str(&name));
+        return unknown_verb(all, buf_str(&name));
     return 0;
 }
 
 static int run_help(const struct verb *self, int argc, char **argv) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     const struct manual all = {verbs, n_verbs};
+    struct help_request q = {0};
     struct err err = {0};
-    bool man = false;
-    int r;
+    int words = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, argc, &err);
 
-    while ((r = opt_next(&it, &err)) > 0)
-        man |= it.id == OPT_MAN;
-    if (r < 0)
+    if (words < 0)
         return verb_fail(self, &err);
-    if (man)
+    if (words && !q.man)
+        return help_for(&all, words, argv + 1);
+    if (q.man)
         print_man(&all);
-    else if (it.pos < argc)
-        return help_for(&all, argc - it.pos, argv + it.pos);
     else
         verb_help(NULL);
     return 0;

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn version`. */
 #include <stdio.h>
 
 #include "base/err.h"
 #include "cli/verb.h"
 
-enum { OPT_JSON = 1 };
+struct version_request {
+    bool json;
+};
 
 static const struct opt opts[] = {
-    {OPT_JSON, 0, "json", NULL, "as JSON", NULL},
+    {0, 0, "json", NULL, "as JSON", NULL, OPT_TO_FLAG(struct version_request, json)},
 };
 
 static int run_version(const struct verb *self, int argc, char **argv) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
+    struct version_request q = {0};
     struct err err = {0};
-    bool json = false;
-    int r;
 
-    while ((r = opt_next(&it, &err)) > 0)
-        json = true;
-    if (r < 0)
+    if (opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, argc, &err) < 0)
         return verb_fail(self, &err);
-    printf(json ? "{\"version\":\"%s\"}\n" : "bawn %s\n", BAWN_VERSION);
+    printf(q.json ? "{\"version\":\"%s\"}\n" : "bawn %s\n", BAWN_VERSION);
     return 0;
 }
 

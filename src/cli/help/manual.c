@@ -59,7 +59,7 @@ bool manual_colours(void) {
     return isatty(STDOUT_FILENO) && term && !str_eq(term, "dumb");
 }
 
-static void heading(struct buf *b, const char *text, bool colour) {
+void manual_heading(struct buf *b, const char *text, bool colour) {
     buf_addf(b, "%s%s%s%s\n", b->len ? "\n" : "", colour ? "\033[1m" : "", text, colour ? "\033[0m" : "");
 }
 
@@ -132,7 +132,7 @@ bool manual_next_paragraph(struct manual_paragraph *p) {
     return true;
 }
 
-static void describe(struct buf *b, const char *description) {
+static void describe_text(struct buf *b, const char *description) {
     struct manual_paragraph p = {.next = description};
 
     while (manual_next_paragraph(&p)) {
@@ -156,9 +156,9 @@ static size_t longest_name(const struct manual *m) {
 }
 
 void manual_overview(const struct manual *m, const char *group, bool colour, struct buf *b) {
-    heading(b, "Usage", colour);
+    manual_heading(b, "Usage", colour);
     buf_addf(b, "  bawn %s%sCOMMAND [options] ...\n", group ? group : "", group ? " " : "");
-    heading(b, "Commands", colour);
+    manual_heading(b, "Commands", colour);
     for (size_t i = 0; i < m->n; i++)
         if (!m->verbs[i]->hidden && (!group || word_in_group(m->verbs[i], group)))
             row(b, m->verbs[i]->name, longest_name(m), m->verbs[i]->summary);
@@ -178,14 +178,14 @@ static void option_row(struct buf *b, const struct opt *o) {
 }
 
 void manual_verb(const struct verb *v, bool colour, struct buf *b) {
-    heading(b, "Usage", colour);
+    manual_heading(b, "Usage", colour);
     buf_addf(b, "  bawn %s%s%s\n", v->name, v->synopsis && *v->synopsis ? " " : "", v->synopsis ? v->synopsis : "");
     buf_addc(b, '\n');
     buf_addc(b, (char)(v->summary[0] >= 'a' && v->summary[0] <= 'z' ? v->summary[0] - 'a' + 'A' : v->summary[0]));
     wrap(b, v->summary + 1, strlen(v->summary + 1), 1, 0);
     if (v->description)
-        describe(b, v->description);
-    heading(b, "Options", colour);
+        describe_text(b, v->description);
+    manual_heading(b, "Options", colour);
     for (size_t i = 0; i < v->n_opts; i++)
         option_row(b, &v->opts[i]);
     for (size_t i = 0; i < v->n_opts; i++)

@@ -30,6 +30,9 @@ bool manual_is_group(const struct manual *m, const char *word);
 /* Appends the verb, or the group, that word is a likely slip for; false if there is none. */
 bool manual_nearest(const struct manual *m, const char *word, struct buf *b);
 
+/* An empty line unless it is the first, then the text, bold if colour. */
+void manual_heading(struct buf *b, const char *text, bool colour);
+
 /* True if the standard output is a terminal that shows colours and NO_COLOR does not forbid them. */
 bool manual_colours(void);
 

@@ -123,7 +123,7 @@ static void entries(struct buf *b, const char *title, const struct roff_entry *e
     }
 }
 
-static void describe(struct buf *b, const char *description) {
+static void describe_roff(struct buf *b, const char *description) {
     struct manual_paragraph p = {.next = description};
 
     while (manual_next_paragraph(&p)) {
@@ -163,7 +163,7 @@ static void command(struct buf *b, const struct verb *v) {
     }
     line(b, ".PP\n", v->summary);
     if (v->description)
-        describe(b, v->description);
+        describe_roff(b, v->description);
     for (size_t i = 0; i < v->n_opts; i++)
         option(b, &v->opts[i]);
 }

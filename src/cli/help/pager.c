@@ -1,45 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A shell with the pager, and a filter in front of it. */
 #include "cli/help/pager.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/process.h"
+#include "os/spawn.h"
 
 enum { PIECE = 4096 };
 
-static void NORETURN become_pager(const char *command, int from) {
-    char *argv[] = {"sh", "-c", (char *)(uintptr_t)command, NULL};
+/* LESS as git has it: quits if it fits, shows colours, leaves the text on the screen. */
+static char **pager_environment(void) {
+    size_t n = 0;
+    char **copy;
 
-    signal(SIGINT, SIG_DFL);
-    signal(SIGQUIT, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    setenv("LESS", "FRX", 0); /* as git does it: quits if it fits, shows colours, leaves the text on the screen */
-    if (dup2(from, STDIN_FILENO) >= 0)
-        execv("/bin/sh", argv);
-    _exit(EXIT_FAILURE);
+    while (environ && environ[n])
+        n++;
+    copy = calloc(n + 2, sizeof *copy);
+    if (copy && n)
+        memcpy(copy, environ, n * sizeof *copy);
+    if (copy && !getenv("LESS"))
+        copy[n] = "LESS=FRX";
+    return copy;
 }
 
-static void start(struct pager *p, const char *command) {
-    int ends[2];
+static void start_pager(struct pager *p, const char *command) {
+    CLEANUP(closep) int from = -1, to = -1;
+    CLEANUP(freep) char **env = pager_environment(), *line = strdup(command);
+    char *argv[] = {"sh", "-c", line, NULL};
+    int fds[] = {-1, STDOUT_FILENO, STDERR_FILENO};
+    const struct spawn s = {.path = "/bin/sh",
+                            .argv = argv,
+                            .envp = env,
+                            .fds = fds,
+                            .n_fds = ARRAY_LEN(fds),
+                            .cwd = SPAWN_CWD_STAY,
+                            .group = SPAWN_TERMINAL,
+                            .outlives = true};
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    if (!env || !line || fd_pipe(&from, &to) < 0)
         return;
-    p->pid = fork();
-    if (p->pid == 0)
-        become_pager(command, ends[0]);
-    close(ends[0]);
-    if (p->pid < 0) {
-        close(ends[1]);
+    fds[0] = from;
+    if (spawn_start(&s, &p->pid, NULL) < 0) {
+        p->pid = -1;
         return;
     }
-    p->fd = ends[1];
+    p->fd = TAKE_FD(to);
     /* ^C is for the pager; we are there as long as it is, else the shell's prompt would write into it. */
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
@@ -53,10 +65,10 @@ void pager_begin(struct pager *p, bool wanted) {
     signal(SIGPIPE, SIG_IGN); /* a pager that is left early is no failure */
     command = command ? command : "less -FRX";
     if (wanted && p->terminal && !str_eq(command, "cat"))
-        start(p, command);
+        start_pager(p, command);
 }
 
-static void out(struct pager *p, const char *data, size_t len) {
+static void write_out(struct pager *p, const char *data, size_t len) {
     if (p->failed == 0 && len)
         p->failed = fd_write_all(p->fd, data, len);
 }
@@ -65,13 +77,13 @@ void pager_write(struct pager *p, const char *data, size_t len) {
     char clean[TERMFILTER_OUT_MAX(PIECE)];
 
     if (!p->terminal) {
-        out(p, data, len);
+        write_out(p, data, len);
         return;
     }
     while (len > 0) {
         size_t n = MIN_OF(len, (size_t)PIECE);
 
-        out(p, clean, termfilter_feed(&p->filter, data, n, clean));
+        write_out(p, clean, termfilter_feed(&p->filter, data, n, clean));
         data += n;
         len -= n;
     }
@@ -85,11 +97,10 @@ int pager_end(struct pager *p, struct err *err) {
     char rest[8];
 
     if (p->terminal)
-        out(p, rest, termfilter_end(&p->filter, rest));
+        write_out(p, rest, termfilter_end(&p->filter, rest));
     if (p->pid > 0) {
         closep(&p->fd);
-        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        process_wait(p->pid);
         signal(SIGINT, SIG_DFL);
         signal(SIGQUIT, SIG_DFL);
         p->pid = -1;

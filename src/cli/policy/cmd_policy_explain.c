@@ -34,7 +34,7 @@ static void add_verdict_open(const struct policy_answer *a, const struct policy_
     buf_add(b, buf_str(&one), one.len ? one.len - 1 : 0);
 }
 
-static void add_json(const struct policy_here *view, const struct policy_answer *a, struct buf *b) {
+static void add_json_answer(const struct policy_here *view, const struct policy_answer *a, struct buf *b) {
     const struct policy_verdict *v = policy_answer_verdict(a);
     struct jsonout j = {.to = b};
 
@@ -100,7 +100,7 @@ static void add_limits(const struct policy_here *view, const struct policy_verdi
         net_mode_names[mode]);
 }
 
-static void add_text(const struct policy_here *view, const struct policy_answer *a, struct buf *b) {
+static void add_answer(const struct policy_here *view, const struct policy_answer *a, struct buf *b) {
     const struct policy_verdict *v = policy_answer_verdict(a);
 
     for (enum policy_stage i = 0; i < POLICY_STAGES; i++)
@@ -130,9 +130,9 @@ static int explain(const struct policy_explain_request *q, const struct policy_q
     if (r < 0)
         return r;
     if (q->json)
-        add_json(&view, &answer, out);
+        add_json_answer(&view, &answer, out);
     else
-        add_text(&view, &answer, out);
+        add_answer(&view, &answer, out);
     return status[policy_answer_verdict(&answer)->action];
 }
 

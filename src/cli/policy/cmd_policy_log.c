@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/log_time.h"
 #include "cli/policy/policy_view.h"
-#include "cli/setup/log_time.h"
 #include "ops/policy/policy_log.h"
 
 struct policy_log_request {

@@ -2,6 +2,7 @@
 /* `bawn policy ls`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/jsonout.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -69,7 +70,7 @@ static void add_json_groups(struct jsonout *j) {
     jsonout_close(j, '}');
 }
 
-static void add_json(const struct policy_here *v, struct buf *b) {
+static void add_json_policy(const struct policy_here *v, struct buf *b) {
     enum rule_action unlisted;
     enum net_mode mode = policy_mode(&v->policy, &unlisted);
     enum policy_layer_kind kinds[LAYERS];
@@ -158,7 +159,7 @@ static void add_rule_line(const struct rule *rule, struct buf *b) {
              buf_str(&what));
 }
 
-static void add_text(const struct policy_here *v, bool groups, struct buf *b) {
+static void add_text_policy(const struct policy_here *v, bool groups, struct buf *b) {
     enum policy_layer_kind kinds[LAYERS];
     size_t n = order_layers(&v->policy, kinds);
 
@@ -181,19 +182,49 @@ static void add_text(const struct policy_here *v, bool groups, struct buf *b) {
         buf_addf(b, "\n%s\n%s", builtin_groups[i].name, builtin_groups[i].text);
 }
 
+static void add_live_layer(const json_t *layer, struct buf *out) {
+    buf_adds(out, out->len ? "\n" : "");
+    buf_add_printable(out, json_get_text(layer, "layer"));
+    buf_adds(out, ": ");
+    buf_add_printable(out, json_get_text(layer, "file"));
+    buf_adds(out, json_get_bool(layer, "narrow_only") ? " (can only deny)\n" : "\n");
+    for (const char *line = json_get_text(layer, "text"); *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        CLEANUP(freep) char *one = strndup(line, strcspn(line, "\n"));
+
+        buf_add_printable(out, one ? one : "");
+        buf_addc(out, '\n');
+    }
+}
+
+static int list_live(const char *sandbox, bool json, struct buf *out, struct err *err) {
+    CLEANUP(json_decrefp) json_t *answer = NULL;
+    CLEANUP(freep) char *text = NULL;
+    int r = policy_live_rules(sandbox, &answer, err);
+    const json_t *layers = json_object_get(answer, "layers");
+
+    for (size_t i = 0; !json && i < json_array_size(layers); i++)
+        add_live_layer(json_array_get(layers, i), out);
+    if (r < 0 || !json)
+        return r;
+    text = json_dumps(answer, JSON_ENSURE_ASCII);
+    buf_adds(out, text ? text : "");
+    buf_addc(out, '\n');
+    return 0;
+}
+
 static int list_rules(const struct policy_ls_request *q, struct buf *out, struct err *err) {
     CLEANUP(policy_here_done) struct policy_here view = POLICY_HERE_INIT;
     int r;
 
     if (q->sandbox)
-        return policy_live_rules(q->sandbox, q->json, out, err);
+        return list_live(q->sandbox, q->json, out, err);
     r = policy_here_open(&q->view, &view, err);
     if (r < 0)
         return r;
     if (q->json)
-        add_json(&view, out);
+        add_json_policy(&view, out);
     else
-        add_text(&view, q->groups, out);
+        add_text_policy(&view, q->groups, out);
     for (size_t i = 0; i < view.files.notes.len && !q->json; i++)
         log_line("%s", view.files.notes.v[i]);
     return 0;

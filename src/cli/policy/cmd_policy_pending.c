@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/policy/policy_view.h"
-#include "ops/policy/policy_pending.h"
+#include "ops/policy/policy_live.h"
 
 struct pending_request {
     bool json;

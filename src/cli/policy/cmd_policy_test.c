@@ -7,8 +7,8 @@
 
 static const struct opt opts[] = {
     {0, 0, "rules", "FILE", "ask this file with rules alone, not the policy in force here", "@file",
-     OPT_TO_TEXT(struct policy_test, rules)},
-    POLICY_VIEW_OPTS(struct policy_test, here),
+     OPT_TO_TEXT(struct policy_cases, rules)},
+    POLICY_VIEW_OPTS(struct policy_cases, here),
 };
 
 static void add_failure(const struct policy_test_failure *f, void *arg) {
@@ -26,7 +26,7 @@ static void add_failure(const struct policy_test_failure *f, void *arg) {
 static int run_policy_test(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
     struct policy_tally tally = {0};
-    struct policy_test t = {0};
+    struct policy_cases t = {0};
     struct err err = {0};
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &t, 1, &err);
 

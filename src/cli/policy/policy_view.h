@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the `bawn policy` commands have in common on the command line: options in any order, and those that choose a policy. */
+/* What the `bawn policy` commands have in common on the command line: options that choose a policy, and output. */
 #pragma once
 
 #include "cli/verb.h"
@@ -8,7 +8,7 @@
 struct buf;
 struct err;
 
-enum { POLICY_OUTPUT_MAX = 64 * 1024 * 1024, POLICY_WORDS_MAX = 8 };
+enum { POLICY_OUTPUT_MAX = 64 * 1024 * 1024 };
 
 /* Rows for the option tables of a request that has a struct policy_here_opts as `member`. */
 #define POLICY_VIEW_DIR(type, member) \
@@ -27,15 +27,6 @@ enum { POLICY_OUTPUT_MAX = 64 * 1024 * 1024, POLICY_WORDS_MAX = 8 };
         {0, 0, "allow", "HOST[:PORT]", "the same; can be repeated", "@group", OPT_TO_LIST(type, member.allow)}, {        \
         0, 0, "deny", "HOST[:PORT]", "the same; can be repeated", "@group", OPT_TO_LIST(type, member.deny)               \
     }
-
-/* Options and operands in any order: `bawn policy allow HOST --first`. */
-struct policy_words {
-    const char *v[POLICY_WORDS_MAX];
-    size_t n;
-};
-typedef int policy_take_fn(void *arg, int id, const char *value, struct err *err);
-int policy_read_words(const struct verb *self, int argc, char **argv, policy_take_fn *take, void *arg, size_t max,
-                      struct policy_words *ret, struct err *err);
 
 /* Prints the buffer, or says why not. Returns the exit status. */
 int policy_print(const struct verb *self, const struct buf *b, int status);

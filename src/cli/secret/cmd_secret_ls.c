@@ -25,7 +25,7 @@ struct secret_row {
     uint64_t used_ns; /* 0: never */
 };
 
-static void add_name(const void *row, struct buf *cell) {
+static void add_secret_name(const void *row, struct buf *cell) {
     buf_adds(cell, ((const struct secret_row *)row)->c->name);
 }
 
@@ -38,7 +38,7 @@ static void add_hosts(const void *row, struct buf *cell) {
     add_words(&((const struct secret_row *)row)->c->hosts, cell);
 }
 
-static void add_place(const void *row, struct buf *cell) {
+static void add_secret_place(const void *row, struct buf *cell) {
     secret_add_place(((const struct secret_row *)row)->c, cell);
 }
 
@@ -89,9 +89,9 @@ static void add_members(const void *row, const char *key UNUSED, struct jsonout 
 }
 
 static const struct column columns[] = {
-    {"NAME", NULL, .text = add_name},
+    {"NAME", NULL, .text = add_secret_name},
     {"HOSTS", NULL, .text = add_hosts},
-    {"PLACE", NULL, .text = add_place},
+    {"PLACE", NULL, .text = add_secret_place},
     {"STORE", NULL, .text = add_store},
     {"VARIABLES", NULL, .text = add_variables},
     {NULL, "name", .json = add_members},

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
+/* `bawn doctor`. */
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "cli/changes/run_print.h"
 #include "cli/help/manual.h"
+#include "cli/setup/doctor_print.h"
 #include "cli/verb.h"
-#include "ops/doctor/doctor.h"
-#include "os/fd.h"
 
-enum { OPT_FIX = 1, OPT_JSON, OPT_QUIET, OUTPUT_MAX = 1024 * 1024 };
+enum { OUTPUT_MAX = 1024 * 1024 };
 
+struct doctor_request {
+    bool fix, json, quiet;
+};
+
+#define TO(kind, member) OPT_TO_##kind(struct doctor_request, member)
 static const struct opt opts[] = {
-    {OPT_FIX, 0, "fix", NULL, "print the profiles, settings and commands that would help; changes nothing itself", NULL},
-    {OPT_JSON, 0, "json", NULL, "everything, remedies included, as JSON", NULL},
-    {OPT_QUIET, 'q', "quiet", NULL, "print nothing; only the exit status", NULL},
+    {0, 0, "fix", NULL, "print the profiles, settings and commands that would help; changes nothing itself", NULL, TO(FLAG, fix)},
+    {0, 0, "json", NULL, "everything, remedies included, as JSON", NULL, TO(FLAG, json)},
+    {0, 'q', "quiet", NULL, "print nothing; only the exit status", NULL, TO(FLAG, quiet)},
 };
 
 static const char description[] =
@@ -24,27 +30,8 @@ static const char description[] =
     "    bawn doctor --fix\n"
     "    bawn doctor --json | jq -r .run.rung";
 
-struct doctor_request {
-    bool fix, json, quiet;
-};
-
-static int read_options(int argc, char **argv, struct doctor_request *ret, struct err *err) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
-    int r;
-
-    while ((r = opt_next(&it, err)) > 0) {
-        ret->fix |= it.id == OPT_FIX;
-        ret->json |= it.id == OPT_JSON;
-        ret->quiet |= it.id == OPT_QUIET;
-    }
-    if (r == 0 && it.pos < argc)
-        return err_usage(err, "unexpected argument '%s'", argv[it.pos]);
-    return r;
-}
-
-static int print(const struct doctor_request *q, const struct doctor_facts *f, struct err *err) {
+static int print_facts(const struct doctor_request *q, const struct doctor_facts *f, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
-    int r;
 
     if (q->json)
         doctor_json(f, &out);
@@ -52,10 +39,7 @@ static int print(const struct doctor_request *q, const struct doctor_facts *f, s
         doctor_fix_text(f, manual_colours(), &out);
     else
         doctor_text(f, manual_colours(), &out);
-    if (!buf_ok(&out))
-        return err_oom(err);
-    r = fd_write_all(STDOUT_FILENO, buf_str(&out), out.len);
-    return r < 0 ? err_sys(err, r, "write the report") : 0;
+    return run_print_out(&out, err);
 }
 
 static int run_doctor(const struct verb *self, int argc, char **argv) {
@@ -64,10 +48,12 @@ static int run_doctor(const struct verb *self, int argc, char **argv) {
     struct doctor_request q = {0};
     struct err err = {0};
 
-    if (read_options(argc, argv, &q, &err) < 0)
+    if (opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err) < 0)
         return verb_fail(self, &err);
     doctor_look(&facts);
-    if (!q.quiet && print(&q, &facts, &err) < 0)
+    for (int i = 0; i < 3; i++)
+        facts.tty[i] = isatty(i);
+    if (!q.quiet && print_facts(&q, &facts, &err) < 0)
         return verb_fail(self, &err);
     doctor_verdict(&facts, &outcome);
     return outcome.status;

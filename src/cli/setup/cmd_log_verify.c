@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
+/* `bawn log verify`. */
 #include <inttypes.h>
-#include <unistd.h>
 
-#include "audit/verify.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/log.h"
+#include "base/record.h"
 #include "base/str.h"
 #include "cli/policy/policy_view.h"
-#include "config/load/paths.h"
-#include "os/fd.h"
+#include "ops/setup/audit_log.h"
 
-enum { OPT_JSON = 1, EXIT_FAULTS = 1 };
+enum { EXIT_FAULTS = 1 };
 
-static const struct opt opts[] = {{OPT_JSON, 0, "json", NULL, "print JSON", NULL}};
+struct log_verify_request {
+    bool json;
+};
 
-static int take(void *arg, int id UNUSED, const char *value UNUSED, struct err *err UNUSED) {
-    *(bool *)arg = true;
-    return 0;
-}
+static const struct opt opts[] = {
+    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct log_verify_request, json)},
+};
 
-static void add_text(const struct verify *v, struct buf *b) {
+static void add_verified(const struct verify *v, struct buf *b) {
     for (size_t i = 0; i < v->n_files; i++) {
         const struct verify_file *f = &v->files[i];
 
@@ -46,61 +45,64 @@ static void add_text(const struct verify *v, struct buf *b) {
     buf_addf(b, "%" PRIu64 " lines, %" PRIu64 " %s\n", v->lines, v->faults, v->faults == 1 ? "fault" : "faults");
 }
 
-static void add_json(const struct verify *v, struct buf *b) {
-    buf_addf(b, "{\"ok\": %s, \"lines\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"files\": [", v->faults ? "false" : "true",
-             v->lines, v->faults);
-    for (size_t i = 0; i < v->n_files; i++) {
-        const struct verify_file *f = &v->files[i];
-
-        buf_adds(b, i ? ",\n  {\"file\": " : "\n  {\"file\": ");
-        buf_add_json(b, f->name);
-        buf_addf(b, ", \"lines\": %" PRIu64 ", \"first\": %" PRIu64 ", \"last\": %" PRIu64, f->lines, f->first_seq, f->last_seq);
-        buf_addf(b, ", \"from\": \"%s\", \"to\": \"%s\"}", f->first_time, f->last_time);
-    }
-    buf_adds(b, "], \"found\": [");
-    for (size_t i = 0; i < v->n_found; i++) {
-        const struct verify_fault *f = &v->found[i];
-
-        buf_adds(b, i ? ",\n  {\"file\": " : "\n  {\"file\": ");
-        buf_add_json(b, f->file);
-        buf_addf(b, ", \"line\": %" PRIu64 ", \"fault\": %s, \"what\": ", f->line, f->note ? "false" : "true");
-        buf_add_json(b, f->what);
-        buf_addc(b, '}');
-    }
-    buf_adds(b, "]}\n");
+static void add_fault(const void *row, const char *key, struct jsonout *j) {
+    jsonout_bool(j, key, !((const struct verify_fault *)row)->note);
 }
 
-static int verify(struct verify *ret, struct err *err) {
-    CLEANUP(freep) char *home = NULL, *folder = NULL;
-    CLEANUP(closep) int dir = -1;
-    int r = paths_home(environ, &home, err);
+static const struct column file_columns[] = {
+    {NULL, "file", COLUMN(TEXT, struct verify_file, name)},        {NULL, "lines", COLUMN(U64, struct verify_file, lines)},
+    {NULL, "first", COLUMN(U64, struct verify_file, first_seq)},   {NULL, "last", COLUMN(U64, struct verify_file, last_seq)},
+    {NULL, "from", COLUMN(CHARS, struct verify_file, first_time)}, {NULL, "to", COLUMN(CHARS, struct verify_file, last_time)},
+};
+static const struct column fault_columns[] = {
+    {NULL, "file", COLUMN(TEXT, struct verify_fault, file)},
+    {NULL, "line", COLUMN(U64, struct verify_fault, line)},
+    {NULL, "fault", .json = add_fault},
+    {NULL, "what", COLUMN(TEXT, struct verify_fault, what)},
+};
+static const struct record_kind files = {file_columns, ARRAY_LEN(file_columns), sizeof(struct verify_file)};
+static const struct record_kind faults = {fault_columns, ARRAY_LEN(fault_columns), sizeof(struct verify_fault)};
 
-    r = r < 0 ? r : paths_state(environ, home, "audit", &folder, err);
-    if (r < 0 || !folder)
-        return r;
-    dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 && errno == ENOENT) {
-        log_line("there is no audit log in '%s' yet", folder);
-        return 0;
+static void add_rows(const struct record_kind *k, const char *rows, size_t n, const char *key, struct jsonout *j) {
+    jsonout_open(j, key, '[');
+    for (size_t i = 0; i < n; i++) {
+        jsonout_break(j, "\n  ");
+        jsonout_open(j, NULL, '{');
+        record_members(k, rows + i * k->row_size, j);
+        jsonout_close(j, '}');
     }
-    return dir < 0 ? err_sys(err, -errno, "open '%s'", folder) : verify_folder(dir, ret, err);
+    jsonout_close(j, ']');
+}
+
+static void add_json_verified(const struct verify *v, struct buf *b) {
+    struct jsonout j = {.to = b};
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_bool(&j, "ok", !v->faults);
+    jsonout_u64(&j, "lines", v->lines);
+    jsonout_u64(&j, "faults", v->faults);
+    add_rows(&files, (const char *)v->files, v->n_files, "files", &j);
+    add_rows(&faults, (const char *)v->found, v->n_found, "found", &j);
+    buf_adds(b, "}\n");
 }
 
 static int run_log_verify(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
     CLEANUP(verify_done) struct verify v = {0};
-    struct policy_words words = {0};
+    CLEANUP(freep) char *missing = NULL;
+    struct log_verify_request q = {0};
     struct err err = {0};
-    bool json = false;
-    int r = policy_read_words(self, argc, argv, take, &json, 0, &words, &err);
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
 
-    r = r < 0 ? r : verify(&v, &err);
+    r = r < 0 ? r : audit_log_verify(&v, &missing, &err);
     if (r < 0)
         return verb_fail(self, &err);
-    if (json)
-        add_json(&v, &out);
+    if (missing)
+        log_line("there is no audit log in '%s' yet", missing);
+    if (q.json)
+        add_json_verified(&v, &out);
     else
-        add_text(&v, &out);
+        add_verified(&v, &out);
     return policy_print(self, &out, v.faults ? EXIT_FAULTS : 0);
 }
 

@@ -1,104 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <unistd.h>
-
+/* `bawn profile ls`, `show`, `new` and `check`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/verb.h"
-#include "config/load/paths.h"
-#include "config/load/profile.h"
+#include "ops/setup/profiles.h"
 
-enum { OPT_JSON = 1, OPT_FROM, OUTPUT_MAX = 16 * 1024 * 1024 };
+enum { OUTPUT_MAX = 16 * 1024 * 1024 };
+
+struct profile_request {
+    bool json;
+    const char *base;
+};
 
 static const struct opt json_opts[] = {
-    {OPT_JSON, 0, "json", NULL, "print JSON", NULL},
+    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct profile_request, json)},
 };
 static const struct opt new_opts[] = {
-    {OPT_FROM, 0, "from", "BASE", "start from this profile (default: dev)", "@profile"},
+    {0, 0, "from", "BASE", "start from this profile (default: dev)", "@profile", OPT_TO_TEXT(struct profile_request, base)},
 };
 
-/* The user's folder of profiles; *ret_home is owned by the caller and must outlive the place. */
-static int open_place(struct profile_place *ret, char **ret_home, struct err *err) {
-    int r = paths_home(environ, ret_home, err);
-
-    ret->look_only = true;
-    return r < 0 ? r : profile_place_init(ret, environ, *ret_home, err);
-}
-
-/* For verbs whose only option is --json. Returns the number of the first operand. */
-static int read_json_option(int argc, char **argv, bool *ret_json, struct err *err) {
-    struct opt_iter it = opt_iter_init(json_opts, ARRAY_LEN(json_opts), argc, argv);
-    int r;
-
-    while ((r = opt_next(&it, err)) > 0)
-        *ret_json = true;
-    return r < 0 ? r : it.pos;
-}
-
-static int print(const struct verb *self, struct buf *out) {
-    struct err err = {0};
-
-    if (!buf_ok(out)) {
-        err_oom(&err);
-        return verb_fail(self, &err);
-    }
-    fputs(buf_str(out), stdout);
-    return 0;
-}
-
-/* One profile, for printing. A profile that is broken has its error instead of values. */
-struct profile_entry {
-    struct layer layer;
-    char *source;
-    struct err problem;
-};
-
-static void entry_done(struct profile_entry *e) {
-    layer_done(&e->layer);
-    free(e->source);
-}
-
-static void entry_load(struct profile_entry *e, const struct profile_place *place, const char *name) {
-    CLEANUP(jsonfile_done) struct jsonfile d = {0};
-    int r = profile_find(place, name, &d, &e->source, &e->problem);
-
-    if (r == 0)
-        r = file_read_profile(&d, place->home, name, &e->layer, &e->problem);
-    if (r == 0)
-        e->problem = (struct err){0};
-}
-
-static void add_values_json(const struct layer *l, struct buf *b) {
-    bool first = true;
-
-    buf_addc(b, '{');
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
+static void add_json_profile(const struct profile_entry *e, const char *name, struct jsonout *j) {
+    jsonout_open(j, NULL, '{');
+    jsonout_text(j, "name", name);
+    jsonout_text(j, "source", e->source ? e->source : "");
+    if (e->problem.code)
+        jsonout_text(j, "error", e->problem.msg);
+    else
+        jsonout_open(j, "settings", '{');
+    for (size_t i = 0; i < SETTING_COUNT && !e->problem.code; i++) {
         const struct field *f = &fields[i];
 
-        if (!layer_has(l, f->id) || !(f->where & IN_PROFILE || f->id == SETTING_MOUNTS))
+        if (!layer_has(&e->layer, f->id) || !(f->where & IN_PROFILE || f->id == SETTING_MOUNTS))
             continue;
-        buf_addf(b, "%s\"%s\": ", first ? "" : ", ", f->id == SETTING_MOUNTS ? "mounts" : f->key);
-        settings_add_value(&l->values, f->id, b);
-        first = false;
+        jsonout_key(j, f->id == SETTING_MOUNTS ? "mounts" : f->key);
+        settings_add_value(&e->layer.values, f->id, j->to);
     }
-    buf_addc(b, '}');
-}
-
-static void add_entry_json(const struct profile_entry *e, const char *name, struct buf *b) {
-    buf_adds(b, "{\"name\": ");
-    buf_add_json(b, name);
-    buf_adds(b, ", \"source\": ");
-    buf_add_json(b, e->source ? e->source : "");
-    if (e->problem.code) {
-        buf_adds(b, ", \"error\": ");
-        buf_add_json(b, e->problem.msg);
-    } else {
-        buf_adds(b, ", \"settings\": ");
-        add_values_json(&e->layer, b);
-    }
-    buf_addc(b, '}');
+    buf_adds(j->to, e->problem.code ? "}" : "}}");
 }
 
 static void add_cell(const struct profile_entry *e, enum setting id, int width, struct buf *b) {
@@ -109,7 +50,7 @@ static void add_cell(const struct profile_entry *e, enum setting id, int width, 
     buf_addf(b, "%-*s ", width, value.len ? buf_str(&value) : "-");
 }
 
-static void add_row(const struct profile_entry *e, const char *name, struct buf *b) {
+static void add_profile_line(const struct profile_entry *e, const char *name, struct buf *b) {
     buf_addf(b, "%-16s ", name);
     if (e->problem.code) {
         buf_add_printable(b, e->problem.msg);
@@ -124,10 +65,13 @@ static void add_row(const struct profile_entry *e, const char *name, struct buf 
     buf_addc(b, '\n');
 }
 
-static int list(const struct profile_place *place, bool json, struct buf *b, struct err *err) {
+static int list_profiles(bool json, struct buf *b, struct err *err) {
+    CLEANUP(profiles_done) struct profiles p = {0};
     CLEANUP(strv_done) struct strv names = {0};
-    int r = profile_names(place, &names, err);
+    struct jsonout j = {.to = b};
+    int r = profiles_open(&p, err);
 
+    r = r < 0 ? r : profile_names(&p.place, &names, err);
     if (r < 0)
         return r;
     if (json)
@@ -135,36 +79,32 @@ static int list(const struct profile_place *place, bool json, struct buf *b, str
     else
         buf_addf(b, "%-16s %-8s %-9s %-5s %-7s %-6s %s\n", "NAME", "NETWORK", "SSH-AGENT", "CPUS", "MEMORY", "PIDS", "SOURCE");
     for (size_t i = 0; i < names.len; i++) {
-        CLEANUP(entry_done) struct profile_entry e = {0};
+        CLEANUP(profile_entry_done) struct profile_entry e = {0};
 
-        entry_load(&e, place, names.v[i]);
+        profiles_load(&p, names.v[i], &e);
         if (json && i)
-            buf_adds(b, ",\n ");
+            jsonout_break(&j, "\n ");
         if (json)
-            add_entry_json(&e, names.v[i], b);
+            add_json_profile(&e, names.v[i], &j);
         else
-            add_row(&e, names.v[i], b);
+            add_profile_line(&e, names.v[i], b);
     }
     buf_adds(b, json ? "]\n" : "");
     return 0;
 }
 
 static int run_ls(const struct verb *self, int argc, char **argv) {
-    CLEANUP(profile_place_done) struct profile_place place = {0};
     CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
-    CLEANUP(freep) char *home = NULL;
+    struct profile_request q = {0};
     struct err err = {0};
-    bool json = false;
-    int first = read_json_option(argc, argv, &json, &err);
+    int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &q, 0, &err);
 
-    if (first >= 0 && first < argc)
-        first = err_usage(&err, "unexpected argument '%s'", argv[first]);
-    if (first < 0 || open_place(&place, &home, &err) < 0 || list(&place, json, &out, &err) < 0)
-        return verb_fail(self, &err);
-    return print(self, &out);
+    r = r < 0 ? r : list_profiles(q.json, &out, &err);
+    r = r < 0 ? r : run_print_out(&out, &err);
+    return r < 0 ? verb_fail(self, &err) : 0;
 }
 
-static void add_text(const struct profile_entry *e, struct buf *b) {
+static void add_profile(const struct profile_entry *e, struct buf *b) {
     buf_adds(b, "# ");
     buf_add_printable(b, e->source);
     buf_addc(b, '\n');
@@ -180,110 +120,64 @@ static void add_text(const struct profile_entry *e, struct buf *b) {
     }
 }
 
-static int run_show(const struct verb *self, int argc, char **argv) {
-    CLEANUP(profile_place_done) struct profile_place place = {0};
+static int show_profile(const char *name, bool json, struct err *err) {
+    CLEANUP(profile_entry_done) struct profile_entry e = {0};
+    CLEANUP(profiles_done) struct profiles p = {0};
     CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
-    CLEANUP(entry_done) struct profile_entry e = {0};
-    CLEANUP(freep) char *home = NULL;
-    struct err err = {0};
-    bool json = false;
-    int first = read_json_option(argc, argv, &json, &err);
+    struct jsonout j = {.to = &out};
+    int r = profiles_open(&p, err);
 
-    if (first >= 0 && argc - first != 1)
-        first = err_usage(&err, "name one profile");
-    if (first < 0 || open_place(&place, &home, &err) < 0)
-        return verb_fail(self, &err);
-    entry_load(&e, &place, argv[first]);
-    if (e.problem.code)
-        return verb_fail(self, &e.problem);
+    if (r < 0)
+        return r;
+    profiles_load(&p, name, &e);
+    if (e.problem.code) {
+        *err = e.problem;
+        return err->code;
+    }
     if (json) {
-        add_entry_json(&e, argv[first], &out);
+        add_json_profile(&e, name, &j);
         buf_addc(&out, '\n');
     } else {
-        add_text(&e, &out);
+        add_profile(&e, &out);
     }
-    return print(self, &out);
+    return run_print_out(&out, err);
 }
 
-static int create(const char *name, const char *base, struct err *err) {
-    CLEANUP(profile_place_done) struct profile_place place = {0};
-    CLEANUP(freep) char *home = NULL, *source = NULL;
-    CLEANUP(layer_done) struct layer check = {0};
-    CLEANUP(jsonfile_done) struct jsonfile d = {0};
-    char file[80];
-    int r;
-
-    if (!profile_name_is_good(name))
-        return err_usage(err, "'%.80s' is not the name of a profile (letters, digits, '.', '_', '-'; at most 64)", name);
-    r = open_place(&place, &home, err);
-    if (r < 0)
-        return r;
-    if (!place.folder)
-        return err_set(err, -ENOENT, "there is no home folder to keep profiles in");
-    r = profile_find(&place, base, &d, &source, err);
-    if (r == 0)
-        r = file_read_profile(&d, home, base, &check, err);
-    if (r == 0)
-        r = paths_make_dirs(place.folder, err);
-    if (r < 0)
-        return r;
-    snprintf(file, sizeof file, "%s.json", name);
-    r = paths_publish(place.folder, file, d.data, d.len, PUBLISH_NEW, err);
-    if (r == -EEXIST)
-        return err_usage(err, "profile '%s' is already there (%s/%s)", name, place.folder, file);
-    if (r == 0)
-        printf("%s/%s\n", place.folder, file);
-    return r;
-}
-
-static int run_new(const struct verb *self, int argc, char **argv) {
-    struct opt_iter it = opt_iter_init(new_opts, ARRAY_LEN(new_opts), argc, argv);
-    const char *base = "dev", *name = NULL;
+static int run_show(const struct verb *self, int argc, char **argv) {
+    struct profile_request q = {0};
     struct err err = {0};
-    int r;
+    int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &q, argc, &err);
 
-    for (;;) { /* options may follow the name: `profile new mine --from safe` */
-        while ((r = opt_next(&it, &err)) > 0)
-            base = it.value;
-        if (r < 0 || it.pos >= argc || name)
-            break;
-        name = argv[it.pos++];
-    }
-    if (r == 0 && (!name || it.pos < argc))
-        r = err_usage(&err, "name one profile");
-    if (r == 0)
-        r = create(name, base, &err);
+    if (r >= 0)
+        r = r == 1 ? show_profile(argv[1], q.json, &err) : err_usage(&err, "name one profile");
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
-static int check_file(const char *path, struct err *err) {
-    CLEANUP(layer_done) struct layer l = {0};
-    CLEANUP(freep) char *home = NULL;
-    CLEANUP(jsonfile_done) struct jsonfile d = {0};
-    int r = paths_home(environ, &home, err);
+static int run_new(const struct verb *self, int argc, char **argv) {
+    CLEANUP(freep) char *path = NULL;
+    struct profile_request q = {.base = "dev"};
+    struct err err = {0};
+    int r = opt_parse(new_opts, ARRAY_LEN(new_opts), argc, argv, &q, argc, &err);
 
+    if (r >= 0)
+        r = r == 1 ? profiles_create(argv[1], q.base, &path, &err) : err_usage(&err, "name one profile");
     if (r < 0)
-        return r;
-    r = doc_read(path, &d, err);
-    if (r == 0)
-        return err_usage(err, "%s: there is no such file", path);
-    return r < 0 ? r : file_read_profile(&d, home, path, &l, err);
+        return verb_fail(self, &err);
+    printf("%s\n", path);
+    return 0;
 }
 
 static int run_check(const struct verb *self, int argc, char **argv) {
-    struct opt_iter it = opt_iter_init(NULL, 0, argc, argv);
     struct err err = {0};
-    int status = 0;
+    int status = 0, n = opt_parse(NULL, 0, argc, argv, NULL, argc, &err);
 
-    if (opt_next(&it, &err) < 0)
+    if (n == 0)
+        n = err_usage(&err, "name at least one file");
+    if (n < 0)
         return verb_fail(self, &err);
-    if (it.pos >= argc) {
-        err_usage(&err, "name at least one file");
-        return verb_fail(self, &err);
-    }
-    for (int i = it.pos; i < argc; i++) {
+    for (int i = 1; i <= n; i++) {
         err = (struct err){0};
-        if (check_file(argv[i], &err) < 0) {
+        if (profiles_check(argv[i], &err) < 0) {
             log_err(&err);
             status = EXIT_USAGE_ERR;
         } else {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn top`. */
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -9,11 +10,25 @@
 #include "cli/verb.h"
 #include "engine/engine.h"
 
-enum { OPT_JSON = 1, OPT_INTERVAL, INTERVAL_MS_MIN = 100, INTERVAL_MS_MAX = 60 * 1000 };
+enum { INTERVAL_MS = 1000, INTERVAL_MS_MIN = 100, INTERVAL_MS_MAX = 60 * 1000 };
+
+struct top_request {
+    uint64_t interval_ms;
+    bool json;
+};
+
+static int take_interval(const struct opt *o UNUSED, const char *value, void *to, struct err *err) {
+    uint64_t *ms = to;
+
+    if (parse_duration(value, ms, err) < 0)
+        return err_usage(err, "--interval '%.40s' is no time such as 2s or 500ms", value);
+    return *ms < INTERVAL_MS_MIN || *ms > INTERVAL_MS_MAX ? err_usage(err, "--interval is from 100ms to 60s") : 0;
+}
 
 static const struct opt opts[] = {
-    {OPT_INTERVAL, 'i', "interval", "TIME", "time between two refreshes (default: 1s)", NULL},
-    {OPT_JSON, 0, "json", NULL, "print one sample as JSON instead", NULL},
+    {0, 'i', "interval", "TIME", "time between two refreshes (default: 1s)", NULL,
+     OPT_TO_CALL(struct top_request, interval_ms, take_interval)},
+    {0, 0, "json", NULL, "print one sample as JSON instead", NULL, OPT_TO_FLAG(struct top_request, json)},
 };
 
 /* ncurses is in a program of its own; returns only on failure. */
@@ -28,34 +43,19 @@ static int become_top(char *how, struct err *err) {
     return err_sys(err, -errno, "start '%s'", path);
 }
 
-static int take_interval(const char *text, char ret[static 24], struct err *err) {
-    uint64_t ms;
-    int r = parse_duration(text, &ms, err);
-
-    if (r < 0)
-        return err_usage(err, "--interval '%.40s' is no time such as 2s or 500ms", text);
-    if (ms < INTERVAL_MS_MIN || ms > INTERVAL_MS_MAX)
-        return err_usage(err, "--interval is from 100ms to 60s");
-    snprintf(ret, 24, "%llu", (unsigned long long)ms);
-    return 0;
-}
-
 static int run_top(const struct verb *self, int argc, char **argv) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
-    char interval[24] = "1000", json[] = "--json";
+    struct top_request q = {.interval_ms = INTERVAL_MS};
+    char how[24] = "--json";
     struct err err = {0};
-    bool as_json = false;
-    int r;
+    int words = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 1, &err);
 
-    while ((r = opt_next(&it, &err)) > 0) {
-        as_json |= it.id == OPT_JSON;
-        if (it.id == OPT_INTERVAL && (r = take_interval(it.value, interval, &err)) < 0)
-            break;
+    if (words > 0)
+        err_usage(&err, "'%.40s': bawn top takes no names", argv[1]);
+    if (words == 0) {
+        if (!q.json)
+            snprintf(how, sizeof how, "%llu", (unsigned long long)q.interval_ms);
+        become_top(how, &err);
     }
-    if (r == 0 && it.pos < argc)
-        r = err_usage(&err, "'%.40s': bawn top takes no names", argv[it.pos]);
-    if (r == 0)
-        become_top(as_json ? json : interval, &err);
     return verb_fail(self, &err);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report for people and for programs. Everything is appended to a buffer. */
-#include <errno.h>
+#include "cli/setup/doctor_print.h"
 
 #include "base/buf.h"
+#include "base/jsonout.h"
 #include "base/str.h"
-#include "ops/doctor/doctor.h"
+#include "cli/help/manual.h"
 
 enum { RUNGS_MAX = 4 };
 
@@ -17,7 +18,7 @@ struct engine_view {
 };
 
 /* The native engine has been looked at already; a second time would cost another attempt, and might differ. */
-static struct engine_view view(const struct doctor_facts *f, const struct engine_ops *ops) {
+static struct engine_view look_at_engine(const struct doctor_facts *f, const struct engine_ops *ops) {
     struct engine_view v = {.ops = ops};
 
     if (ops != &engine_native) {
@@ -28,10 +29,6 @@ static struct engine_view view(const struct doctor_facts *f, const struct engine
     for (v.n = 0; v.n < RUNG_COUNT; v.n++)
         v.names[v.n] = rung_names[v.n];
     return v;
-}
-
-static void heading(struct buf *b, const char *text, bool colour) {
-    buf_addf(b, "%s%s%s%s\n", b->len ? "\n" : "", colour ? "\033[1m" : "", text, colour ? "\033[0m" : "");
 }
 
 static const char *paint(enum verdict v, bool colour) {
@@ -99,7 +96,7 @@ static size_t all_views(const struct doctor_facts *f, struct engine_view *ret, s
 
     for (size_t i = 0; i < n_engines && n < max; i++)
         if (!engines[i]->for_tests)
-            ret[n++] = view(f, engines[i]);
+            ret[n++] = look_at_engine(f, engines[i]);
     return n;
 }
 
@@ -136,12 +133,12 @@ static void add_outcome(struct buf *b, const struct doctor_facts *f, bool colour
 }
 
 void doctor_text(const struct doctor_facts *f, bool colour, struct buf *out) {
-    heading(out, "Host", colour);
+    manual_heading(out, "Host", colour);
     for (size_t i = 0; i < n_checks; i++)
         add_check(out, &checks[i], f, colour);
-    heading(out, "Engines", colour);
+    manual_heading(out, "Engines", colour);
     add_engines(out, f);
-    heading(out, "Here", colour);
+    manual_heading(out, "Here", colour);
     add_outcome(out, f, colour);
 }
 
@@ -173,135 +170,138 @@ void doctor_fix_text(const struct doctor_facts *f, bool colour, struct buf *out)
     add_fixes(out, f, true, colour);
 }
 
-static void add_member(struct buf *b, const char *before, const char *key, const char *value) {
-    buf_addf(b, "%s\"%s\":", before, key);
-    buf_add_json(b, value);
+/* An empty text is null. */
+static void add_maybe(struct jsonout *j, const char *key, const char *value) {
+    jsonout_text(j, key, *value ? value : NULL);
 }
 
-/* Like add_member(), but an empty text is null. */
-static void add_maybe(struct buf *b, const char *before, const char *key, const char *value) {
-    if (*value)
-        add_member(b, before, key, value);
-    else
-        buf_addf(b, "%s\"%s\":null", before, key);
+static void json_host(struct jsonout *j, const struct doctor_facts *f) {
+    jsonout_open(j, "host", '{');
+    jsonout_u64(j, "uid", f->uid);
+    jsonout_text(j, "user", f->user);
+    jsonout_text(j, "kernel", f->release);
+    add_maybe(j, "distribution", f->distro);
+    add_maybe(j, "container", f->native.container == CONTAINER_NO ? "" : container_names[f->native.container]);
+    jsonout_text(j, "cgroup", cgroup_kind_name(f->native.cgroup.kind));
+    jsonout_int(j, "landlock_abi", f->native.landlock_abi);
+    jsonout_close(j, '}');
 }
 
-static void json_host(struct buf *b, const struct doctor_facts *f) {
-    buf_addf(b, "\"host\":{\"uid\":%u", f->uid);
-    add_member(b, ",", "user", f->user);
-    add_member(b, ",", "kernel", f->release);
-    add_maybe(b, ",", "distribution", f->distro);
-    add_maybe(b, ",", "container", f->native.container == CONTAINER_NO ? "" : container_names[f->native.container]);
-    add_member(b, ",", "cgroup", cgroup_kind_name(f->native.cgroup.kind));
-    buf_addf(b, ",\"landlock_abi\":%d}", f->native.landlock_abi);
-}
-
-static void json_checks(struct buf *b, const struct doctor_facts *f) {
-    buf_adds(b, ",\n\"checks\":[");
+static void json_checks(struct jsonout *j, const struct doctor_facts *f) {
+    jsonout_break(j, "\n");
+    jsonout_open(j, "checks", '[');
     for (size_t i = 0; i < n_checks; i++) {
         struct doctor_finding r = check_run(&checks[i], f);
 
-        add_member(b, i ? ",\n {" : "\n {", "id", checks[i].id);
-        add_member(b, ",", "name", checks[i].name);
-        add_member(b, ",", "how", checks[i].how);
-        add_member(b, ",", "value", r.value);
-        add_member(b, ",", "verdict", verdict_names[r.verdict]);
-        add_member(b, ",", "why", checks[i].why);
-        add_maybe(b, ",", "remedy", r.remedy);
-        buf_addc(b, '}');
+        jsonout_break(j, "\n ");
+        jsonout_open(j, NULL, '{');
+        jsonout_text(j, "id", checks[i].id);
+        jsonout_text(j, "name", checks[i].name);
+        jsonout_text(j, "how", checks[i].how);
+        jsonout_text(j, "value", r.value);
+        jsonout_text(j, "verdict", verdict_names[r.verdict]);
+        jsonout_text(j, "why", checks[i].why);
+        add_maybe(j, "remedy", r.remedy);
+        jsonout_close(j, '}');
     }
-    buf_addc(b, ']');
+    jsonout_close(j, ']');
 }
 
-static void json_set(struct buf *b, const char *key, unsigned set) {
-    const char *sep = "";
-
-    buf_addf(b, ",\"%s\":[", key);
+static void json_set(struct jsonout *j, const char *key, unsigned set) {
+    jsonout_open(j, key, '[');
     for (int g = 0; g < GUARANTEE_COUNT; g++)
-        if (set & (1u << g)) {
-            buf_addf(b, "%s\"%s\"", sep, guarantee_names[g]);
-            sep = ",";
-        }
-    buf_addc(b, ']');
+        if (set & (1u << g))
+            jsonout_text(j, NULL, guarantee_names[g]);
+    jsonout_close(j, ']');
 }
 
-static void json_engine(struct buf *b, const struct engine_view *v) {
-    add_member(b, "{", "name", v->ops->name);
-    add_member(b, ",", "summary", v->ops->summary);
-    buf_adds(b, ",\"rungs\":[");
+static void json_engine(struct jsonout *j, const struct engine_view *v) {
+    jsonout_open(j, NULL, '{');
+    jsonout_text(j, "name", v->ops->name);
+    jsonout_text(j, "summary", v->ops->summary);
+    jsonout_open(j, "rungs", '[');
     for (size_t i = 0; i < v->n; i++) {
         const struct engine_state *s = &v->states[i];
 
-        add_member(b, i ? ",{" : "{", "name", v->names[i]);
-        buf_addf(b, ",\"available\":%s", s->available ? "true" : "false");
-        json_set(b, "keeps", s->keeps);
-        json_set(b, "lacks", ~s->keeps & ((1u << GUARANTEE_COUNT) - 1));
-        add_maybe(b, ",", "why", s->why);
-        add_maybe(b, ",", "remedy", s->remedy);
-        buf_addc(b, '}');
+        jsonout_open(j, NULL, '{');
+        jsonout_text(j, "name", v->names[i]);
+        jsonout_bool(j, "available", s->available);
+        json_set(j, "keeps", s->keeps);
+        json_set(j, "lacks", ~s->keeps & ((1u << GUARANTEE_COUNT) - 1));
+        add_maybe(j, "why", s->why);
+        add_maybe(j, "remedy", s->remedy);
+        jsonout_close(j, '}');
     }
-    buf_adds(b, "]}");
+    jsonout_close(j, ']');
+    jsonout_close(j, '}');
 }
 
-static void json_engines(struct buf *b, const struct doctor_facts *f) {
+static void json_engines(struct jsonout *j, const struct doctor_facts *f) {
     struct engine_view views[16];
     size_t n = all_views(f, views, ARRAY_LEN(views));
 
-    buf_adds(b, ",\n\"guarantees\":{");
+    jsonout_break(j, "\n");
+    jsonout_open(j, "guarantees", '{');
     for (int g = 0; g < GUARANTEE_COUNT; g++)
-        add_member(b, g ? "," : "", guarantee_names[g], guarantee_meaning[g]);
-    buf_adds(b, "},\n\"engines\":[");
+        jsonout_text(j, guarantee_names[g], guarantee_meaning[g]);
+    jsonout_close(j, '}');
+    jsonout_break(j, "\n");
+    jsonout_open(j, "engines", '[');
     for (size_t i = 0; i < n; i++) {
-        buf_adds(b, i ? ",\n " : "\n ");
-        json_engine(b, &views[i]);
+        jsonout_break(j, "\n ");
+        json_engine(j, &views[i]);
     }
-    buf_addc(b, ']');
+    jsonout_close(j, ']');
 }
 
-static void json_run(struct buf *b, const struct doctor_facts *f) {
+static void json_run(struct jsonout *j, const struct doctor_facts *f) {
     struct doctor_run run;
 
     doctor_verdict(f, &run);
-    add_member(b, ",\n\"run\":{", "outcome", doctor_outcome_names[run.outcome]);
-    buf_addf(b, ",\"status\":%d", run.status);
-    add_maybe(b, ",", "engine", run.outcome == REFUSES ? "" : engine_native.name);
-    add_maybe(b, ",", "rung", run.outcome == REFUSES ? "" : rung_names[run.rung]);
-    add_maybe(b, ",", "why", run.why);
-    buf_adds(b, ",\"announces\":[");
-    for (size_t i = 0; i < run.n_announces; i++) {
-        buf_adds(b, i ? "," : "");
-        buf_add_json(b, run.announces[i]);
-    }
-    buf_adds(b, "]}");
+    jsonout_break(j, "\n");
+    jsonout_open(j, "run", '{');
+    jsonout_text(j, "outcome", doctor_outcome_names[run.outcome]);
+    jsonout_int(j, "status", run.status);
+    add_maybe(j, "engine", run.outcome == REFUSES ? "" : engine_native.name);
+    add_maybe(j, "rung", run.outcome == REFUSES ? "" : rung_names[run.rung]);
+    add_maybe(j, "why", run.why);
+    jsonout_open(j, "announces", '[');
+    for (size_t i = 0; i < run.n_announces; i++)
+        jsonout_text(j, NULL, run.announces[i]);
+    jsonout_close(j, ']');
+    jsonout_close(j, '}');
 }
 
-static void json_fixes(struct buf *b, const struct doctor_facts *f) {
-    const char *sep = "\n ";
-
-    buf_adds(b, ",\n\"fixes\":[");
+static void json_fixes(struct jsonout *j, const struct doctor_facts *f) {
+    jsonout_break(j, "\n");
+    jsonout_open(j, "fixes", '[');
     for (size_t i = 0; i < n_fixes; i++) {
         CLEANUP(buf_done) struct buf text = BUF_INIT(64 * 1024);
 
         if (!fixes[i].needed(f))
             continue;
         fixes[i].text(f, &text);
-        buf_adds(b, sep);
-        add_member(b, "{", "id", fixes[i].id);
-        add_member(b, ",", "title", fixes[i].title);
-        buf_addf(b, ",\"optional\":%s", fixes[i].optional ? "true" : "false");
-        add_member(b, ",", "text", buf_str(&text));
-        buf_addc(b, '}');
-        sep = ",\n ";
+        jsonout_break(j, "\n ");
+        jsonout_open(j, NULL, '{');
+        jsonout_text(j, "id", fixes[i].id);
+        jsonout_text(j, "title", fixes[i].title);
+        jsonout_bool(j, "optional", fixes[i].optional);
+        jsonout_text(j, "text", buf_str(&text));
+        jsonout_close(j, '}');
     }
-    buf_addc(b, ']');
+    jsonout_close(j, ']');
 }
 
 void doctor_json(const struct doctor_facts *f, struct buf *out) {
-    buf_addf(out, "{\"version\":\"%s\",\n", BAWN_VERSION);
-    json_host(out, f);
-    json_checks(out, f);
-    json_engines(out, f);
-    json_run(out, f);
-    json_fixes(out, f);
+    struct jsonout j = {.to = out, .compact = true};
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_text(&j, "version", BAWN_VERSION);
+    jsonout_break(&j, "\n");
+    json_host(&j, f);
+    json_checks(&j, f);
+    json_engines(&j, f);
+    json_run(&j, f);
+    json_fixes(&j, f);
     buf_adds(out, "}\n");
 }

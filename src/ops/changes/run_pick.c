@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "workspace/apply/apply.h"
 #include "workspace/hide/ignore_scan.h"
 #include "workspace/hide/pin.h"
@@ -172,12 +173,11 @@ int run_pick_changes(const struct run_pick *p, struct change_set *ret, struct er
 /* -- afterwards --------------------------------------------------------------------------------------------------------- */
 
 int run_pick_mark_applied(struct run_pick *p, struct err *err) {
-    CLEANUP(closep) int fd = openat(p->rd.fd, APPLIED, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     char text[32];
-    int r = fd < 0 ? -errno : 0;
+    int r;
 
     add_stamp(&p->rd.info, text);
-    r = r < 0 ? r : fd_write_all(fd, text, strlen(text));
+    r = file_replace_at(p->rd.fd, APPLIED, 0600, FILE_SOLE, text, strlen(text));
     return r < 0 ? err_sys(err, r, "write '%s/" APPLIED "'", p->rd.path) : 0;
 }
 

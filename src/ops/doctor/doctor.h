@@ -4,9 +4,9 @@
  *
  *     struct doctor_facts f;
  *     doctor_look(&f);
- *     doctor_checks(&f, findings);          one line per feature of the host
+ *     check_run(&checks[i], &f);            one finding per feature of the host
  *     doctor_verdict(&f, &run);             what `bawn run` would do here
- *     doctor_text(&f, colour, &out)         or doctor_json(), doctor_fix_text()
+ *     fixes[i].text(&f, &out);              what would help, if fixes[i].needed(&f)
  */
 #pragma once
 
@@ -37,13 +37,15 @@ struct doctor_facts {
     uint64_t swap;         /* bytes */
     int64_t ptrace_scope;  /* SWITCH_ABSENT: no Yama */
     bool subuid, subgid;   /* the user has entries */
-    bool tty[3];           /* which of 0, 1, 2 are terminals */
+    bool tty[3];           /* which of 0, 1, 2 are terminals: the caller's to say */
     int workspace;         /* the current directory can be one: 0 or -errno */
     char workspace_path[PATH_MAX];
     struct err workspace_err; /* why not */
 };
 
 void doctor_look(struct doctor_facts *ret);
+/* The kernel is older than that. */
+bool doctor_older_than(const struct doctor_facts *f, unsigned major, unsigned minor);
 
 enum verdict { VERDICT_OK, VERDICT_INFO, VERDICT_WARN, VERDICT_MISSING, VERDICT_COUNT };
 extern const char *const verdict_names[VERDICT_COUNT];
@@ -90,7 +92,3 @@ struct fix {
 };
 extern const struct fix fixes[];
 extern const size_t n_fixes;
-
-void doctor_text(const struct doctor_facts *f, bool colour, struct buf *out);
-void doctor_fix_text(const struct doctor_facts *f, bool colour, struct buf *out);
-void doctor_json(const struct doctor_facts *f, struct buf *out);

@@ -30,15 +30,15 @@ static void PRINTF_LIKE(2, 3) advise(struct doctor_finding *r, const char *fmt, 
     va_end(ap);
 }
 
-static bool older_than(const struct doctor_facts *f, unsigned major, unsigned minor) {
+bool doctor_older_than(const struct doctor_facts *f, unsigned major, unsigned minor) {
     return f->major < major || (f->major == major && f->minor < minor);
 }
 
 static void check_kernel(const struct doctor_facts *f, struct doctor_finding *r) {
-    if (older_than(f, 5, 12)) {
+    if (doctor_older_than(f, 5, 12)) {
         say(r, VERDICT_MISSING, "Linux %s; 5.12 is needed", f->release);
         advise(r, "boot Linux 5.12 or newer (6.12 or newer for every fence)");
-    } else if (older_than(f, 5, 13)) {
+    } else if (doctor_older_than(f, 5, 13)) {
         say(r, VERDICT_WARN, "Linux %s has no Landlock; 5.13 has", f->release);
         advise(r, "boot Linux 5.13 or newer");
     } else {
@@ -137,7 +137,8 @@ static void check_landlock(const struct doctor_facts *f, struct doctor_finding *
 
     if (abi < 1) {
         say(r, VERDICT_MISSING, "none");
-        advise(r, older_than(f, 5, 13) ? "boot Linux 5.13 or newer" : "switch it on at boot: 'bawn doctor --fix' prints how");
+        advise(r,
+               doctor_older_than(f, 5, 13) ? "boot Linux 5.13 or newer" : "switch it on at boot: 'bawn doctor --fix' prints how");
         return;
     }
     for (const char *const *gap = landlock_missing(abi); *gap; gap++)

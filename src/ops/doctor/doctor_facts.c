@@ -9,11 +9,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/parse.h"
 #include "base/str.h"
 #include "ops/doctor/doctor.h"
 #include "ops/run/run_prepare.h"
 #include "os/fd.h"
+#include "os/file.h"
 
 /* musl and older headers may lack the numbers. */
 enum { NR_MOUNT_SETATTR = 442, NR_CLOSE_RANGE = 436, NR_CLONE3 = 435, NR_PIDFD_OPEN = 434, NR_FSOPEN = 430, NR_OPENAT2 = 437 };
@@ -47,9 +47,7 @@ static void look_at_kernel(struct doctor_facts *f) {
     snprintf(f->release, sizeof f->release, "%s", u.release);
     if (sscanf(u.release, "%u.%u", &f->major, &f->minor) != 2)
         f->major = f->minor = 0;
-    if (fd_read_file_at(AT_FDCWD, "/sys/kernel/security/lsm", f->lsm, sizeof f->lsm) <= 0)
-        f->lsm[0] = 0;
-    f->lsm[strcspn(f->lsm, "\n")] = 0;
+    file_line(AT_FDCWD, "/sys/kernel/security/lsm", f->lsm, sizeof f->lsm);
 }
 
 /* The value of NAME= in the text of os-release, without quotes. */
@@ -130,19 +128,15 @@ static int can_open(int fd) {
 
 static void look_at_devices(struct doctor_facts *f) {
     struct sysinfo info;
-    char text[16];
-    uint64_t n;
+    uint64_t scope;
 
     f->pty = can_open(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     f->kvm = can_open(open("/dev/kvm", O_RDWR | O_CLOEXEC));
     if (sysinfo(&info) == 0)
         f->swap = (uint64_t)info.totalswap * info.mem_unit;
-    f->ptrace_scope = SWITCH_ABSENT;
-    if (fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", text, sizeof text) <= 0)
-        return;
-    text[strcspn(text, "\n")] = 0;
-    if (parse_u64(text, 0, 3, &n, NULL) == 0)
-        f->ptrace_scope = (int64_t)n;
+    f->ptrace_scope = file_number(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", NULL, &scope) == 0 && scope <= 3
+                          ? (int64_t)scope
+                          : SWITCH_ABSENT;
 }
 
 /* By the very code that would refuse the run. The user's name is a by-product. */
@@ -171,7 +165,5 @@ void doctor_look(struct doctor_facts *ret) {
     look_at_workspace(ret);
     ret->subuid = has_subids("/etc/subuid", ret->user, ret->uid);
     ret->subgid = has_subids("/etc/subgid", ret->user, ret->uid);
-    for (int i = 0; i < 3; i++)
-        ret->tty[i] = isatty(i);
     native_look(&ret->native);
 }

@@ -16,10 +16,6 @@ static bool in_container(const struct doctor_facts *f) {
     return f->native.container != CONTAINER_NO;
 }
 
-static bool older_than(const struct doctor_facts *f, unsigned major, unsigned minor) {
-    return f->major < major || (f->major == major && f->minor < minor);
-}
-
 /* A setting now and after the next boot. */
 static void add_sysctl(struct buf *out, const char *name, unsigned value) {
     buf_addf(out, "  sudo sysctl -w %s=%u\n", name, value);
@@ -139,7 +135,7 @@ static void fix_search(const struct doctor_facts *f UNUSED, struct buf *out) {
 }
 
 static bool needs_kernel(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_KERNEL) || f->native.launch == -ENOSYS || older_than(f, 5, 12) || f->native.seccomp < 0 ||
+    return caused_by(f, USERNS_KERNEL) || f->native.launch == -ENOSYS || doctor_older_than(f, 5, 12) || f->native.seccomp < 0 ||
            f->native.memfd < 0;
 }
 
@@ -155,7 +151,7 @@ static void fix_kernel(const struct doctor_facts *f, struct buf *out) {
 }
 
 static bool needs_landlock(const struct doctor_facts *f) {
-    return f->native.landlock_abi < 1 && !older_than(f, 5, 13);
+    return f->native.landlock_abi < 1 && !doctor_older_than(f, 5, 13);
 }
 
 static void fix_landlock(const struct doctor_facts *f, struct buf *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox leaves for whoever gave it a task, in one piece (`bawn collect`): output of a job, changes, events, chosen files. */
+/* What a sandbox leaves behind, in one piece (`bawn collect`): output of a job, changes, events, chosen files. */
 #pragma once
 
 #include <sys/stat.h>
@@ -37,6 +37,25 @@ struct collected {
     }
 void collected_done(struct collected *c);
 
+struct collect_request {
+    const char *sandbox; /* NULL: the project's own */
+    struct strv files;   /* also these files and folders of the sandbox, which must run then */
+    uint64_t job;        /* whose output; 0: the latest */
+    bool no_diff;        /* without the patch and the list of changes */
+    bool tar;            /* else JSON */
+    const char *output;  /* a file that appears when all of it is there; NULL: fd */
+    int fd;
+};
+void collect_request_done(struct collect_request *q);
+
+/* Gathers and writes. ret->notes are for the user, also after a failure. */
+int collect(const struct collect_request *q, struct collected *ret, struct err *err);
+
+/* {"path": ..., "mode": "0644", "size": n, "base64": "..."} */
+int collect_json_file(struct buf *b, const char *path, int fd, const struct stat *st, struct err *err);
+
+/* -- parts of it --------------------------------------------------------------------------------------------------------- */
+
 /* collect_parts.c. job 0: the latest. -ENOENT: no such job. */
 int collect_job(const struct sandbox_pick *p, int job, struct collected *ret, struct err *err);
 int collect_events(const struct sandbox_pick *p, struct collected *ret, struct err *err); /* also how the job ended */
@@ -47,5 +66,3 @@ int collect_tar(const struct sandbox_pick *p, const char *path, struct tarball *
 /* Adds objects, with the comma between. *left: bytes of content that may still come. */
 int collect_json(const struct sandbox_pick *p, const char *path, struct buf *b, uint64_t *left, struct strv *notes,
                  struct err *err);
-/* {"path": ..., "mode": "0644", "size": n, "base64": "..."} */
-int collect_json_file(struct buf *b, const char *path, int fd, const struct stat *st, struct err *err);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a sandbox into an archive or a JSON text. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "ops/files/collect.h"
 #include "ops/files/inside.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
-#include "review/report/escape.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/tarball.h"
 #include "workspace/copy/transfer.h"
@@ -40,57 +41,48 @@ static int leave_out(struct collect_gather *g, const char *path, const char *why
 }
 
 /* "/home/x/a" and "b/c" to "/home/x/a/b/c"; below "/" without a double slash. */
-static char *join(const struct collect_gather *g, const char *below) {
+static char *join_inside(const struct collect_gather *g, const char *below) {
     return *below ? str_dupf("%s/%s", g->path[1] ? g->path : "", below) : strdup(g->path);
 }
 
 /* -- JSON --------------------------------------------------------------------------------------------------------------- */
 
-static int add_base64(struct buf *b, int fd, size_t size, struct err *err) {
-    CLEANUP(freep) char *data = malloc(size + 1);
-    size_t done = 0;
-
-    if (!data)
-        return err_oom(err);
-    while (done < size) {
-        ssize_t n = fd_read_some(fd, data + done, size - done);
-
-        if (n < 0)
-            return err_sys(err, (int)n, "read the file");
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    buf_addf(b, ", \"size\": %zu, \"base64\": \"", done);
-    escape_base64(b, data, done);
-    buf_adds(b, "\"}");
-    return buf_ok(b) ? 0 : err_oom(err);
-}
-
 int collect_json_file(struct buf *b, const char *path, int fd, const struct stat *st, struct err *err) {
+    CLEANUP(freep) char *data = NULL;
+    struct jsonout j = {.to = b};
+    ssize_t n;
+
     if (st->st_size > COLLECT_FILES_MAX)
         return err_set(err, -EFBIG, "'%.300s' has more than 64 MiB, too much for JSON: 'bawn cp', or 'bawn collect --format tar'",
                        path);
-    buf_adds(b, "{\"path\": ");
-    buf_add_json(b, path);
+    data = malloc((size_t)st->st_size + 1);
+    n = data ? fd_read_full(fd, data, (size_t)st->st_size) : -ENOMEM;
+    if (n < 0)
+        return err_sys(err, (int)n, "read the file");
+    jsonout_open(&j, NULL, '{');
+    jsonout_text(&j, "path", path);
     buf_addf(b, ", \"mode\": \"%04o\"", (unsigned)st->st_mode & 0777);
-    return add_base64(b, fd, (size_t)st->st_size, err);
+    jsonout_u64(&j, "size", (uint64_t)n);
+    buf_adds(b, ", \"base64\": \"");
+    base64_add(b, data, (size_t)n);
+    buf_adds(b, "\"}");
+    return buf_ok(b) ? 0 : err_oom(err);
 }
 
 static int put_json_file(struct collect_gather *g, const char *path, int fd, const struct stat *st, struct err *err) {
     if ((uint64_t)st->st_size > *g->left)
         return leave_out(g, path, "all files together have more than 64 MiB, too much for JSON", err);
     *g->left -= (uint64_t)st->st_size;
-    buf_adds(g->json, g->json->len ? ", " : "");
     return collect_json_file(g->json, path, fd, st, err);
 }
 
 static int put_json_link(struct collect_gather *g, const char *path, const char *target, struct err *err) {
-    buf_adds(g->json, g->json->len ? ", {\"path\": " : "{\"path\": ");
-    buf_add_json(g->json, path);
-    buf_adds(g->json, ", \"link\": ");
-    buf_add_json(g->json, target);
-    buf_addc(g->json, '}');
+    struct jsonout j = {.to = g->json};
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_text(&j, "path", path);
+    jsonout_text(&j, "link", target);
+    jsonout_close(&j, '}');
     return buf_ok(g->json) ? 0 : err_oom(err);
 }
 
@@ -152,7 +144,7 @@ static int put_entry_folder(struct collect_gather *g, const struct walk_entry *e
 
 static int found(const struct walk_entry *e, void *arg, struct err *err) {
     struct collect_gather *g = arg;
-    CLEANUP(freep) char *path = join(g, e->path);
+    CLEANUP(freep) char *path = join_inside(g, e->path);
 
     if (!path)
         return err_oom(err);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
+/* What a sandbox left outside of itself: output, events, changes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <jansson.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/json.h"
+#include "base/jsonout.h"
 #include "base/str.h"
-#include "config/load/paths.h"
-#include "ops/changes/run_pick.h"
+#include "ops/changes/changes_review.h"
 #include "ops/files/collect.h"
+#include "os/dir.h"
 #include "os/fd.h"
-#include "supervisor/session/review_spawn.h"
 #include "workspace/change/change.h"
 #include "workspace/copy/transfer.h"
 
@@ -30,7 +29,7 @@ void collected_done(struct collected *c) {
 /* -- output of a job ---------------------------------------------------------------------------------------------------- */
 
 /* Adds a file of ours; what is not there is no error. Past the ceiling only its end counts. */
-static int add_file(int dir, const char *name, struct buf *b, struct err *err) {
+static int add_log_file(int dir, const char *name, struct buf *b, struct err *err) {
     struct stat st;
     CLEANUP(closep) int fd = transfer_open(dir, name, &st);
     uint64_t room = b->ceiling - b->len - 1;
@@ -65,16 +64,13 @@ static int job_of(const char *name) {
 }
 
 static int latest_job(int log) {
-    int fd = openat(log, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), best = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     const struct dirent *e;
+    int best = 0;
 
-    while (d && (e = readdir(d)))
+    dir_open_at(log, ".", &d);
+    while ((e = dir_next(&d)))
         best = MAX_OF(best, job_of(e->d_name));
-    if (d)
-        closedir(d);
-    else
-        closep(&fd);
     return best;
 }
 
@@ -85,8 +81,8 @@ static int add_stream(int log, int job, const char *which, struct buf *b, struct
 
     snprintf(leaf, sizeof leaf, "job-%d.%s", job, which);
     snprintf(old, sizeof old, "job-%d.%s.1", job, which);
-    r = add_file(log, old, b, err);
-    return r < 0 ? r : add_file(log, leaf, b, err);
+    r = add_log_file(log, old, b, err);
+    return r < 0 ? r : add_log_file(log, leaf, b, err);
 }
 
 int collect_job(const struct sandbox_pick *p, int job, struct collected *ret, struct err *err) {
@@ -109,22 +105,15 @@ int collect_job(const struct sandbox_pick *p, int job, struct collected *ret, st
 
 /* -- events ------------------------------------------------------------------------------------------------------------- */
 
-static int number(const json_t *o, const char *key) {
-    const json_t *v = json_object_get(o, key);
-
-    return json_is_integer(v) ? (int)json_integer_value(v) : 0;
-}
-
 /* How the job ended: the last of these events counts, for numbers begin anew with each start of the sandbox. */
 static void look_for_end(const char *line, size_t len, struct collected *c) {
-    json_t *o = memmem(line, len, "\"type\":\"exit\"", 13) ? json_loadb(line, len, 0, NULL) : NULL;
+    CLEANUP(json_decrefp) json_t *o = memmem(line, len, "\"type\":\"exit\"", 13) ? json_loadb(line, len, 0, NULL) : NULL;
 
-    if (o && c->job && number(o, "job") == c->job) {
-        c->ended = true;
-        c->status = number(o, "status");
-        c->signal = number(o, "signal");
-    }
-    json_decref(o);
+    if (!c->job || json_get_int(o, "job", 0) != c->job)
+        return;
+    c->ended = true;
+    c->status = (int)json_get_int(o, "status", 0);
+    c->signal = (int)json_get_int(o, "signal", 0);
 }
 
 int collect_events(const struct sandbox_pick *p, struct collected *ret, struct err *err) {
@@ -134,7 +123,7 @@ int collect_events(const struct sandbox_pick *p, struct collected *ret, struct e
 
     if (!path || !leaf)
         return err_oom(err);
-    r = dir < 0 ? 0 : add_file(dir, leaf, &ret->events, err);
+    r = dir < 0 ? 0 : add_log_file(dir, leaf, &ret->events, err);
     if (r < 0)
         return r;
     for (const char *s = buf_str(&ret->events), *end; (end = strchr(s, '\n')); s = end + 1)
@@ -160,27 +149,29 @@ static void take_diff(const char *data, size_t len, void *arg) {
 
 static int add_changed(const struct run_pick *run, struct buf *b, struct err *err) {
     CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
+    struct jsonout j = {.to = b};
     int r = run_pick_changes(run, &set, err);
 
-    buf_addc(b, '[');
+    jsonout_open(&j, NULL, '[');
     for (size_t i = 0; r == 0 && i < set.n; i++) {
         const struct change *c = &set.v[i];
 
-        buf_addf(b, "%s{\"kind\": \"%s\", \"path\": ", i ? ", " : "", change_kind_names[c->kind]);
-        buf_add_json(b, c->path);
-        if (c->from) {
-            buf_adds(b, ", \"from\": ");
-            buf_add_json(b, c->from);
-        }
-        buf_adds(b, c->hidden ? ", \"hidden\": true}" : "}");
+        jsonout_open(&j, NULL, '{');
+        jsonout_text(&j, "kind", change_kind_names[c->kind]);
+        jsonout_text(&j, "path", c->path);
+        if (c->from)
+            jsonout_text(&j, "from", c->from);
+        if (c->hidden)
+            jsonout_bool(&j, "hidden", true);
+        jsonout_close(&j, '}');
     }
-    buf_addc(b, ']');
+    jsonout_close(&j, ']');
     return r < 0 ? r : buf_ok(b) ? 0 : err_set(err, -E2BIG, "the list of changes is too long; see 'bawn review'");
 }
 
 int collect_changes(const struct sandbox_pick *p, struct collected *ret, struct err *err) {
+    static const struct changes_report patch = {.task = "diff", .format = "patch", .diff = true};
     CLEANUP(run_pick_done) struct run_pick run = RUN_PICK_INIT;
-    CLEANUP(review_job_done) struct review_job job = {.task = "diff"};
     struct err none = {0};
     int r = str_eq(p->box.state.mode, "ro") ? -ENOENT : pick_run(p, &run, &none);
 
@@ -192,13 +183,8 @@ int collect_changes(const struct sandbox_pick *p, struct collected *ret, struct 
         *err = none;
         return r;
     }
-    job.rd = &run.rd;
-    job.workspace = run.workspace;
-    job.rules = (struct review_rules){.now = run.rules, .accepted = run.accepted};
     r = add_changed(&run, &ret->changed, err);
-    if (r == 0 && (strv_add(&job.words, "--format=patch") < 0 || strv_add(&job.words, "--diff") < 0))
-        r = err_oom(err);
-    r = r < 0 ? r : review_spawn(&job, take_diff, &ret->diff, err);
+    r = r < 0 ? r : changes_report(&run, &patch, take_diff, &ret->diff, err);
     if (r >= 0 && !buf_ok(&ret->diff)) {
         buf_clear(&ret->diff);
         ret->diff.failed = false;

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Places in a sandbox: from the words of the user to open files. */
 #include "ops/files/inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <unistd.h>
 
 #include "audit/audit.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
 #include "supervisor/keep/exec_client.h"
-#include "workspace/copy/transfer.h"
 #include "workspace/run/rundir.h"
 
-enum { REPORT_MAX = 16 * 1024 * 1024, MEMBERS_MAX = 32 * 1024, EXIT_LEFT_OUT = 1 };
+enum { MEMBERS_MAX = 32 * 1024 };
 
 /* -- words -------------------------------------------------------------------------------------------------------------- */
 
@@ -33,42 +31,15 @@ bool inside_split(const char *word, char **ret_name, const char **ret_path) {
     return *ret_name != NULL;
 }
 
-int inside_read_words(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct strv *ret,
-                      struct err *err) {
-    struct opt_iter it = opt_iter_init(self->opts, self->n_opts, argc, argv);
-    bool only_operands = false;
-    int r = 0;
+int inside_file_pick(const char *sandbox, const char *path, struct inside_file *ret, struct err *err) {
+    const struct sandbox_pick_opts pick = {.name = sandbox, .need = SANDBOX_RUNNING};
+    int r = sandbox_pick(&pick, &ret->pick, err);
 
-    while (it.pos < argc) {
-        while (!only_operands && (r = opt_next(&it, err)) > 0)
-            if ((r = take(arg, it.id, it.value, err)) < 0)
-                return r;
-        if (r < 0 || it.pos >= argc)
-            return r;
-        only_operands |= str_eq(argv[it.pos - 1], "--");
-        if (strv_add(ret, argv[it.pos++]) < 0)
-            return err_oom(err);
-    }
-    return 0;
-}
-
-int inside_read_file(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct inside_file *ret,
-                     struct err *err) {
-    struct sandbox_pick_opts pick = {.need = SANDBOX_RUNNING};
-    int r = inside_read_words(self, argc, argv, take, arg, &ret->words, err);
-
-    if (r < 0)
-        return r;
-    if (ret->words.len != 2)
-        return err_usage(err, "SANDBOX and PATH are needed");
-    pick.name = ret->words.v[0];
-    r = sandbox_pick(&pick, &ret->pick, err);
-    return r < 0 ? r : inside_path(&ret->pick, ret->words.v[1], &ret->path, err);
+    return r < 0 ? r : inside_path(&ret->pick, path, &ret->path, err);
 }
 
 void inside_file_done(struct inside_file *f) {
     sandbox_pick_done(&f->pick);
-    strv_done(&f->words);
     free(f->path);
 }
 
@@ -204,7 +175,7 @@ int inside_open_target(const struct sandbox_pick *p, const char *path, const cha
     return 0;
 }
 
-/* -- before and after --------------------------------------------------------------------------------------------------- */
+/* -- before it is done --------------------------------------------------------------------------------------------------- */
 
 int inside_audit(const struct sandbox_pick *p, const char *verb, const char *path, const char *host, struct err *err) {
     CLEANUP(audit_freep) struct audit *a = NULL;
@@ -222,30 +193,6 @@ int inside_audit(const struct sandbox_pick *p, const char *verb, const char *pat
     audit_add(&members, "host", host);
     r = buf_ok(&members) ? audit_new(state, &ids, &a, err) : err_oom(err);
     return r < 0 ? r : audit_write(a, AUDIT_FILE, buf_str(&members), err);
-}
-
-int inside_report(const struct transfer *t, bool json, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(REPORT_MAX);
-
-    for (size_t i = 0; i < t->notes.len; i++)
-        log_line("left out: %s", t->notes.v[i]);
-    if (t->left_out > t->notes.len)
-        log_line("left out: %" PRIu64 " more", t->left_out - t->notes.len);
-    if (!json)
-        return t->left_out ? EXIT_LEFT_OUT : 0;
-    buf_addf(&b, "{\"files\": %" PRIu64 ", \"folders\": %" PRIu64 ", \"links\": %" PRIu64 ", \"bytes\": %" PRIu64, t->files,
-             t->folders, t->links, t->bytes);
-    buf_addf(&b, ", \"left_out\": %" PRIu64 ", \"notes\": [", t->left_out);
-    for (size_t i = 0; i < t->notes.len; i++) {
-        buf_adds(&b, i ? ", " : "");
-        buf_add_json(&b, t->notes.v[i]);
-    }
-    buf_adds(&b, "]}\n");
-    if (!buf_ok(&b))
-        return err_oom(err);
-    if (fwrite(buf_str(&b), 1, b.len, stdout) != b.len || fflush(stdout) != 0)
-        return err_sys(err, -errno, "write the result");
-    return t->left_out ? EXIT_LEFT_OUT : 0;
 }
 
 mode_t inside_umask(void) {

@@ -7,13 +7,9 @@
 
 #include <sys/stat.h>
 
-#include "base/strv.h"
-#include "cli/verb.h"
 #include "ops/sandbox/sandbox_pick.h"
 
 struct err;
-struct transfer;
-struct buf;
 
 /* "NAME:PATH": *ret_name is malloc'ed, *ret_path points into word. False: a path of the host's, which has no ':' or a '/' before it. */
 bool inside_split(const char *word, char **ret_name, const char **ret_path);
@@ -29,23 +25,14 @@ int inside_open_target(const struct sandbox_pick *p, const char *path, const cha
 /* The event for the audit log of the sandbox, before anything is done. host NULL: left out. */
 int inside_audit(const struct sandbox_pick *p, const char *verb, const char *path, const char *host, struct err *err);
 
-/* "-"-options and operands in any order; all behind "--" are operands. */
-typedef int inside_take_fn(void *arg, int id, const char *value, struct err *err);
-int inside_read_words(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct strv *ret,
-                      struct err *err);
-
-/* The same for verbs whose operands are SANDBOX and PATH. */
+/* A place in a sandbox that runs. */
 struct inside_file {
     struct sandbox_pick pick;
-    struct strv words;
     char *path; /* from inside_path() */
 };
 #define INSIDE_FILE_INIT \
     { .pick = SANDBOX_PICK_INIT }
-int inside_read_file(const struct verb *self, int argc, char **argv, inside_take_fn *take, void *arg, struct inside_file *ret,
-                     struct err *err);
+int inside_file_pick(const char *sandbox, const char *path, struct inside_file *ret, struct err *err);
 void inside_file_done(struct inside_file *f);
 
-/* What was left out, as lines for people; and the result as a JSON object. Returns the exit status: 1 if something was left out. */
-int inside_report(const struct transfer *t, bool json, struct err *err);
-mode_t inside_umask(void);
+mode_t inside_umask(void); /* of this process */

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One request to a supervisor, or the same one to all. */
 #include "ops/policy/policy_live.h"
 
 #include <errno.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
+#include "base/parse.h"
 #include "base/str.h"
+#include "ops/audit_verb.h"
 #include "ops/sandbox/sandbox_jobs.h"
 #include "ops/sandbox/sandbox_pick.h"
 #include "policy/rules/rule.h"
 #include "supervisor/control/control_client.h"
 
-void policy_live_pid(const char *socket, char ret[static 24]) {
+enum { PATIENCE_MS = 3000 };
+
+static void pid_of_socket(const char *socket, char ret[static 24]) {
     const char *slash = strrchr(socket, '/'), *name = slash ? slash + 1 : socket;
 
     snprintf(ret, 24, "%.*s", (int)strspn(name, "0123456789"), name);
@@ -23,7 +29,7 @@ static int find_pid(const char *pid, char **ret, struct err *err) {
     int r = control_list(&sockets, err);
 
     for (size_t i = 0; r >= 0 && i < sockets.len; i++) {
-        policy_live_pid(sockets.v[i], one);
+        pid_of_socket(sockets.v[i], one);
         if (str_eq(one, pid)) {
             *ret = strdup(sockets.v[i]);
             return *ret ? 0 : err_oom(err);
@@ -51,7 +57,7 @@ static int find_socket(const char *which, char **ret, struct err *err) {
     return err->code;
 }
 
-static int call(const char *which, const char *request, json_t **ret, struct err *err) {
+static int call_sandbox(const char *which, const char *request, json_t **ret, struct err *err) {
     CLEANUP(freep) char *socket = NULL;
     int r = find_socket(which, &socket, err);
 
@@ -60,55 +66,100 @@ static int call(const char *which, const char *request, json_t **ret, struct err
 
 int policy_live_add(const char *which, const struct rule *rule, char **ret_id, struct err *err) {
     CLEANUP(buf_done) struct buf request = BUF_INIT(CONTROL_LINE_MAX);
-    json_t *answer;
+    CLEANUP(json_decrefp) json_t *answer = NULL;
     const char *id;
     int r;
 
     buf_addf(&request, "{\"cmd\": \"%s\", \"rule\": ", rule->action == RULE_DENY ? "deny" : "allow");
     rule_add_json(rule, &request);
     buf_addc(&request, '}');
-    r = buf_ok(&request) ? call(which, buf_str(&request), &answer, err) : err_oom(err);
+    r = buf_ok(&request) ? call_sandbox(which, buf_str(&request), &answer, err) : err_oom(err);
     if (r < 0)
         return r;
-    id = json_string_value(json_object_get(answer, "id"));
-    *ret_id = strdup(id ? id : rule->hosts[0].text);
-    json_decref(answer);
+    id = json_get_text(answer, "id");
+    *ret_id = strdup(id[0] ? id : rule->hosts[0].text);
     return *ret_id ? 0 : err_oom(err);
 }
 
-static void add_layer(const json_t *layer, struct buf *out) {
-    const char *name = json_string_value(json_object_get(layer, "layer")),
-               *file = json_string_value(json_object_get(layer, "file"));
-    const char *text = json_string_value(json_object_get(layer, "text"));
+int policy_live_rules(const char *which, json_t **ret, struct err *err) {
+    return call_sandbox(which, "{\"cmd\": \"rules\"}", ret, err);
+}
 
-    buf_adds(out, out->len ? "\n" : "");
-    buf_add_printable(out, name ? name : "");
-    buf_adds(out, ": ");
-    buf_add_printable(out, file ? file : "");
-    buf_adds(out, json_is_true(json_object_get(layer, "narrow_only")) ? " (can only deny)\n" : "\n");
-    for (const char *line = text ? text : ""; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-        CLEANUP(freep) char *one = strndup(line, strcspn(line, "\n"));
+/* -- questions ----------------------------------------------------------------------------------------------------------- */
 
-        buf_add_printable(out, one ? one : "");
-        buf_addc(out, '\n');
+struct pending_walk {
+    pending_fn *fn;
+    void *arg;
+    int r; /* of the first that failed, with its message */
+    struct err *err;
+};
+
+static void take_answer(void *arg, const char *socket, const char *text, size_t len) {
+    CLEANUP(json_decrefp) json_t *answer = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *list = json_object_get(answer, "pending");
+    struct pending_question q = {.socket = socket, .name = json_string_value(json_object_get(answer, "sandbox"))};
+    struct pending_walk *w = arg;
+
+    pid_of_socket(socket, q.pid);
+    for (size_t i = 0; w->r >= 0 && i < json_array_size(list); i++) {
+        q.v = json_array_get(list, i);
+        q.id = json_integer_value(json_object_get(q.v, "id"));
+        w->r = w->fn(&q, w->arg, w->err);
     }
 }
 
-int policy_live_rules(const char *which, bool as_json, struct buf *out, struct err *err) {
-    CLEANUP(freep) char *text = NULL;
-    json_t *answer, *layers;
-    int r = call(which, "{\"cmd\": \"rules\"}", &answer, err);
+int policy_pending_each(pending_fn *fn, void *arg, struct err *err) {
+    struct pending_walk w = {.fn = fn, .arg = arg, .err = err};
+    int r = control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take_answer, &w, err);
 
+    return r < 0 ? r : w.r;
+}
+
+struct pending_choice {
+    const char *pid; /* NULL: any */
+    size_t pid_len;
+    uint64_t id;
+    size_t found;
+    char *socket;
+};
+
+static void choice_done(struct pending_choice *c) {
+    free(c->socket);
+}
+
+static int parse_choice(const char *text, struct pending_choice *ret, struct err *err) {
+    const char *dash = strchr(text, '-');
+
+    ret->pid = dash ? text : NULL;
+    ret->pid_len = dash ? (size_t)(dash - text) : 0;
+    if (parse_u64(dash ? dash + 1 : text, 0, UINT32_MAX, &ret->id, NULL) < 0)
+        return err_usage(err, "'%.40s' is not the number of a question (see 'bawn policy pending')", text);
+    return 0;
+}
+
+static int match_choice(const struct pending_question *q, void *arg, struct err *err) {
+    struct pending_choice *c = arg;
+
+    if ((uint64_t)q->id != c->id || (c->pid && (strlen(q->pid) != c->pid_len || strncmp(q->pid, c->pid, c->pid_len) != 0)))
+        return 0;
+    c->found++;
+    return str_set(&c->socket, q->socket) < 0 ? err_oom(err) : 0;
+}
+
+int policy_pending_answer(const char *which, const char *how, struct err *err) {
+    CLEANUP(choice_done) struct pending_choice c = {0};
+    CLEANUP(json_decrefp) json_t *reply = NULL;
+    char request[128];
+    int r = parse_choice(which, &c, err);
+
+    r = r < 0 ? r : policy_pending_each(match_choice, &c, err);
     if (r < 0)
         return r;
-    layers = json_object_get(answer, "layers");
-    for (size_t i = 0; !as_json && i < json_array_size(layers); i++)
-        add_layer(json_array_get(layers, i), out);
-    if (as_json) {
-        text = json_dumps(answer, JSON_ENSURE_ASCII);
-        buf_adds(out, text ? text : "");
-        buf_addc(out, '\n');
-    }
-    json_decref(answer);
-    return 0;
+    if (c.found == 0)
+        return err_usage(err, "no question '%.40s' is waiting (see 'bawn policy pending')", which);
+    if (c.found > 1)
+        return err_usage(err, "several sandboxes have a question %s: write PID-%s", which, which);
+    snprintf(request, sizeof request, "{\"cmd\": \"answer\", \"id\": %llu, \"answer\": \"%s\"}", (unsigned long long)c.id, how);
+    r = audit_verb_word(AUDIT_POLICY, "", str_eq(how, "deny") ? "question rejected" : "question approved", which, err);
+    return r < 0 ? r : sandbox_call(c.socket, request, &reply, err);
 }

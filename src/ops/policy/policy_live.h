@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sandboxes, as `bawn policy` speaks with them: through the control sockets of their supervisors (control_client.h). */
+/* Running sandboxes and their network, through the control sockets of their supervisors (spec/control-socket.md). */
 #pragma once
 
 #include <jansson.h>
 
-#include "base/strv.h"
-
-struct buf;
 struct err;
 struct rule;
 
-/* A rule for one running sandbox, which ends with it. which: the pid of its supervisor, as `bawn policy pending` shows it, or the name of a
- * kept one. */
+/* A rule for one running sandbox, which ends with it. which: the pid of its supervisor, or the name of a persistent one. */
 int policy_live_add(const char *which, const struct rule *rule, char **ret_id, struct err *err);
-/* The rules in force there, layer by layer as the files have them. */
-int policy_live_rules(const char *which, bool as_json, struct buf *out, struct err *err);
+/* The rules in force there: {"layers": [{"layer": ..., "file": ..., "narrow_only": ..., "text": ...}, ...]}. Strings are the files'. */
+int policy_live_rules(const char *which, json_t **ret, struct err *err);
 
-/* The pid in a socket's path. */
-void policy_live_pid(const char *socket, char ret[static 24]);
+/* A connection that waits for the user's answer. */
+struct pending_question {
+    char pid[24]; /* of the supervisor; "PID-ID" names the question */
+    long long id;
+    const char *name, *socket; /* name: of the sandbox; NULL: it has none */
+    const json_t *v;           /* the question as the supervisor has it. Its strings come from a sandbox */
+};
+
+/* All of them. A sandbox that ends meanwhile, or whose supervisor does not answer, has none. A negative answer of fn ends it. */
+typedef int pending_fn(const struct pending_question *q, void *arg, struct err *err);
+int policy_pending_each(pending_fn *fn, void *arg, struct err *err);
+
+/* which: "4711-3", or "3" if only one sandbox has a question of that number. how: "once", "session", "always" or "deny". */
+int policy_pending_answer(const char *which, const char *how, struct err *err);

@@ -89,7 +89,7 @@ static int read_rest(struct policy_log_reader *rd, struct err *err) {
     return r;
 }
 
-static int open_log(struct policy_log_reader *rd, const char *path, struct err *err) {
+static int open_netlog(struct policy_log_reader *rd, const char *path, struct err *err) {
     struct stat st;
 
     closep(&rd->fd);
@@ -101,8 +101,8 @@ static int open_log(struct policy_log_reader *rd, const char *path, struct err *
     return 0;
 }
 
-static int read_file(struct policy_log_reader *rd, const char *path, struct err *err) {
-    int r = open_log(rd, path, err);
+static int read_netlog(struct policy_log_reader *rd, const char *path, struct err *err) {
+    int r = open_netlog(rd, path, err);
 
     return r < 0 ? r : read_rest(rd, err);
 }
@@ -136,16 +136,16 @@ static int follow_log(struct policy_log_reader *rd, const char *path, struct err
         usleep(FOLLOW_PAUSE_US);
         r = read_rest(rd, err);
         if (r >= 0 && is_replaced(rd, path))
-            r = open_log(rd, path, err);
+            r = open_netlog(rd, path, err);
     }
     return r;
 }
 
-static int read_all(struct policy_log_reader *rd, const char *path, struct err *err) {
+static int read_netlogs(struct policy_log_reader *rd, const char *path, struct err *err) {
     CLEANUP(freep) char *old = str_dupf("%s.1", path);
-    int r = old ? read_file(rd, old, err) : err_oom(err);
+    int r = old ? read_netlog(rd, old, err) : err_oom(err);
 
-    r = r < 0 ? r : read_file(rd, path, err);
+    r = r < 0 ? r : read_netlog(rd, path, err);
     r = r < 0 ? r : flush_last(rd, err);
     return r < 0 || !rd->filter->follow ? r : follow_log(rd, path, err);
 }
@@ -161,7 +161,7 @@ int policy_log_read(const struct policy_log_filter *f, policy_log_fn *fn, void *
     *rd = (struct policy_log_reader){.filter = f, .fn = fn, .arg = arg, .fd = -1};
     rd->last = calloc(f->lines + 1, sizeof *rd->last);
     rd->n_last = rd->last ? f->lines : 0;
-    r = rd->last ? read_all(rd, path, err) : err_oom(err);
+    r = rd->last ? read_netlogs(rd, path, err) : err_oom(err);
     reader_done(rd);
     return r;
 }

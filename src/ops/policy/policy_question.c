@@ -12,14 +12,15 @@ const char *const policy_stage_names[POLICY_STAGES] = {
     [STAGE_LOOKUP] = "lookup", [STAGE_CONNECTION] = "connection", [STAGE_ADDRESS] = "address", [STAGE_REQUEST] = "request"};
 
 /* Returns false if this stage is the last one. */
-static bool judge(const struct policy *p, const struct policy_request *req, enum policy_stage stage, struct policy_answer *a) {
+static bool judge_stage(const struct policy *p, const struct policy_request *req, enum policy_stage stage,
+                        struct policy_answer *a) {
     policy_judge(p, req, &a->v[stage]);
     a->asked[stage] = true;
     a->last = stage;
     return a->v[stage].action != RULE_DENY;
 }
 
-static void refuse(enum policy_code code, enum policy_stage stage, const struct err *why, struct policy_answer *a) {
+static void refuse_stage(enum policy_code code, enum policy_stage stage, const struct err *why, struct policy_answer *a) {
     policy_refuse(code, a->host, why->msg, &a->v[stage]);
     a->asked[stage] = true;
     a->last = stage;
@@ -43,12 +44,12 @@ static void ask_request(const struct policy *p, const struct policy_question *q,
     if (!q->method)
         return;
     if (http_path_parse(q->path, q->path_len, &path, &why) < 0) {
-        refuse(POLICY_PATH_INVALID, STAGE_REQUEST, &why, a);
+        refuse_stage(POLICY_PATH_INVALID, STAGE_REQUEST, &why, a);
         return;
     }
     req->method = q->method;
     req->path = &path;
-    judge(p, req, STAGE_REQUEST, a);
+    judge_stage(p, req, STAGE_REQUEST, a);
 }
 
 int policy_ask(const struct policy *p, const struct policy_question *q, struct policy_answer *ret, struct err *err) {
@@ -60,7 +61,7 @@ int policy_ask(const struct policy *p, const struct policy_question *q, struct p
 
     *ret = (struct policy_answer){0};
     if (host_parse_with_port(q->host, q->host_len, &host, &ret->port, &why) < 0) {
-        refuse(POLICY_NAME_INVALID, STAGE_LOOKUP, &why, ret);
+        refuse_stage(POLICY_NAME_INVALID, STAGE_LOOKUP, &why, ret);
         return 0;
     }
     snprintf(ret->host, sizeof ret->host, "%s", host.text);
@@ -70,14 +71,14 @@ int policy_ask(const struct policy *p, const struct policy_question *q, struct p
     if (found < 0)
         return found;
     req.host = &host;
-    if (host.kind == HOST_NAME && !judge(p, &req, STAGE_LOOKUP, ret))
+    if (host.kind == HOST_NAME && !judge_stage(p, &req, STAGE_LOOKUP, ret))
         return 0;
     req.port = ret->port;
     req.is_tls = ret->port == PORT_HTTPS;
-    if ((ret->port || host.kind != HOST_NAME) && !judge(p, &req, STAGE_CONNECTION, ret))
+    if ((ret->port || host.kind != HOST_NAME) && !judge_stage(p, &req, STAGE_CONNECTION, ret))
         return 0;
     req.address = found ? &address : NULL;
-    if (found && !judge(p, &req, STAGE_ADDRESS, ret))
+    if (found && !judge_stage(p, &req, STAGE_ADDRESS, ret))
         return 0;
     ask_request(p, q, &req, ret);
     return 0;

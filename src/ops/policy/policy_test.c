@@ -14,7 +14,11 @@ enum { CASES_MAX = 4 * 1024 * 1024, CASE_WORDS = 6, CASE_LEN_MAX = 16 * 1024 };
 static int read_text(const char *path, struct buf *b, struct err *err) {
     int r = file_read(path, FILE_FOLLOW, b);
 
-    return r < 0 ? file_err(err, r, path, b->ceiling) : 0;
+    if (r < 0)
+        file_err(err, r, path, b->ceiling);
+    if (r == -EINVAL || r == -EFBIG) /* not a file with cases or rules */
+        err->status = EXIT_USAGE_ERR;
+    return r;
 }
 
 /* The file is the user's layer, and there is no other one. */
@@ -36,7 +40,7 @@ struct policy_test_word {
     size_t len;
 };
 
-static const char *next_word(const char *at, const char *end, struct policy_test_word *ret) {
+static const char *next_case_word(const char *at, const char *end, struct policy_test_word *ret) {
     ret->len = 0;
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
         at++;
@@ -59,7 +63,8 @@ static int parse_case(const char *line, size_t len, struct testcase *c, struct e
     static const char prefix[] = "address=";
 
     *c = (struct testcase){0};
-    while (c->n < CASE_WORDS && (at = next_word(at, end, &c->words[c->n]), c->words[c->n].len) && c->words[c->n].text[0] != '#')
+    while (c->n < CASE_WORDS && (at = next_case_word(at, end, &c->words[c->n]), c->words[c->n].len) &&
+           c->words[c->n].text[0] != '#')
         c->n++;
     if (c->n == 0)
         return 0;
@@ -119,7 +124,7 @@ static int test_lines(struct policy_tester *t, const char *path, const struct bu
     return 0;
 }
 
-int policy_test_run(const struct policy_test *t, policy_test_fn *fn, void *arg, struct policy_tally *ret, struct err *err) {
+int policy_test_run(const struct policy_cases *t, policy_test_fn *fn, void *arg, struct policy_tally *ret, struct err *err) {
     CLEANUP(policy_here_done) struct policy_here here = POLICY_HERE_INIT;
     CLEANUP(policy_done) struct policy alone = {0};
     CLEANUP(buf_done) struct buf text = BUF_INIT(CASES_MAX);

@@ -5,7 +5,7 @@
 #include "ops/policy/policy_here.h"
 #include "ops/policy/policy_question.h"
 
-struct policy_test {
+struct policy_cases {
     const char *cases;            /* path */
     const char *rules;            /* path: these rules alone, as the user's; NULL: the policy of `here` */
     struct policy_here_opts here; /* else */
@@ -24,4 +24,4 @@ struct policy_tally {
 };
 
 /* fn gets each case that does not hold. A line that is none fails with "FILE:LINE: ...". */
-int policy_test_run(const struct policy_test *t, policy_test_fn *fn, void *arg, struct policy_tally *ret, struct err *err);
+int policy_test_run(const struct policy_cases *t, policy_test_fn *fn, void *arg, struct policy_tally *ret, struct err *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* secrets.json: found, locked, replaced. */
 #include "ops/secret/secret_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -76,16 +76,14 @@ int secret_file_save(const struct secret_file *f, struct err *err) {
 
 int secret_file_preview(const struct secret_file *f, int *ret_fd, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
-    CLEANUP(closep) int fd = -1;
-    int r = write_text(f, &text, err);
+    int fd, r = write_text(f, &text, err);
 
     if (r < 0)
         return r;
-    fd = memfd_create("bawn-secrets", MFD_CLOEXEC);
-    r = fd < 0 ? -errno : fd_write_all(fd, buf_str(&text), text.len);
-    if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return err_sys(err, r < 0 ? r : -errno, "hand the definitions over");
-    *ret_fd = TAKE_FD(fd);
+    fd = fd_memory("bawn-secrets", buf_str(&text), text.len);
+    if (fd < 0)
+        return err_sys(err, fd, "hand the definitions over");
+    *ret_fd = fd;
     return 0;
 }
 

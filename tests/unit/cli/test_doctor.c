@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "ops/doctor/doctor.h"
+#include "cli/setup/doctor_print.h"
 #include "jail/network/network.h"
 
 enum { OUTPUT_MAX = 1024 * 1024 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times as the logs have them, from what the user writes. */
-#include "cli/setup/log_time.h"
+#include "cli/log_time.h"
 
 #include <time.h>
 

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens both sides of a copy; workspace/copy/transfer.h does the rest. */
+#include "ops/files/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "proto/execmsg.h"
+
+/* -- cp ----------------------------------------------------------------------------------------------------------------- */
+
+struct copy_places {
+    bool out; /* from the sandbox */
+    struct inside_file inside;
+    const char *host;   /* the path out here */
+    bool whole_content; /* the source ends with "/.": what is in it, not itself */
+};
+
+static void places_done(struct copy_places *p) {
+    inside_file_done(&p->inside);
+}
+
+static bool is_content_of(const char *path) {
+    return str_eq(path, ".") || str_ends(path, "/.") || str_eq(path, "/");
+}
+
+static int choose_places(const struct files_copy *c, struct copy_places *q, struct err *err) {
+    CLEANUP(freep) char *source = NULL, *target = NULL;
+    const char *from = c->from, *to = c->to;
+    bool out = inside_split(from, &source, &from), in = inside_split(to, &target, &to);
+    const struct sandbox_pick_opts pick = {.name = out ? source : target, .need = SANDBOX_RUNNING};
+    int r;
+
+    if (out && in)
+        return err_usage(err, "from one sandbox to another: copy to the host first");
+    if (!out && !in)
+        return err_usage(err, "none of the two is 'SANDBOX:PATH', a path in a sandbox");
+    q->out = out;
+    q->host = out ? to : from;
+    q->whole_content = is_content_of(from);
+    r = sandbox_pick(&pick, &q->inside.pick, err);
+    return r < 0 ? r : inside_path(&q->inside.pick, out ? from : to, &q->inside.path, err);
+}
+
+static const char *last_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Folder or file `from` becomes (dir, name), or what is in it comes into dir if name is NULL. */
+static int bring(struct transfer *t, int from, const struct stat *st, int dir, const char *name, const char *shown,
+                 struct err *err) {
+    CLEANUP(closep) int folder = -1;
+
+    if (S_ISREG(st->st_mode) && !name)
+        return err_usage(err, "'%.300s' is a file, and the target has no name for it", shown);
+    if (S_ISREG(st->st_mode))
+        return transfer_file(t, from, dir, name, st->st_mode, shown, err);
+    if (!name)
+        return transfer_tree(t, from, dir, err);
+    folder = transfer_folder(t, dir, name, err);
+    return folder < 0 ? folder : transfer_tree(t, from, folder, err);
+}
+
+/* -- to the host -------------------------------------------------------------------------------------------------------- */
+
+static bool is_special(mode_t mode) {
+    return !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode);
+}
+
+/* The folder on the host, and the name in it. Links in the user's own path are followed. */
+static int open_host_target(const struct copy_places *q, bool from_folder, int *ret_dir, char **ret_name, struct err *err) {
+    CLEANUP(freep) char *path = strdup(q->host);
+    CLEANUP(closep) int dir = open(q->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *name = q->whole_content && from_folder ? NULL : last_name(q->inside.path);
+    struct stat st;
+    char *slash;
+
+    if (!path || !q->host[0])
+        return path ? err_usage(err, "the path on the host is empty") : err_oom(err);
+    if (dir < 0) {
+        while (path[1] && path[strlen(path) - 1] == '/' && from_folder)
+            path[strlen(path) - 1] = 0;
+        slash = strrchr(path, '/');
+        name = slash ? slash + 1 : path;
+        if (slash)
+            *slash = 0;
+        dir = open(!slash ? "." : path[0] ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0 || !name[0])
+            return err_sys(err, dir < 0 ? -errno : -ENOTDIR, "open the folder '%.300s'", slash ? path : ".");
+        if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_special(st.st_mode))
+            return err_set(err, -EINVAL, "'%.300s' is a device, FIFO or socket; 'bawn get' writes to its standard output",
+                           q->host);
+    }
+    *ret_name = name ? strdup(name) : NULL;
+    if (name && !*ret_name)
+        return err_oom(err);
+    *ret_dir = TAKE_FD(dir);
+    return 0;
+}
+
+static int copy_out(const struct copy_places *q, struct transfer *t, struct err *err) {
+    CLEANUP(closep) int from = -1, dir = -1;
+    CLEANUP(freep) char *name = NULL;
+    struct stat st;
+    int r = inside_open(&q->inside.pick, q->inside.path, EXEC_OPEN_READ, &from, err);
+
+    if (r == 0 && (fstat(from, &st) < 0 || is_special(st.st_mode))) /* bawn-init looked, too; it is not believed */
+        r = err_set(err, -EINVAL, "'%.300s' is no file and no folder", q->inside.path);
+    r = r < 0 ? r : open_host_target(q, S_ISDIR(st.st_mode), &dir, &name, err);
+    return r < 0 ? r : bring(t, from, &st, dir, name, q->host, err);
+}
+
+/* -- into the sandbox --------------------------------------------------------------------------------------------------- */
+
+static int open_host_source(const char *path, struct stat *ret, struct err *err) {
+    CLEANUP(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, ret) < 0)
+        return err_sys(err, -errno, "open '%.300s'", path);
+    if (!S_ISREG(ret->st_mode) && !S_ISDIR(ret->st_mode))
+        return err_set(err, -EINVAL, "'%.300s' is no file and no folder; 'bawn put' takes what comes from standard input", path);
+    return TAKE_FD(fd);
+}
+
+/* The name that "a/b/" has. */
+static char *name_of(const char *path) {
+    size_t end = strlen(path);
+
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    for (size_t i = end; i > 0; i--)
+        if (path[i - 1] == '/')
+            return strndup(path + i, end - i);
+    return strndup(path, end);
+}
+
+static int copy_in(const struct copy_places *q, struct transfer *t, struct err *err) {
+    CLEANUP(closep) int dir = -1, from = -1;
+    CLEANUP(freep) char *name = NULL, *own = name_of(q->host);
+    struct stat st;
+    bool content = q->whole_content || str_eq(own ? own : "", "..");
+    int r = from = own ? open_host_source(q->host, &st, err) : err_oom(err);
+
+    r = r < 0
+            ? r
+            : inside_open_target(&q->inside.pick, q->inside.path, content && S_ISDIR(st.st_mode) ? NULL : own, &dir, &name, err);
+    return r < 0 ? r : bring(t, from, &st, dir, name, q->inside.path, err);
+}
+
+int files_copy(const struct files_copy *c, struct transfer *ret, struct err *err) {
+    CLEANUP(places_done) struct copy_places q = {.inside = INSIDE_FILE_INIT};
+    int r = choose_places(c, &q, err);
+
+    *ret = (struct transfer){.progress = c->progress, .out = q.out, .give = !q.out, .umask_ = c->umask_};
+    r = r < 0 ? r : inside_audit(&q.inside.pick, q.out ? "cp out" : "cp in", q.inside.path, q.host, err);
+    if (r < 0)
+        return r;
+    return q.out ? copy_out(&q, ret, err) : copy_in(&q, ret, err);
+}
+
+/* -- put and get -------------------------------------------------------------------------------------------------------- */
+
+int files_put(const struct files_put *q, struct transfer *ret, struct err *err) {
+    CLEANUP(inside_file_done) struct inside_file f = INSIDE_FILE_INIT;
+    CLEANUP(closep) int dir = -1;
+    CLEANUP(freep) char *name = NULL;
+    int r = inside_file_pick(q->sandbox, q->path, &f, err);
+
+    *ret = (struct transfer){.progress = q->progress, .give = true, .umask_ = q->umask_};
+    r = r < 0 ? r : inside_audit(&f.pick, "put", f.path, NULL, err);
+    r = r < 0 ? r : inside_open_target(&f.pick, f.path, NULL, &dir, &name, err);
+    if (r == 0 && !name)
+        r = err_set(err, -EISDIR, "'%.300s' is a folder in the sandbox: give the name of a file", f.path);
+    return r < 0 ? r : transfer_file(ret, q->from, dir, name, q->mode, f.path, err);
+}
+
+int files_get(const char *sandbox, const char *path, struct files_got *ret, struct err *err) {
+    struct inside_file *f = &ret->file;
+    int r = inside_file_pick(sandbox, path, f, err);
+
+    r = r < 0 ? r : inside_audit(&f->pick, "get", f->path, NULL, err);
+    r = r < 0 ? r : inside_open(&f->pick, f->path, EXEC_OPEN_READ, &ret->fd, err);
+    if (r == 0 && (fstat(ret->fd, &ret->st) < 0 || !S_ISREG(ret->st.st_mode)))
+        r = err_set(err, -EISDIR, "'%.300s' is no file; 'bawn cp' copies folders", f->path);
+    return r;
+}
+
+void files_got_done(struct files_got *g) {
+    closep(&g->fd);
+    inside_file_done(&g->file);
+}
