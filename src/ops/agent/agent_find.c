@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the programs of agents on the host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
