@@ -36,7 +36,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import watchdog  # noqa: E402
-from watchdog import pytest_configure, pytest_runtest_protocol  # noqa: E402, F401
+from watchdog import (  # noqa: E402, F401
+    pytest_configure, pytest_runtest_call, pytest_runtest_makereport, pytest_runtest_protocol, pytest_runtest_setup, pytest_runtest_teardown)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEST_USER = os.environ.get("BAWN_TEST_USER", "bawn-test")

@@ -16,7 +16,7 @@ import time
 import pytest
 
 CASE_LIMIT = float(os.environ.get("BAWN_CASE_LIMIT", 15 * 60))
-GRACE = CASE_LIMIT / 5  # for the case to fail and to clean up, before it is asked once more
+GRACE = max(CASE_LIMIT / 5, 5)  # for the case to fail and to clean up, before it is asked once more
 CHANCES = 3  # then the worker ends
 WAKE = signal.SIGRTMAX  # no test uses it
 FOLDERS = set()  # of the runners that are in use: what runs with one of them as its HOME, or on its command line, belongs to the case
@@ -77,6 +77,7 @@ class Watchdog(threading.Thread):
         self.err = err
         self.changed = threading.Condition()
         self.case, self.deadline, self.chances = None, None, 0
+        self.in_test = False  # not in pytest's own code, where a failure would end everything
 
     def watch(self, case):
         with self.changed:
@@ -107,9 +108,13 @@ class Watchdog(threading.Thread):
 dog = None
 
 
+def verdict():
+    return f"hangs: {dog.case} was ended by the watchdog"
+
+
 def on_wake(_number, _frame):
-    if dog and dog.case:
-        pytest.fail(f"hangs: {dog.case} was ended by the watchdog")
+    if dog and dog.in_test:
+        pytest.fail(verdict())
 
 
 def pytest_configure():
@@ -130,4 +135,24 @@ def pytest_runtest_protocol(item):
         dog.watch(None)
 
 
+@pytest.hookimpl(hookwrapper=True, trylast=True)  # next to the test
+def in_test(item):
+    if dog:
+        dog.in_test = True
+    try:
+        yield
+    finally:
+        if dog:
+            dog.in_test = False
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    """A case that went on because what it waited for was killed has not passed."""
+    report = (yield).get_result()
+    if dog and dog.chances < CHANCES and report.passed and report.when != "setup":
+        report.outcome, report.longrepr = "failed", verdict()
+
+
+pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = in_test
 reset_ignored_signals()

@@ -4,13 +4,14 @@ limit or a reason to wait, and no proof that does not exist. Markdown has short 
 
 import collections
 import fnmatch
+import functools
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-AREAS = sorted((ROOT / "docs" / "security").glob("*.md"))
-SECURITY = "\n".join(path.read_text() for path in [ROOT / "SECURITY.md", *AREAS])
+SECURITY = "\n".join(p.read_text() for p in [ROOT / "SECURITY.md", *sorted(ROOT.glob("docs/security/*.md"))])
 ATTACKS = (ROOT / "spec" / "attacks.md").read_text()
+AREAS = sorted(ROOT.glob("docs/security/*.md"))
 GUIDES = [p for folder in (".", "docs", "docs/security", "spec") for p in sorted((ROOT / folder).glob("*.md")) if p.name != "CHANGELOG.md"]
 COLUMNS_MAX = 160
 NUMBERS = re.compile(r"\d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)*")
@@ -59,6 +60,19 @@ def misplaced_tests(text):
             yield f"{file}::{name}"
 
 
+@functools.cache
+def our_files():
+    found = {p.relative_to(ROOT).as_posix() for top in ("src", "tests", "tools", "profiles", "spec") for p in (ROOT / top).rglob("*")}
+    return found | {path.removeprefix("src/") for path in found} | {path.split("/")[-1] for path in found}
+
+
+def missing_files(text):
+    """Files and folders of ours that a text names in backticks and that do not exist; `os/file.h` is `src/os/file.h`, `cover*.c` any of them."""
+    for name in re.findall(r"`((?:src|profiles|spec)/[\w./*-]+|[\w./*-]+\.[ch])`", text):
+        if name.rstrip("/") not in our_files() and not ("*" in name and fnmatch.filter(our_files(), name)):
+            yield name
+
+
 def test_classes_are_numbered_without_gaps_or_repeats():
     listed = listed_classes()
     assert sorted(listed) == list(range(1, len(listed) + 1)) and len(listed) >= 108
@@ -96,7 +110,19 @@ def test_every_claim_has_a_mechanism_and_a_proof():
     assert len(claims) == len(whole) > 100
 
 
+def test_lines_of_markdown_are_short():
+    long = [f"{p.relative_to(ROOT)}:{n}" for p in GUIDES for n, line in enumerate(p.read_text().splitlines(), 1) if len(line) > COLUMNS_MAX]
+    assert len(GUIDES) > 40 and long == []
+
+
 def test_links_between_documents_lead_to_files():
     links = [(path, link) for path in GUIDES for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text())]
     dead = [f"{path.relative_to(ROOT)}: {link}" for path, link in links if not (path.parent / link).exists()]
     assert len(links) > 100 and dead == []
+
+
+def test_files_that_documents_name_exist():
+    missing = [f"{path.relative_to(ROOT)}: {name}" for path in GUIDES for name in missing_files(path.read_text())]
+    assert missing == []
+    text = "`src/base/buf.h` `base/buf.h` `buf.h` `buf*.c` `src/base/no.h` `no.c` `spec/none.md` `spec/`"
+    assert list(missing_files(text)) == ["src/base/no.h", "no.c", "spec/none.md"]

@@ -67,7 +67,7 @@ def test_after(): pass
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
 def test_a_case_that_hangs_is_named_and_ended(tmp_path, workers):
-    r = planted(tmp_path, HANGS, *workers, BAWN_CASE_LIMIT="2")
+    r = planted(tmp_path, HANGS, *workers, BAWN_CASE_LIMIT="5")
     assert r.returncode == 1 and "1 failed, 2 passed" in r.stdout, r
     assert re.search(r"^FAILED test_planted.py::test_that_hangs - Failed: hangs", r.stdout, re.M), r
     assert "watchdog: hangs: test_planted.py::test_that_hangs" in r.stderr, r
@@ -79,10 +79,16 @@ def test_a_case_that_hangs_is_named_and_ended(tmp_path, workers):
 def test_a_case_that_cannot_be_woken_ends_its_worker(tmp_path):
     """The case blocks all signals, so that it hears nothing."""
     stubborn = HANGS.replace("import pathlib,", "import signal, pathlib,").replace("    child =", "    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n    child =")
-    r = planted(tmp_path, stubborn, "-n", "2", BAWN_CASE_LIMIT="2")
+    r = planted(tmp_path, stubborn, "-n", "2", BAWN_CASE_LIMIT="5")
     assert r.returncode == 1 and "1 failed, 2 passed" in r.stdout, r
     assert re.search(r"crashed while running .*test_planted.py::test_that_hangs", r.stdout), r
     assert r.stderr.count("watchdog: hangs: test_planted.py::test_that_hangs") == 3, r
+
+
+def test_a_case_that_went_on_because_of_the_watchdog_has_not_passed(tmp_path):
+    """What it waits for is killed in any case; the test goes on at once, and hears nothing more."""
+    r = planted(tmp_path, "import signal, subprocess\ndef test_it():\n    signal.signal(signal.SIGRTMAX, signal.SIG_IGN)\n    subprocess.run(['sleep', '54321'])\n", BAWN_CASE_LIMIT="5")
+    assert r.returncode == 1 and "1 failed" in r.stdout and "hangs: test_planted.py::test_it was ended by the watchdog" in r.stdout, r
 
 
 def test_ignored_signals_do_not_reach_what_a_test_starts(tmp_path):

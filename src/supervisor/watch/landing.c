@@ -159,10 +159,17 @@ struct seeing {
     int r;
 };
 
+static bool is_behind(const struct landing *l, const char *place, const char *origin) {
+    for (size_t i = 0; i + 1 < l->behind.len; i += 2)
+        if (str_eq(l->behind.v[i], place) && str_eq(l->behind.v[i + 1], origin))
+            return true;
+    return false;
+}
+
 static void see_place(void *arg, const char *place, bool is_link UNUSED) {
     struct seeing *s = arg;
 
-    if (s->r == 0 && !str_eq(place, s->path))
+    if (s->r == 0 && !str_eq(place, s->path) && !is_behind(s->l, place, s->origin))
         s->r = strv_add(&s->l->behind, place) < 0 || strv_add(&s->l->behind, s->origin) < 0 ? -ENOMEM : 0;
 }
 
@@ -234,20 +241,47 @@ static int see_below(struct landing *l, const char *path, int depth) { /* NOLINT
     return r;
 }
 
-/* A link in a protected place: the links that follow it, and where they lead, are protected as it is, whether there is something or not. */
-static int see_link(struct landing *l, const char *path) {
-    char room[ORIGIN_MAX];
-    struct seeing s = {.l = l, .path = path, .origin = origin_of(l, path, room)};
+/* The links that follow a protected one, and where they lead, are protected as it is, whether there is something or not. */
+static int follow_link(struct landing *l, const char *path, const char *origin) {
+    struct seeing s = {.l = l, .path = path, .origin = origin};
     size_t first = l->behind.len;
-    int r = know_link(l, path);
+    int r = protect_follow(l->workspace, l->path, path, see_place, &s);
 
-    if (r != 0 || !s.origin)
-        return r < 0 ? r : 0;
-    r = protect_follow(l->workspace, l->path, path, see_place, &s);
     r = r < 0 ? r : s.r;
     r = r < 0 ? r : share_links(l);
     for (size_t i = first; r == 0 && i < l->behind.len; i += 2)
         r = see_below(l, l->behind.v[i], 0);
+    return r;
+}
+
+/* The path is a folder, or could be a link, on the way to where a protected link leads. */
+static bool is_on_the_way(const char *path, const char *place) {
+    size_t len = strlen(path);
+
+    return strncmp(place, path, len) == 0 && place[len] == '/';
+}
+
+static bool leads_on(const struct landing *l, const char *path) {
+    for (size_t i = 0; i + 1 < l->behind.len; i += 2)
+        if (is_on_the_way(path, l->behind.v[i]))
+            return true;
+    return false;
+}
+
+/* A link in a protected place, or one that the host made on the way to one: then what leads there leads elsewhere from now on. */
+static int see_link(struct landing *l, const char *path) {
+    char room[ORIGIN_MAX];
+    const char *origin = origin_of(l, path, room);
+    size_t n = l->behind.len;
+    int r = know_link(l, path);
+
+    if (r != 0)
+        return r < 0 ? r : 0;
+    if (origin)
+        r = follow_link(l, path, origin);
+    for (size_t i = 0; r == 0 && i + 1 < n; i += 2)
+        if (is_on_the_way(path, l->behind.v[i]))
+            r = follow_link(l, l->behind.v[i + 1], l->behind.v[i + 1]);
     return r;
 }
 
@@ -276,12 +310,15 @@ static int see_part(struct landing *l, const char *path) {
 }
 
 int landing_see(struct landing *l, const char *path, bool is_dir) {
+    bool obeyed_here = !is_dir && is_protected(l, path);
     struct stat st;
     int r = see_part(l, path);
 
-    if (r < 0 || is_dir || !is_protected(l, path) || place_stat(l->workspace, path, &st) < 0)
+    if (r < 0 || is_dir || !(obeyed_here || leads_on(l, path)) || place_stat(l->workspace, path, &st) < 0)
         return r;
-    return S_ISLNK(st.st_mode) ? see_link(l, path) : see_file(l, path);
+    if (S_ISLNK(st.st_mode))
+        return see_link(l, path);
+    return obeyed_here ? see_file(l, path) : 0;
 }
 
 static int stop_sandbox(struct landing *l, const char *path, struct err *err) {
