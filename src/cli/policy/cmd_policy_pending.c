@@ -98,7 +98,7 @@ static int run_answer(const struct verb *self, int argc, char **argv, const char
     const char *how = q.how ? q.how : usual;
 
     if (r == 0)
-        r = err_usage(&err, "which question? (see 'bawn policy pending')");
+        r = err_usage(&err, "name a question (see 'bawn policy pending')");
     r = r < 0 ? r : policy_pending_answer(argv[1], how, &err);
     if (r < 0)
         return verb_fail(self, &err);

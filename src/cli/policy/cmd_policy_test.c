@@ -31,7 +31,7 @@ static int run_policy_test(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &t, 1, &err);
 
     if (r == 0)
-        r = err_usage(&err, "which file with cases?");
+        r = err_usage(&err, "name a file with cases");
     t.cases = argv[1];
     r = r < 0 ? r : policy_test_run(&t, add_failure, &out, &tally, &err);
     policy_here_opts_done(&t.here);

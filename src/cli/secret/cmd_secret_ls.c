@@ -140,7 +140,7 @@ const struct verb verb_secret_ls = {
     .summary = "list your secrets: names and hosts, never values",
     .synopsis = "[--json]",
     .description = "Lists the secrets of ~/.config/bawn/secrets.json: for which hosts each one is, how it goes into a request, "
-                   "where its value is kept, which variables inside have its placeholder, and when a sandbox last had it.",
+                   "where its value is stored, which variables inside have its placeholder, and when a sandbox last had it.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
     .run = run_secret_ls,

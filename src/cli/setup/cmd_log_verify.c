@@ -110,12 +110,12 @@ static const char description[] =
     "Checks every file of the audit log: each line against its own hash and the line before it, the files of a log against each other, "
     "their end against the head beside them, and all against the index. Lines that were changed, removed or reordered, an end that "
     "was cut off, and files that are missing or foreign are named with file and line.\n\n"
-    "Whoever may write the log as you can also make up a new one from the first line on; keep a copy of NAME.head elsewhere to notice "
+    "A program that may write the log as you can also make up a new one from the first line on; store a copy of NAME.head elsewhere to notice "
     "that, too. The exit status is 0 if everything is well, 1 if not.";
 
 const struct verb verb_log_verify = {
     .name = "log verify",
-    .summary = "check that nobody has changed the audit log",
+    .summary = "check that the audit log was not changed",
     .synopsis = "[options]",
     .description = description,
     .opts = opts,

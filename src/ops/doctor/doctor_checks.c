@@ -213,7 +213,7 @@ static void check_close_range(const struct doctor_facts *f, struct doctor_findin
 
 static void check_pty(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->pty == 0) {
-        say(r, VERDICT_OK, "can be had");
+        say(r, VERDICT_OK, "available");
         return;
     }
     say(r, VERDICT_WARN, "/dev/ptmx: %s", strerror(-f->pty));

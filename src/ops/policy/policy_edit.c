@@ -67,7 +67,7 @@ static int split_path(struct editing *ed, struct err *err) {
     return ed->folder ? 0 : err_oom(err);
 }
 
-/* The user's own file may be a link, as those have it who keep their settings in git; what it leads to is changed. */
+/* The user's own file may be a link, for settings in git. Its target is changed. */
 static int open_user(struct editing *ed, struct err *err) {
     char *target;
     int r = paths_config(environ, ed->home, "network.json", &ed->path, err);
@@ -206,7 +206,7 @@ static void print_file(json_t *root, struct buf *b) {
     buf_adds(b, "\n}\n");
 }
 
-/* What the user added to something trusted, or to nothing, is trusted: he wrote it. */
+/* What the user added to something trusted, or to nothing, is trusted. */
 static int keep_trust(const struct editing *ed, const struct buf *text, struct err *err) {
     char hash[SHA256_HEX_SIZE];
 
