@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit/chain.h"
+#include "audit/redact.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
@@ -30,7 +34,7 @@ struct audit {
     struct buf ids;     /* the same as members, for every line */
     struct buf pending; /* records that wait */
     struct chain chain;
-    bool failed; /* was told */
+    bool failed; /* and reported */
 };
 
 /* *ret is "" for a user whom /etc/passwd does not know. */
@@ -102,13 +106,8 @@ void audit_freep(struct audit **a) {
 }
 
 void audit_set_run(struct audit *a, const char *run) {
-    char *copy = a ? strdup(run) : NULL;
-
-    if (!copy)
-        return;
-    free(a->run);
-    a->run = copy;
-    make_ids(a);
+    if (a && str_set(&a->run, run) == 0)
+        make_ids(a);
 }
 
 /* -- writing ------------------------------------------------------------------------------------------------------------- */
@@ -159,13 +158,13 @@ int audit_write(struct audit *a, enum audit_type type, const char *members, stru
         return r;
     r = write_pending(a, err);
     if (r < 0) {
-        a->pending.len = before; /* it did not happen, so nobody may read that it did */
-        a->failed = true;        /* the caller tells */
+        a->pending.len = before; /* it did not happen, so no reader may find it */
+        a->failed = true;        /* the caller reports it */
     }
     return r;
 }
 
-static void tell_once(struct audit *a, const struct err *err) {
+static void report_once(struct audit *a, const struct err *err) {
     if (!a->failed)
         log_err(err);
     a->failed = true;
@@ -176,7 +175,7 @@ void audit_flush(struct audit *a) {
 
     if (!a || a->pending.len == 0 || write_pending(a, &err) == 0)
         return;
-    tell_once(a, &err);
+    report_once(a, &err);
     if (a->pending.len >= BATCH)
         buf_clear(&a->pending);
 }
@@ -189,7 +188,7 @@ void audit_later(struct audit *a, enum audit_type type, const char *members) {
     if (a->pending.len >= BATCH)
         audit_flush(a);
     if (add_record(a, type, members, &err) < 0)
-        tell_once(a, &err);
+        report_once(a, &err);
 }
 
 int audit_note(char *const *environ_, const char *home, enum audit_type type, const char *members, struct err *err) {
@@ -202,4 +201,65 @@ int audit_note(char *const *environ_, const char *home, enum audit_type type, co
         return r;
     r = audit_new(state, &ids, &a, err);
     return r < 0 ? r : audit_write(a, type, members, err);
+}
+
+/* -- members -------------------------------------------------------------------------------------------------------------- */
+
+/* A byte may need six in JSON, and all must fit into a line. */
+enum { ARGUMENT_MAX = 256, ARGUMENTS_SHOWN = 64, ARGV_SHOWN_MAX = 24 * 1024 };
+
+void audit_add(struct buf *b, const char *key, const char *value) {
+    if (value)
+        jsonout_text(&(struct jsonout){b, true}, key, value);
+}
+
+void audit_add_number(struct buf *b, const char *key, int64_t value) {
+    jsonout_int(&(struct jsonout){b, true}, key, value);
+}
+
+void audit_add_bool(struct buf *b, const char *key, bool value) {
+    jsonout_bool(&(struct jsonout){b, true}, key, value);
+}
+
+/* Each with its NUL, so that "a b" and "a", "b" differ. */
+static void add_digest(struct buf *b, char *const *argv, size_t argc) {
+    char hex[SHA256_HEX_SIZE];
+    struct sha256 h;
+
+    sha256_init(&h);
+    for (size_t i = 0; i < argc; i++)
+        sha256_add(&h, argv[i], strlen(argv[i]) + 1);
+    sha256_end_hex(&h, hex);
+    audit_add(b, "argv_sha256", hex);
+}
+
+/* The cut never leaves half a character. */
+static void cut(char *s) {
+    size_t n = ARGUMENT_MAX;
+
+    if (strlen(s) <= n)
+        return;
+    while (n && ((unsigned char)s[n] & 0xc0) == 0x80)
+        n--;
+    s[n] = 0;
+}
+
+void audit_add_argv(struct buf *b, char *const *argv, size_t argc) {
+    struct jsonout j = {b, true};
+    size_t before = b->len;
+
+    jsonout_open(&j, "argv", '[');
+    for (size_t i = 0; i < argc && i < ARGUMENTS_SHOWN && b->len - before < ARGV_SHOWN_MAX; i++) {
+        CLEANUP(freep) char *shown = redact_argument(argv, i);
+
+        if (!shown) {
+            b->failed = true;
+            return;
+        }
+        cut(shown);
+        jsonout_text(&j, NULL, shown);
+    }
+    jsonout_close(&j, ']');
+    audit_add_number(b, "argc", (int64_t)argc);
+    add_digest(b, argv, argc);
 }

@@ -4,8 +4,8 @@
  * (spec/audit-events.md).
  *
  *     $XDG_STATE_HOME/bawn/audit/
- *         user.jsonl      runs that are not kept, and what the user does: policy, secrets, review, apply
- *         ID.jsonl        one for each kept sandbox; survives `bawn rm`
+ *         user.jsonl      runs of no persistent sandbox, and what the user does: policy, secrets, review, apply
+ *         ID.jsonl        one for each persistent sandbox; survives `bawn rm`
  *         NAME.jsonl.N    rotated at AUDIT_SIZE_MAX; the next file's first line goes on with the chain
  *         NAME.head       sequence number, size and hash of the last line: without it, a missing end could not be seen
  *         index.jsonl     which files there are and how each one that was rotated ended; chained itself
@@ -13,8 +13,8 @@
  * Several processes append to one file: each append holds flock() on the head for a few microseconds. A writer that was killed
  * between line and head is repaired by the next one; a line torn by a power cut is cut off, and an event says so.
  *
- * Events are written before what they tell of happens; whoever cannot write one does not do the thing. No line holds a secret:
- * arguments that look like one are redacted (audit_add_argv()), and a digest tells whether two calls were the same.
+ * An event is written before what it describes; if it cannot be written, the thing is not done. No line holds a secret: arguments
+ * that look like one are redacted (audit_add_argv()), and a digest shows whether two calls were the same.
  */
 #pragma once
 
@@ -23,7 +23,7 @@
 struct err;
 struct audit;
 
-enum { AUDIT_SIZE_MAX = 16 * 1024 * 1024, AUDIT_FILES_KEPT = 8, AUDIT_LINE_MAX = 64 * 1024 };
+enum { AUDIT_SIZE_MAX = 16 * 1024 * 1024, AUDIT_FILES_MAX = 8, AUDIT_LINE_MAX = 64 * 1024 };
 
 enum audit_type {                /* names in audit_type_names[], meaning and members in spec/audit-events.md */
                   AUDIT_START,   /* a sandbox begins: engine, rung, profile, mode, workspace, plan (its hash) */
@@ -48,10 +48,10 @@ enum audit_type {                /* names in audit_type_names[], meaning and mem
 extern const char *const audit_type_names[AUDIT_TYPES]; /* "start", ... */
 
 struct audit_ids {
-    const char *log;     /* name of the file without .jsonl: "user", or the id of a kept sandbox */
+    const char *log;     /* name of the file without .jsonl: "user", or the id of a persistent sandbox */
     const char *sandbox; /* id or name; "": none */
     const char *run;     /* the run's folder or the job; "": none */
-    const char *tenant;  /* "": the user himself (his name is in every line) */
+    const char *tenant;  /* "": the user, whose name is in every line */
 };
 
 /* state: $XDG_STATE_HOME/bawn. Opens nothing yet; strings are copied. */
@@ -63,8 +63,8 @@ void audit_set_run(struct audit *a, const char *run);
 /* members: what follows the common ones, JSON without braces, as the audit_add_* below make it ("\"a\":1,\"b\":\"x\""); "" or
  * NULL: none. On disk (not synced) when it returns 0; a == NULL is a log that the user has no place for, and 0. */
 int audit_write(struct audit *a, enum audit_type type, const char *members, struct err *err);
-/* The same for what is many and told after the fact (network verdicts): kept and written together by audit_flush(),
- * audit_write() or audit_free(). A log that cannot be written is told once. */
+/* For events that are many and come after the fact (network verdicts): they wait, and audit_flush(), audit_write() or audit_free()
+ * writes them together. A log that cannot be written is reported once. */
 void audit_later(struct audit *a, enum audit_type type, const char *members);
 void audit_flush(struct audit *a);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "os/fd.h"
 
@@ -36,6 +37,17 @@ void chain_file(const char *log, uint64_t number, char ret[static CHAIN_FILE_MAX
         snprintf(ret, CHAIN_FILE_MAX, "%.*s.jsonl.%" PRIu64, CHAIN_NAME_MAX, log, number);
     else
         snprintf(ret, CHAIN_FILE_MAX, "%.*s.jsonl", CHAIN_NAME_MAX, log);
+}
+
+size_t chain_file_parse(const char *file, uint64_t *ret_number) {
+    const char *end = strstr(file, ".jsonl");
+    uint64_t n = 0;
+
+    if (!end || !chain_name_ok(file, (size_t)(end - file)) ||
+        (end[6] && (end[6] != '.' || parse_u64(end + 7, 1, INT64_MAX, &n, NULL) < 0)))
+        return 0;
+    *ret_number = n;
+    return (size_t)(end - file);
 }
 
 int chain_open_file(const struct chain *c, const char *file, int flags) {
@@ -66,7 +78,7 @@ static int open_head(struct chain *c) {
     return c->head < 0 ? c->head : 0;
 }
 
-/* A head that somebody removed while we waited for it is nobody's lock any more. */
+/* A head that was removed while we waited for it locks nothing any more. */
 static int lock(struct chain *c) {
     struct stat st;
 
@@ -208,7 +220,7 @@ static int append(struct chain *c, const char *records, size_t len) {
     return r;
 }
 
-/* Whoever is stopped by ^Z in between would hold up every other process that writes. */
+/* Signals are blocked: a writer stopped by ^Z in between would hold up every other one. */
 int chain_append(struct chain *c, const char *records, size_t len) {
     sigset_t all, old;
     int r;

@@ -77,15 +77,17 @@ int chain_reader_next(struct chain_reader *r, const char **ret_line, size_t *ret
 /* Names of the files. */
 #define CHAIN_FILE_MAX (CHAIN_NAME_MAX + 32)
 void chain_file(const char *log, uint64_t number, char ret[static CHAIN_FILE_MAX]); /* number 0: the current one */
+/* The other way: length of the log's name, 0 if the file is no log's. */
+size_t chain_file_parse(const char *file, uint64_t *ret_number);
 
 /* repair.c: *h is not what the file is. Sets it right; what the log has to say about it is added as a record. h->number == 0:
  * there is no head that can be read. */
 int chain_repair(struct chain *c, struct chain_head *h, struct buf *record);
-/* rotate.c: the file is full. */
+/* repair.c, too: the file is full. */
 int chain_rotate(struct chain *c, struct chain_head *h);
 /* Once for each log: a second time tells that it was removed and begun anew. !fresh: a writer was killed on the way, perhaps behind this. */
 int chain_note_new(struct chain *c, bool fresh);
 /* The largest N of NAME.jsonl.N; 0: none. */
 int chain_last_number(const struct chain *c, uint64_t *ret);
-/* What both give the files they make: root working in somebody's folder leaves nothing there that its owner cannot open. */
+/* What root makes in the folder of another user belongs to that user, who could not open it otherwise. */
 int chain_open_file(const struct chain *c, const char *file, int flags);

@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "audit/audit.h"
 #include "audit/chain.h"
+#include "base/hex.h"
+#include "os/clock.h"
 
 static const char prev_key[] = ",\"prev\":\"", hash_key[] = ",\"hash\":\"", seq_key[] = "{\"seq\":";
 enum { HASH = SHA256_HEX_SIZE - 1, PREV_KEY = sizeof prev_key - 1, HASH_KEY = sizeof hash_key - 1, SEQ_KEY = sizeof seq_key - 1 };
 enum { HASH_PART = HASH_KEY + HASH + 2, PREV_PART = PREV_KEY + HASH + 1, SEQ_DIGITS_MAX = 19 };
 
-static void add_time(struct buf *b) {
-    struct timespec now;
-    char text[64];
-    struct tm tm;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    snprintf(text, sizeof text, "\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ\"", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
-             tm.tm_hour, tm.tm_min, tm.tm_sec, now.tv_nsec / 1000);
-    buf_adds(b, text);
-}
-
 void chain_record(struct buf *b, const char *type, const char *ids, const char *members) {
-    char pid[32];
+    char pid[32], time[CLOCK_TEXT_SIZE];
 
     snprintf(pid, sizeof pid, ",\"pid\":%d", (int)getpid());
-    add_time(b);
-    buf_adds(b, ",\"type\":\"");
+    buf_adds(b, "\"time\":\"");
+    buf_adds(b, clock_text(clock_mark(), CLOCK_ISO_US, time));
+    buf_adds(b, "\",\"type\":\"");
     buf_adds(b, type);
     buf_adds(b, "\",");
     buf_adds(b, ids);
@@ -46,13 +36,6 @@ void chain_start(const char *log, struct chain_head *ret) {
 
     *ret = (struct chain_head){.number = 1};
     sha256_hex(text, (size_t)n, ret->hash);
-}
-
-static bool is_hex(const char *s) {
-    for (size_t i = 0; i < HASH; i++)
-        if (!((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f')))
-            return false;
-    return true;
 }
 
 static void take_hash(const char *from, char ret[static SHA256_HEX_SIZE]) {
@@ -83,7 +66,7 @@ int chain_line_read(const char *line, size_t len, struct chain_line *ret) {
     hash = line + len - HASH_PART;
     prev = hash - PREV_PART;
     if (memcmp(hash, hash_key, HASH_KEY) != 0 || memcmp(prev, prev_key, PREV_KEY) != 0 || hash[-1] != '"' ||
-        memcmp(line + len - 2, "\"}", 2) != 0 || !is_hex(hash + HASH_KEY) || !is_hex(prev + PREV_KEY) ||
+        memcmp(line + len - 2, "\"}", 2) != 0 || !hex_is_lower(hash + HASH_KEY, HASH) || !hex_is_lower(prev + PREV_KEY, HASH) ||
         read_seq(line + SEQ_KEY, (size_t)(prev - line) - SEQ_KEY, &ret->seq) < 0)
         return -EBADMSG;
     take_hash(prev + PREV_KEY, ret->prev);
@@ -121,7 +104,7 @@ int chain_head_read(int fd, struct chain_head *ret) {
     if (n <= 0)
         return n < 0 ? -errno : -ENODATA;
     if (n != CHAIN_HEAD_SIZE || read_number(text, &h.seq) < 0 || read_number(text + NUMBER_WIDTH + 1, &h.size) < 0 ||
-        read_number(text + 2 * (NUMBER_WIDTH + 1), &h.number) < 0 || h.number == 0 || !is_hex(text + AT_HASH) ||
+        read_number(text + 2 * (NUMBER_WIDTH + 1), &h.number) < 0 || h.number == 0 || !hex_is_lower(text + AT_HASH, HASH) ||
         text[AT_HASH + HASH] != '\n')
         return -EBADMSG;
     take_hash(text + AT_HASH, h.hash);

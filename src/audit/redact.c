@@ -7,6 +7,159 @@
 
 #include "base/str.h"
 
+enum { NAME_MAX_LEN = 64, RUN_MIN = 32, WINDOW = 40, DISTINCT_MIN = 18, DISTINCT_MIN_PATH = 24 };
+
+/* -- names --------------------------------------------------------------------------------------------------------------- */
+
+/* Letters in lower case, separators as '_'. */
+static size_t normalise(const char *s, size_t n, char ret[static NAME_MAX_LEN + 1]) {
+    size_t len = 0;
+
+    for (size_t i = n > NAME_MAX_LEN ? n - NAME_MAX_LEN : 0; i < n; i++)
+        ret[len++] = isalnum((unsigned char)s[i]) ? (char)tolower((unsigned char)s[i]) : '_';
+    ret[len] = 0;
+    return len;
+}
+
+static bool has_part(const char *name) {
+    static const char *const parts[] = {"password", "passwd",     "passphrase", "secret",      "credential", "api_key",
+                                        "apikey",   "access_key", "accesskey",  "private_key", "privatekey", "authorization"};
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (strstr(name, parts[i]))
+            return true;
+    return false;
+}
+
+/* The last word of the name: MYSQL_PWD, but not PWD; DB_PASS, but not bypass; access-token and accessToken, but not max_tokens.
+ * */
+static bool has_end(const char *name, size_t len) {
+    static const struct {
+        const char *word;
+        bool alone, glued; /* may it be the whole name; may a letter come before it */
+    } ends[] = {
+        {"token", true, true}, {"cookie", true, true}, {"pwd", false, false}, {"pass", true, false},
+        {"key", true, false},  {"auth", true, false},  {"pat", false, false}, {"bearer", true, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        size_t n = strlen(ends[i].word);
+
+        if (len < n || strcmp(name + len - n, ends[i].word) != 0)
+            continue;
+        if (len == n ? ends[i].alone : ends[i].glued || name[len - n - 1] == '_')
+            return true;
+    }
+    return false;
+}
+
+/* A name, without dashes in front, of something that is secret. */
+static bool is_secret_name(const char *s, size_t n) {
+    char name[NAME_MAX_LEN + 1];
+    size_t len = normalise(s, n, name);
+
+    return has_part(name) || has_end(name, len);
+}
+
+/* -p of this program takes something that is not secret (mkdir -p). */
+static bool has_plain_p(const char *program) {
+    static const char *const names[] = {"mkdir",  "cp",     "install", "touch", "ssh",    "bash",   "sh",
+                                        "dash",   "zsh",    "git",     "make",  "node",   "python", "cargo",
+                                        "claude", "gemini", "grep",    "tar",   "docker", "podman"};
+    const char *slash = strrchr(program, '/');
+
+    program = slash ? slash + 1 : program;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_eq(program, names[i]))
+            return true;
+    return false;
+}
+
+/* -- tokens -------------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *prefix;
+    size_t more; /* letters that follow at least */
+} shapes[] = {
+    {"ghp_", 8},  {"gho_", 8},     {"ghu_", 8},     {"ghs_", 8},     {"ghr_", 8},  {"github_pat_", 8}, {"glpat-", 8},
+    {"sk-", 12},  {"sk_live_", 8}, {"sk_test_", 8}, {"rk_live_", 8}, {"xoxb-", 6}, {"xoxp-", 6},       {"xoxa-", 6},
+    {"xoxs-", 6}, {"xoxr-", 6},    {"xapp-", 6},    {"AKIA", 12},    {"ASIA", 12}, {"eyJ", 12},        {"AIza", 20},
+    {"npm_", 16}, {"pypi-", 16},   {"hf_", 16},     {"dop_v1_", 16}, {"SG.", 16},  {"ya29.", 8},       {"AGE-SECRET-KEY-", 8},
+};
+
+static bool in_token(char c) {
+    return isalnum((unsigned char)c) || (c && strchr("-_.+/=~", c));
+}
+
+static size_t known_shape(const char *s, size_t n) {
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        size_t prefix = strlen(shapes[i].prefix), len = prefix;
+
+        if (n <= prefix || strncmp(s, shapes[i].prefix, prefix) != 0)
+            continue;
+        while (len < n && in_token(s[len]))
+            len++;
+        if (len - prefix >= shapes[i].more)
+            return len;
+    }
+    return 0;
+}
+
+static bool in_run(char c) {
+    return isalnum((unsigned char)c) || (c && strchr("+/_-", c));
+}
+
+struct redact_run {
+    size_t len, distinct;
+    bool upper, lower, digit, separator, hex;
+};
+
+/* Letters as base64, base64url and hexadecimal numbers have them. */
+static struct redact_run measure(const char *s, size_t n) {
+    struct redact_run r = {.hex = true};
+    bool seen[256] = {false};
+
+    for (; r.len < n && in_run(s[r.len]); r.len++) {
+        unsigned char c = (unsigned char)s[r.len];
+
+        r.upper |= isupper(c) != 0;
+        r.lower |= islower(c) != 0;
+        r.digit |= isdigit(c) != 0;
+        r.separator |= strchr("/_-", c) != NULL;
+        r.hex &= isxdigit(c) != 0;
+        if (r.len < WINDOW && !seen[c]) {
+            seen[c] = true;
+            r.distinct++;
+        }
+    }
+    while (r.len < n && s[r.len] == '=')
+        r.len++;
+    return r;
+}
+
+/* Paths and names of packages are long, too: what has separators must have letters of every kind, and more different ones. */
+static size_t random_run(const char *s, size_t n) {
+    struct redact_run r = measure(s, n);
+
+    if (r.len < RUN_MIN)
+        return 0;
+    if (r.hex)
+        return r.len;
+    if (r.distinct < DISTINCT_MIN || !r.digit || !(r.upper || r.lower))
+        return 0;
+    return !r.separator || (r.upper && r.lower && r.distinct >= DISTINCT_MIN_PATH) ? r.len : 0;
+}
+
+/* Length of a token that begins at s[at] of a word of n letters; 0: none does. */
+static size_t token_len(const char *s, size_t at, size_t n) {
+    size_t len = at == 0 || !isalnum((unsigned char)s[at - 1]) ? known_shape(s + at, n - at) : 0;
+
+    /* Only where a run begins: its parts are no better, and looking at each would take for ever. */
+    return len || (at && in_run(s[at - 1])) ? len : random_run(s + at, n - at);
+}
+
+/* -- words ---------------------------------------------------------------------------------------------------------------- */
+
 /* What the next word is. */
 enum next { NEXT_ANY, NEXT_VALUE, NEXT_USER /* user:password */ };
 
@@ -50,12 +203,12 @@ static bool is_scheme(const char *s, size_t n) {
 static bool is_option(const char *s, size_t n) {
     size_t dashes = n && s[0] == '-' ? (n > 1 && s[1] == '-' ? 2u : 1u) : 0;
 
-    return dashes && redact_is_name(s + dashes, n - dashes);
+    return dashes && is_secret_name(s + dashes, n - dashes);
 }
 
 static void add_plain(struct buf *out, const char *s, size_t n) {
     for (size_t i = 0; i < n;) {
-        size_t len = redact_shape(s, i, n);
+        size_t len = token_len(s, i, n);
 
         if (len)
             buf_adds(out, REDACTED);
@@ -81,7 +234,7 @@ static size_t find_value(const char *s, size_t n) {
     for (size_t i = 1; i < n; i++) {
         size_t name = s[i] == '=' || s[i] == ':' ? name_before(s, i) : 0;
 
-        if (name && redact_is_name(s + i - name, name))
+        if (name && is_secret_name(s + i - name, name))
             return i + 1;
     }
     return 0;
@@ -137,7 +290,7 @@ static void add_word(struct redact_scan *c, const char *s, size_t n) {
 
 /* "password": "x", as JSON has it: the quote that ends the name, and the colon. */
 static bool is_json_name(const char *s, size_t n) {
-    return (s[n] == '"' || s[n] == '\'') && s[n + 1] == ':' && redact_is_name(s, n);
+    return (s[n] == '"' || s[n] == '\'') && s[n + 1] == ':' && is_secret_name(s, n);
 }
 
 /* A value in quotes, up to the quote that ends it. Returns how much of s it was. */
@@ -150,7 +303,7 @@ static size_t add_quoted(struct redact_scan *c, const char *s) {
     return end ? (size_t)(end - s) : strlen(s);
 }
 
-static void add_text(struct redact_scan *c, const char *s) {
+static void add_redacted(struct redact_scan *c, const char *s) {
     while (*s) {
         size_t n = word_len(s);
 
@@ -182,7 +335,7 @@ static enum next next_of(char *const *argv, size_t i) {
     const char *before = i ? argv[i - 1] : "";
 
     if (str_eq(before, "-p"))
-        return redact_plain_p(argv[0]) ? NEXT_ANY : NEXT_VALUE;
+        return has_plain_p(argv[0]) ? NEXT_ANY : NEXT_VALUE;
     if (is_option(before, strlen(before)) && !strpbrk(before, "= "))
         return NEXT_VALUE;
     return is_user_option(before, strlen(before)) ? NEXT_USER : NEXT_ANY;
@@ -206,6 +359,6 @@ char *redact_argument(char *const *argv, size_t i) {
     else if (is_glued(argv, i))
         buf_adds(&out, "-p" REDACTED);
     else
-        add_text(&c, look);
+        add_redacted(&c, look);
     return buf_take(&out);
 }

@@ -9,14 +9,7 @@
 #include "base/buf.h"
 
 #define REDACTED "[redacted]"
-enum { REDACT_LOOK_MAX = 4096 }; /* bytes of an argument that are looked at, and kept, at most */
+enum { REDACT_LOOK_MAX = 4096 }; /* bytes of an argument that are read, and written, at most */
 
-/* argv[i] as it may be shown, malloc'ed; NULL if memory ran out. What stands before it counts: "--token", "x". */
+/* argv[i] as it may be shown, malloc'ed; NULL if memory ran out. The argument before it counts: "--token", "x". */
 char *redact_argument(char *const *argv, size_t i);
-
-/* redact_shape.c. A name, without dashes in front, of something that is secret. */
-bool redact_is_name(const char *s, size_t n);
-/* Length of a token that begins at s[at] of a word of n letters; 0: none does. */
-size_t redact_shape(const char *s, size_t at, size_t n);
-/* Does -p of this program take something that is not secret (mkdir -p)? */
-bool redact_plain_p(const char *program);

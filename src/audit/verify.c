@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/verify.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,8 +12,9 @@
 #include "audit/audit.h"
 #include "audit/chain.h"
 #include "base/err.h"
-#include "base/parse.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/dir.h"
 #include "os/fd.h"
 
 void verify_done(struct verify *v) {
@@ -30,28 +30,21 @@ void verify_done(struct verify *v) {
 
 int verify_say(struct verify *v, bool note, const char *file, uint64_t line, const char *fmt, ...) {
     struct verify_fault f = {.line = line, .note = note};
-    struct verify_fault *grown;
     va_list ap;
     int n;
 
     v->faults += !note;
     if (v->n_found >= VERIFY_FAULTS_MAX)
         return 0;
-    grown = reallocarray(v->found, v->n_found + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    v->found = grown;
     va_start(ap, fmt);
     n = vasprintf(&f.what, fmt, ap);
     va_end(ap);
     f.file = strdup(file);
-    if (n < 0 || !f.file) {
-        free(n < 0 ? NULL : f.what);
-        free(f.file);
-        return -ENOMEM;
-    }
-    v->found[v->n_found++] = f;
-    return 0;
+    if (n >= 0 && f.file && VEC_ADD(v->found, v->n_found, f) == 0)
+        return 0;
+    free(n < 0 ? NULL : f.what);
+    free(f.file);
+    return -ENOMEM;
 }
 
 static void all_done(struct verify_all *a) {
@@ -64,53 +57,37 @@ static void all_done(struct verify_all *a) {
 /* -- which logs there are ------------------------------------------------------------------------------------------------- */
 
 static int add_log(struct verify_all *a, const char *name, size_t len) {
-    struct verify_log *grown;
+    CLEANUP(freep) char *copy = NULL;
 
     for (size_t i = 0; i < a->n_logs; i++)
         if (strlen(a->logs[i].name) == len && memcmp(a->logs[i].name, name, len) == 0)
             return 0;
-    grown = reallocarray(a->logs, a->n_logs + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    a->logs = grown;
-    a->logs[a->n_logs] = (struct verify_log){.name = strndup(name, len)};
-    return a->logs[a->n_logs].name ? (a->n_logs++, 0) : -ENOMEM;
+    copy = strndup(name, len);
+    return copy ? VEC_ADD(a->logs, a->n_logs, (struct verify_log){.name = TAKE_PTR(copy)}) : -ENOMEM;
 }
 
 static int take_name(struct verify_all *a, const char *name) {
-    const char *end = strstr(name, ".jsonl");
     uint64_t n;
+    size_t len = str_ends(name, ".head") ? strlen(name) - strlen(".head") : chain_file_parse(name, &n);
 
-    if (str_eq(name, ".") || str_eq(name, ".."))
-        return 0;
-    if (str_ends(name, ".head"))
-        end = name + strlen(name) - 5;
-    else if (!end || (end[6] && (end[6] != '.' || parse_u64(end + 7, 1, INT64_MAX, &n, NULL) < 0)))
-        end = NULL;
-    if (end && chain_name_ok(name, (size_t)(end - name)))
-        return add_log(a, name, (size_t)(end - name));
+    if (chain_name_ok(name, len))
+        return add_log(a, name, len);
     return verify_say(a->v, false, name, 0, "not a file of the audit log");
 }
 
-static int list(struct verify_all *a) {
-    int fd = openat(a->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+static int list_logs(struct verify_all *a) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    int r = dir_open_at(a->dir, ".", &d);
 
-    if (!d) {
-        r = -errno;
-        closep(&fd);
-        return r;
-    }
-    while (r == 0 && (e = readdir(d)))
+    while (r == 0 && (e = dir_next(&d)))
         r = take_name(a, e->d_name);
-    closedir(d);
-    return r;
+    return r < 0 ? r : d.error;
 }
 
 /* -- one log -------------------------------------------------------------------------------------------------------------- */
 
-enum { OPEN_MAX_FILES = AUDIT_FILES_KEPT + 8 };
+enum { OPEN_MAX_FILES = AUDIT_FILES_MAX + 8 };
 
 /* All of a log, as it was at one moment. */
 struct snapshot {
@@ -163,16 +140,6 @@ static int take_snapshot(int dir, const char *log, struct snapshot *s) {
     for (uint64_t i = last > OPEN_MAX_FILES - 1 ? last - (OPEN_MAX_FILES - 2) : 1; r == 0 && i <= last; i++)
         r = open_part(s, dir, log, i);
     return r < 0 ? r : open_part(s, dir, log, 0);
-}
-
-static struct verify_part *add_part(struct verify_all *a, size_t log, uint64_t number, uint64_t mark) {
-    struct verify_part *grown = reallocarray(a->parts, a->n_parts + 1, sizeof *grown);
-
-    if (!grown)
-        return NULL;
-    a->parts = grown;
-    a->parts[a->n_parts] = (struct verify_part){.log = log, .number = number, .mark = mark};
-    return &a->parts[a->n_parts++];
 }
 
 /* Whether the line that the head knows, or, before any is there, the one that the next file goes on from, is in its place. */
@@ -245,7 +212,7 @@ static int verify_log(struct verify_all *a, size_t log) {
     bool known = true; /* expect is what the next file has to go on from */
     int r = take_snapshot(a->dir, name, &s);
 
-    if (r < 0 && r != -ENOMEM) /* a link, or somebody else's: what it hides nobody knows */
+    if (r < 0 && r != -ENOMEM) /* a link, or another user's: its content is not known */
         return verify_say(a->v, false, name, 0, "cannot be read: %s", strerror(-r));
     r = r < 0 ? r : check_head(a->v, name, &s);
     chain_start(name, &expect);
@@ -255,13 +222,16 @@ static int verify_log(struct verify_all *a, size_t log) {
         bool current = s.files[i].number == 0;
         uint64_t size = s.files[i].size,
                  look = current ? whole_lines(s.files[i].fd, s.head_error ? size : s.head.size, size) : size;
-        struct verify_part *p = add_part(a, log, s.files[i].number, s.head.size);
+        struct verify_part *p = VEC_NEW(a->parts, a->n_parts);
         char file[CHAIN_FILE_MAX];
 
         if (i == 0 && s.files[i].number != 1 && !(current && s.head.number <= 1))
             known = false; /* older ones were dropped: the index says how they ended */
+        if (!p)
+            return -ENOMEM;
+        *p = (struct verify_part){.log = log, .number = s.files[i].number, .mark = s.head.size};
         chain_file(name, s.files[i].number, file);
-        r = p ? verify_lines(a->v, s.files[i].fd, file, look, known ? &expect : NULL, p) : -ENOMEM;
+        r = verify_lines(a->v, s.files[i].fd, file, look, known ? &expect : NULL, p);
         r = r < 0 || !current ? r : check_end(a->v, file, &s, size, p);
         if (r < 0 || p->empty)
             continue;
@@ -277,7 +247,7 @@ int verify_folder(int dir, struct verify *ret, struct err *err) {
     int r;
 
     *ret = (struct verify){0};
-    r = list(&a);
+    r = list_logs(&a);
     for (size_t i = 0; r == 0 && i < a.n_logs; i++)
         r = str_eq(a.logs[i].name, CHAIN_INDEX) ? 0 : verify_log(&a, i);
     for (size_t i = 0; r == 0 && i < a.n_logs;

@@ -2,7 +2,7 @@
 /*
  * Checks every log of a folder (spec/audit-events.md, "Verification"): each line against its own hash and the line before, the
  * files of a log against each other, the end against the head, and all of them against the index. Writers are held up only
- * while a log's files are opened. The files may be anybody's work by now: nothing in them is believed.
+ * while a log's files are opened. The files may have been edited: nothing in them is believed.
  */
 #pragma once
 
@@ -68,5 +68,4 @@ int verify_say(struct verify *v, bool note, const char *file, uint64_t line, con
 /* verify_file.c: the lines of one file, up to size. expect: what the first has to go on from; NULL: any. */
 int verify_lines(struct verify *v, int fd, const char *name, uint64_t size, const struct chain_head *expect,
                  struct verify_part *part);
-/* verify_index.c */
 int verify_index(struct verify_all *a, struct err *err);

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include "audit/audit.h"
 #include "audit/chain.h"
 #include "audit/verify.h"
+#include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/fd.h"
 
 enum { TIME_LEN = 27 }; /* 2026-11-15T19:54:02.123456Z */
 
@@ -64,20 +70,6 @@ static int check_line(struct verify *v, const char *file, uint64_t n, const char
     return r;
 }
 
-static int add_file(struct verify *v, const char *name, struct verify_file **ret) {
-    struct verify_file *grown = reallocarray(v->files, v->n_files + 1, sizeof *grown);
-
-    if (!grown)
-        return -ENOMEM;
-    v->files = grown;
-    v->files[v->n_files] = (struct verify_file){.name = strdup(name)};
-    *ret = &v->files[v->n_files];
-    if (!(*ret)->name)
-        return -ENOMEM;
-    v->n_files++;
-    return 0;
-}
-
 static void note_ends(struct verify_file *f, struct verify_part *part, const struct chain_head *at, const char *text,
                       size_t len) {
     struct chain_line l;
@@ -96,12 +88,14 @@ int verify_lines(struct verify *v, int fd, const char *name, uint64_t size, cons
                  struct verify_part *part) {
     CLEANUP(chain_reader_done) struct chain_reader reader = {0};
     struct chain_head at = expect ? *expect : (struct chain_head){0};
-    struct verify_file *f = NULL;
+    struct verify_file *f = VEC_NEW(v->files, v->n_files);
     const char *text;
     size_t len;
-    int r = add_file(v, name, &f);
+    int r;
 
-    r = r < 0 ? r : chain_reader_init(&reader, fd, 0, size);
+    if (!f || !(f->name = strdup(name)))
+        return -ENOMEM;
+    r = chain_reader_init(&reader, fd, 0, size);
     while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0) {
         r = check_line(v, name, f->lines + 1, text, len, &at, !expect && f->lines == 0);
         note_ends(f, part, &at, text, len);
@@ -118,4 +112,183 @@ int verify_lines(struct verify *v, int fd, const char *name, uint64_t size, cons
     part->last_seq = at.seq;
     memcpy(part->last_hash, at.hash, sizeof part->last_hash);
     return reader.at < size ? verify_say(v, false, name, f->lines + 1, "cut: it is not a whole line") : 0;
+}
+
+/* -- the index ------------------------------------------------------------------------------------------------------------ */
+
+/* The index against the files: none may be missing that it knows, none there that it does not, and each ends as it says. */
+
+/* A file that got its number. */
+struct verify_entry {
+    size_t log;
+    uint64_t number, last_seq;
+    char last_hash[SHA256_HEX_SIZE];
+    bool dropped;
+};
+
+struct entries {
+    struct verify_entry *v;
+    size_t n;
+};
+
+static void entries_done(struct entries *e) {
+    free(e->v);
+}
+
+static size_t find_log(const struct verify_all *a, const char *name) {
+    size_t i = 0;
+
+    while (i < a->n_logs && !str_eq(a->logs[i].name, name))
+        i++;
+    return i;
+}
+
+static int put_entry(struct entries *all, const struct verify_entry *e) {
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].log == e->log && all->v[i].number == e->number) {
+            all->v[i].dropped |= e->dropped;
+            return 0;
+        }
+    return VEC_ADD(all->v, all->n, *e);
+}
+
+/* A log of which nothing is there may have been made just now. */
+static int check_gone(struct verify_all *a, const char *log) {
+    char name[CHAIN_FILE_MAX];
+    struct stat st;
+
+    snprintf(name, sizeof name, "%.*s.head", CHAIN_NAME_MAX, log);
+    if (!chain_name_ok(log, strlen(log)))
+        return verify_say(a->v, false, CHAIN_INDEX ".jsonl", 0, "changed: a log with an impossible name");
+    if (fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    chain_file(log, 0, name);
+    return verify_say(a->v, false, name, 0, "missing: the index knows it");
+}
+
+static int take_index_line(struct verify_all *a, struct entries *all, const char *line, size_t len) {
+    CLEANUP(json_decrefp) json_t *v = json_loadb(line, len, 0, NULL);
+    const char *name = json_get_text(v, "log"), *event = json_get_text(v, "event");
+    size_t log = find_log(a, name);
+    struct verify_entry e = {.log = log,
+                             .number = (uint64_t)MAX_OF(json_get_int(v, "number", 0), (int64_t)0),
+                             .last_seq = (uint64_t)json_get_int(v, "last_seq", 0),
+                             .dropped = str_eq(event, "dropped")};
+    int r = 0;
+
+    snprintf(e.last_hash, sizeof e.last_hash, "%s", json_get_text(v, "last_hash"));
+    if (*name && log == a->n_logs)
+        r = check_gone(a, name);
+    else if (*name && e.number > 0)
+        r = put_entry(all, &e);
+    if (r == 0 && log < a->n_logs && a->logs[log].indexed && str_eq(event, "new"))
+        r = verify_say(a->v, false, a->logs[log].name, 0, "begun anew: what it held before is gone");
+    if (log < a->n_logs)
+        a->logs[log].indexed = true;
+    return r;
+}
+
+static int read_index(struct verify_all *a, struct entries *all) {
+    CLEANUP(chain_reader_done) struct chain_reader reader = {0};
+    CLEANUP(closep) int fd = openat(a->dir, CHAIN_INDEX ".jsonl", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const char *text;
+    struct stat st;
+    size_t len;
+    int r;
+
+    if (fd < 0)
+        return 0; /* verify_log() has said why */
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    r = chain_reader_init(&reader, fd, 0, (uint64_t)st.st_size);
+    while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0)
+        r = take_index_line(a, all, text, len);
+    return r;
+}
+
+static const struct verify_part *find_part(const struct verify_all *a, size_t log, uint64_t number) {
+    for (size_t i = 0; i < a->n_parts; i++)
+        if (a->parts[i].log == log && a->parts[i].number == number)
+            return &a->parts[i];
+    return NULL;
+}
+
+/* The oldest file that is there goes on from the one that was dropped last. */
+static int check_seam(struct verify_all *a, const struct verify_entry *e, const char *file) {
+    const struct verify_part *next = find_part(a, e->log, e->number + 1 == a->logs[e->log].number ? 0 : e->number + 1);
+
+    if (!next || next->empty || (next->first_seq == e->last_seq + 1 && str_eq(next->first_prev, e->last_hash)))
+        return 0;
+    return verify_say(a->v, false, file, 0, "the file behind it does not go on from where it ended");
+}
+
+static int check_entry(struct verify_all *a, const struct verify_entry *e) {
+    const struct verify_part *p = find_part(a, e->log, e->number);
+    char file[CHAIN_FILE_MAX];
+
+    chain_file(a->logs[e->log].name, e->number, file);
+    if (!p && e->dropped)
+        return check_seam(a, e, file);
+    if (!p && e->number >= a->logs[e->log].number)
+        return 0; /* it is about to get its number */
+    if (!p)
+        return verify_say(a->v, false, file, 0, "missing: the index knows it (%" PRIu64 " was its last line)", e->last_seq);
+    if (p->last_seq != e->last_seq || strcmp(p->last_hash, e->last_hash) != 0)
+        return verify_say(a->v, false, file, 0,
+                          "its last line (number %" PRIu64 ") is not the one that the index knows (%" PRIu64 ")", p->last_seq,
+                          e->last_seq);
+    return 0;
+}
+
+/* The current file gets the number behind the last one. */
+static int check_numbers(struct verify_all *a, const struct entries *all) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < a->n_logs; i++) {
+        uint64_t last = 0, next = a->logs[i].number;
+        char head[CHAIN_FILE_MAX];
+
+        for (size_t k = 0; k < all->n; k++)
+            last = all->v[k].log == i ? MAX_OF(last, all->v[k].number) : last;
+        snprintf(head, sizeof head, "%s.head", a->logs[i].name);
+        if (a->logs[i].indexed && next > last + 1)
+            r = verify_say(a->v, false, head, 0, "its file would be number %" PRIu64 ", and the index knows %" PRIu64, next,
+                           last);
+    }
+    return r;
+}
+
+static bool has_entry(const struct entries *all, size_t log, uint64_t number) {
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].log == log && all->v[i].number == number)
+            return true;
+    return false;
+}
+
+static int check_unknown(struct verify_all *a, const struct entries *all) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < a->n_logs; i++)
+        if (a->logs[i].begun && !a->logs[i].indexed && !str_eq(a->logs[i].name, CHAIN_INDEX))
+            r = verify_say(a->v, false, a->logs[i].name, 0, "a log that the index does not know");
+    for (size_t i = 0; r == 0 && i < a->n_parts; i++) {
+        const struct verify_part *p = &a->parts[i];
+        char file[CHAIN_FILE_MAX];
+
+        chain_file(a->logs[p->log].name, p->number, file);
+        if (p->number && a->logs[p->log].indexed && !has_entry(all, p->log, p->number))
+            r = verify_say(a->v, false, file, 0, "a file that the index does not know");
+    }
+    return r;
+}
+
+int verify_index(struct verify_all *a, struct err *err) {
+    CLEANUP(entries_done) struct entries all = {0};
+    int r = read_index(a, &all);
+
+    for (size_t i = 0; r == 0 && i < all.n; i++)
+        r = check_entry(a, &all.v[i]);
+    r = r < 0 ? r : check_numbers(a, &all);
+    r = r < 0 ? r : check_unknown(a, &all);
+    return r < 0 ? err_sys(err, r, "read the audit log") : 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/view.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,8 +10,9 @@
 #include "audit/audit.h"
 #include "audit/chain.h"
 #include "base/err.h"
-#include "base/parse.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/dir.h"
 #include "os/fd.h"
 
 /* How far a log was read. */
@@ -38,7 +38,7 @@ struct view {
     struct view_file *files;
     struct map *maps;
     struct view_line *lines;
-    size_t n_seen, n_files, n_maps, n_lines, cap_lines;
+    size_t n_seen, n_files, n_maps, n_lines;
     struct strv names;
     bool saw;
 };
@@ -93,7 +93,7 @@ struct view_part {
     size_t n;
 };
 
-/* "key":"value" at *at, and a comma behind it. The members that are wanted stand at the beginning, always in this order. */
+/* "key":"value" at *at, and a comma behind it. The members come first in a line, always in this order. */
 static bool take_member(const char **at, const char *end, const char *key, struct view_part *ret) {
     size_t n = strlen(key);
     const char *s = *at, *stop;
@@ -171,21 +171,6 @@ static int remember(struct view *v, const struct view_part *sandbox) {
     return strv_add(&v->names, name);
 }
 
-static int add_line(struct view *v, const char *text, size_t len, const char *time) {
-    if (v->n_lines == v->cap_lines) {
-        size_t cap = MAX_OF(v->cap_lines * 2, (size_t)256);
-        struct view_line *grown = reallocarray(v->lines, cap, sizeof *grown);
-
-        if (!grown)
-            return -ENOMEM;
-        v->lines = grown;
-        v->cap_lines = cap;
-    }
-    v->lines[v->n_lines] = (struct view_line){.text = text, .len = len, .time = time, .order = v->n_lines};
-    v->n_lines++;
-    return 0;
-}
-
 /* What is no line of ours is `bawn log verify`'s business. */
 static int take_line(struct view *v, const struct view_filter *f, const char *text, size_t len) {
     const char *at = memchr(text, ',', len), *end = text + len;
@@ -200,25 +185,22 @@ static int take_line(struct view *v, const struct view_filter *f, const char *te
     if (r < 0 || !has_name(f, &sandbox, &run))
         return r;
     v->saw = true;
-    return has_type(f, &type) && in_time(f, &time) ? add_line(v, text, len, time.s) : 0;
+    if (!has_type(f, &type) || !in_time(f, &time))
+        return 0;
+    return VEC_ADD(v->lines, v->n_lines, (struct view_line){.text = text, .len = len, .time = time.s, .order = v->n_lines});
 }
 
 /* -- the files ------------------------------------------------------------------------------------------------------------ */
 
 static int take_file(struct view *v, const char *name) {
-    const char *end = strstr(name, ".jsonl");
-    struct view_file *grown, f = {.number = UINT64_MAX};
+    struct view_file f = {.number = 0};
+    size_t len = chain_file_parse(name, &f.number);
 
-    if (!end || !chain_name_ok(name, (size_t)(end - name)) || str_starts(name, CHAIN_INDEX ".jsonl") ||
-        (end[6] && (end[6] != '.' || parse_u64(end + 7, 1, INT64_MAX, &f.number, NULL) < 0)))
+    if (!len || str_starts(name, CHAIN_INDEX ".jsonl"))
         return 0;
-    memcpy(f.log, name, (size_t)(end - name));
-    grown = reallocarray(v->files, v->n_files + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    v->files = grown;
-    v->files[v->n_files++] = f;
-    return 0;
+    memcpy(f.log, name, len);
+    f.number = f.number ? f.number : UINT64_MAX;
+    return VEC_ADD(v->files, v->n_files, f);
 }
 
 static int compare_files(const void *a, const void *b) {
@@ -229,50 +211,39 @@ static int compare_files(const void *a, const void *b) {
 }
 
 static int list_files(struct view *v) {
-    int fd = openat(v->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    int r = dir_open_at(v->dir, ".", &d);
 
-    if (!d) {
-        r = -errno;
-        closep(&fd);
-        return r;
-    }
-    while (r == 0 && (e = readdir(d)))
+    while (r == 0 && (e = dir_next(&d)))
         r = take_file(v, e->d_name);
-    closedir(d);
     if (v->n_files)
         qsort(v->files, v->n_files, sizeof *v->files, compare_files);
-    return r;
+    return r < 0 ? r : d.error;
 }
 
 static int find_seen(struct view *v, const char *log, struct view_seen **ret) {
-    struct view_seen *grown;
+    CLEANUP(freep) char *copy = NULL;
 
     for (size_t i = 0; i < v->n_seen; i++)
         if (str_eq(v->seen[i].log, log)) {
             *ret = &v->seen[i];
             return 0;
         }
-    grown = reallocarray(v->seen, v->n_seen + 1, sizeof *grown);
-    if (!grown)
+    copy = strdup(log);
+    *ret = copy ? VEC_NEW(v->seen, v->n_seen) : NULL;
+    if (!*ret)
         return -ENOMEM;
-    v->seen = grown;
-    v->seen[v->n_seen] = (struct view_seen){.log = strdup(log)};
-    *ret = &v->seen[v->n_seen];
-    return (*ret)->log ? (v->n_seen++, 0) : -ENOMEM;
+    (*ret)->log = TAKE_PTR(copy);
+    return 0;
 }
 
 static int add_map(struct view *v, char *data, size_t len) {
-    struct map *grown = reallocarray(v->maps, v->n_maps + 1, sizeof *grown);
+    int r = VEC_ADD(v->maps, v->n_maps, (struct map){data, len});
 
-    if (!grown) {
+    if (r < 0)
         munmap(data, len);
-        return -ENOMEM;
-    }
-    v->maps = grown;
-    v->maps[v->n_maps++] = (struct map){data, len};
-    return 0;
+    return r;
 }
 
 /* Whole lines from `from` on; *ret_at: where they end. */

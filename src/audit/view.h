@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines of all logs, merged by time, for `bawn log`. Each call of view_collect() gives what was added since the one before,
- * across rotations. Files are mapped, so what nobody asked for costs no memory.
+ * across rotations. Files are mapped, so lines that are not shown cost no memory.
  */
 #pragma once
 

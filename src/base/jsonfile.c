@@ -264,7 +264,7 @@ int jsonwalk_members(struct jsonwalk *w, json_t *v, const struct jsonwalk_key *k
         while (i < n && !str_eq(keys[i].name, key))
             i++;
         jsonwalk_enter(w, key);
-        r = i < n ? keys[i].read(w, member, arg, err) : refuse_key(w, key, keys, n, err);
+        r = i < n ? keys[i].read(w, member, (char *)arg + keys[i].offset, err) : refuse_key(w, key, keys, n, err);
         jsonwalk_leave(w);
         if (r < 0)
             return r;
@@ -272,8 +272,7 @@ int jsonwalk_members(struct jsonwalk *w, json_t *v, const struct jsonwalk_key *k
     return 0;
 }
 
-int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max,
-                      int (*read)(struct jsonwalk *w, json_t *v, void *arg, struct err *err), void *arg, struct err *err) {
+int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *read, void *arg, struct err *err) {
     if (!json_is_array(v))
         return jsonwalk_wrong_type(w, v, "an array", err);
     if (json_array_size(v) > max)

@@ -33,6 +33,7 @@ void jsonfile_done(struct jsonfile *f);
 /* The way down from the root to the value that is being read. */
 struct jsonwalk {
     const struct jsonfile *file;
+    const char *home; /* for values with "~/"; may be NULL */
     struct {
         const char *key; /* NULL: the element `index` of an array */
         size_t index;
@@ -50,14 +51,15 @@ struct jsonfile_position {
 struct jsonfile_position jsonwalk_position(const struct jsonwalk *w); /* of the value */
 
 /* Each member of an object by the row of its name; other names are refused. The way is the one to the value while read() runs. */
+typedef int jsonwalk_read(struct jsonwalk *w, json_t *v, void *arg, struct err *err);
 struct jsonwalk_key {
     const char *name;
-    int (*read)(struct jsonwalk *w, json_t *v, void *arg, struct err *err);
+    jsonwalk_read *read;
+    size_t offset; /* read() gets arg + offset: where the struct in arg has this value */
 };
 int jsonwalk_members(struct jsonwalk *w, json_t *v, const struct jsonwalk_key *keys, size_t n, void *arg, struct err *err);
 /* Each element of an array of at most max. */
-int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max,
-                      int (*read)(struct jsonwalk *w, json_t *v, void *arg, struct err *err), void *arg, struct err *err);
+int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *read, void *arg, struct err *err);
 
 /* "path:line:column: rules[0].host: <text>", exit status 64, -EINVAL. fail_key: the position is that of the key. */
 int jsonwalk_fail(const struct jsonwalk *w, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -178,6 +178,19 @@ void format_duration(uint64_t ms, char out[static 24]) {
         snprintf(out, 24, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
 }
 
+void format_age(uint64_t ns, char out[static 24]) {
+    uint64_t s = ns / 1000000000;
+
+    if (s < 60)
+        snprintf(out, 24, "%" PRIu64 "s", s);
+    else if (s < 3600)
+        snprintf(out, 24, "%" PRIu64 "m", s / 60);
+    else if (s < 86400)
+        snprintf(out, 24, "%" PRIu64 "h", s / 3600);
+    else
+        snprintf(out, 24, "%" PRIu64 "d", s / 86400);
+}
+
 void format_time(uint64_t ns, char out[static 24]) {
     time_t seconds = (time_t)(ns / 1000000000);
     struct tm tm;

@@ -21,5 +21,7 @@ int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct e
 /* "4 GiB", "512 MiB", "1.5 KiB": the shortest exact enough form, for messages. */
 void format_size(uint64_t bytes, char out[static 24]);
 void format_duration(uint64_t ms, char out[static 24]);
+/* How long ago, in its largest unit only: "32s", "5m", "2h", "9d". */
+void format_age(uint64_t ns, char out[static 24]);
 /* Nanoseconds since 1970: "2026-01-31T12:00:00Z"; "" for 0. */
 void format_time(uint64_t ns, char out[static 24]);

@@ -4,6 +4,23 @@
 #include "base/buf.h"
 #include "base/str.h"
 
+bool path_is_below(const char *path, size_t len) {
+    const char *end = path + len;
+
+    if (memchr(path, 0, len))
+        return false;
+    for (;;) {
+        const char *slash = memchr(path, '/', (size_t)(end - path));
+        size_t n = (size_t)((slash ? slash : end) - path);
+
+        if (n == 0 || (path[0] == '.' && (n == 1 || (n == 2 && path[1] == '.'))))
+            return false;
+        if (!slash)
+            return true;
+        path = slash + 1;
+    }
+}
+
 void path_text_add(struct buf *b, const char *path) {
     while (*path) {
         size_t n = str_utf8_len(path);

@@ -27,5 +27,8 @@ int str_set(char **to, const char *value);
 /* A malloc'ed string; NULL if memory runs out. */
 char *str_dupf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
+/* For qsort(3) and bsearch(3) of an array of strings: by bytes. */
+int str_compare(const void *a, const void *b);
+
 /* For CLEANUP(freep) char *s = NULL; */
 void freep(void *p);

@@ -22,6 +22,8 @@ enum { VEC_FIRST = 8 };
 
 /* Where the array of n elements is once there is room for one more; NULL if memory runs out, and v is still good. */
 MUST_USE void *vec_room(void *v, size_t n, size_t size);
+/* For an array that is filled again and again: *cap is its room, from `first` elements on, and never shrinks. NULL as above. */
+MUST_USE void *vec_reserve(void *v, size_t n, size_t *cap, size_t first, size_t size);
 /* Moves the elements from `at` on by one place, up or down. */
 void vec_open(void *v, size_t n, size_t at, size_t size);
 void vec_close(void *v, size_t n, size_t at, size_t size);
@@ -33,6 +35,13 @@ void vec_close(void *v, size_t n, size_t at, size_t size);
         void *room_ = vec_room((v), (n), VEC_SIZE(v)); \
         (v) = room_ ? room_ : (v);                     \
         room_ ? 0 : -ENOMEM;                           \
+    })
+/* The same with a capacity field. */
+#define VEC_RESERVE(v, n, cap, first)                                      \
+    ({                                                                     \
+        void *room_ = vec_reserve((v), (n), &(cap), (first), VEC_SIZE(v)); \
+        (v) = room_ ? room_ : (v);                                         \
+        room_ ? 0 : -ENOMEM;                                               \
     })
 #define VEC_ADD(v, n, ...)               \
     ({                                   \

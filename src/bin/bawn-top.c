@@ -9,10 +9,10 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/keep/exec_client.h"
-#include "supervisor/watch/limit_watch.h"
 #include "top/top.h"
 
 enum { SAMPLE_US = 200 * 1000, OUTPUT_MAX = 16 * 1024 * 1024, INTERVAL_MIN = 100, INTERVAL_MAX = 60 * 1000, INTERVAL = 1000 };
@@ -157,7 +157,7 @@ static void show(struct top *t, uint64_t interval_ms) {
 
     view_begin();
     while (!t->over) {
-        uint64_t now = watch_now_ms();
+        uint64_t now = clock_ms();
         struct err err = {0};
         int key;
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The state of the broker: its parts, its answers, its configuration. */
 #include "broker/broker.h"
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "broker/values/values.h"
 #include "os/fd.h"
 #include "os/sock.h"
+#include "policy/confload.h"
 
 int broker_init(struct broker *b, struct ca *ca, int gate, int supervisor) {
     int r;
@@ -34,14 +35,7 @@ void broker_done(struct broker *b) {
     closep(&b->supervisor);
 }
 
-uint64_t broker_now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* Whoever does not take it is gone, or hangs: SO_SNDTIMEO. */
+/* A peer that does not take it is gone, or hangs: SO_SNDTIMEO. */
 static void send_or_end(struct broker *b, int sock, const void *data, size_t len) {
     if (!b->over && sock_send(sock, data, len, NULL, 0) < 0)
         b->over = true;
@@ -94,4 +88,20 @@ void broker_answer_parts(struct broker *b, uint32_t id, const struct broker_part
 
 void broker_msg_send(struct broker *b, const struct broker_msg *m) {
     send_or_end(b, b->supervisor, m, sizeof *m);
+}
+
+int broker_configure(struct broker *b, int memfd, struct err *err) {
+    CLEANUP(gate_config_done) struct gate_config config = {0};
+    CLEANUP(policy_done) struct policy policy = {0};
+    int r = confload_read(memfd, &config, err);
+
+    r = r < 0 ? r : confload_policy(&config, &policy, err);
+    if (r < 0)
+        return r;
+    values_reload(b, &config);
+    policy = TAKE(b->policy, policy);
+    config = TAKE(b->config, config); /* the old ones go with the end of this function */
+    b->configured = true;
+    ssh_configured(b);
+    return 0;
 }

@@ -3,16 +3,14 @@
  * What bawn-broker has while it serves, and what its parts share.
  *
  *     serve.c    the loop: poll, and one table of requests, one of messages
- *     broker_config.c   policy and grants, from the supervisor
  *     values/value_judge.c    may this request have this credential? Every request is asked about here, before anything else is done
  *     used.c     what was given out, for the log
- *     values.c   values: fetched once, kept in locked memory until they end, given out for one request at a time
+ *     values.c   values: fetched once, in locked memory until they end, given out for one request at a time
  *     render.c   how a value looks in a request; awssign.c: signatures of AWS
- *     values/login_answer.c    what a client inside is answered with that has logged in outside
  *     ssh_*.c    the ssh-agent
  *
  * One thread, nothing blocks but a send to the gate or the supervisor, and that not for long (BROKER_SEND_S): then the broker ends, and
- * with it every value. A hung bawn-vault or ssh-agent keeps only those waiting who asked for it.
+ * with it every value. A hung bawn-vault or ssh-agent delays only the requests that need it.
  */
 #pragma once
 
@@ -26,10 +24,10 @@
 struct values;
 struct ssh_relay;
 
-/* A kind of use (struct broker_msg but for its count), and how many were not told yet. */
+/* A kind of use (struct broker_msg but for its count), and how many were not reported yet. */
 struct used {
     struct broker_msg msg;
-    uint64_t told_ms; /* 0: nothing here */
+    uint64_t reported_ms; /* 0: nothing here */
     uint32_t more;
 };
 
@@ -66,13 +64,12 @@ void broker_answer_parts(struct broker *b, uint32_t id, const struct broker_part
 void broker_msg_send(struct broker *b, const struct broker_msg *m);
 void broker_flush(struct broker *b); /* the answers so far, as one message */
 
-/* used.c: tells the supervisor who got what: the first of a kind at once, more of the same within USED_PAUSE_MS together. */
-void used_tell(struct broker *b, const struct broker_msg *m);
+/* used.c: reports to the supervisor which value went where: the first of a kind at once, more of the same within USED_PAUSE_MS together. */
+void used_report(struct broker *b, const struct broker_msg *m);
 void used_flush(struct broker *b, bool all); /* those that waited long enough; all: every one */
 int used_timeout_ms(const struct broker *b); /* -1: none waits */
-uint64_t broker_now_ms(void);                /* CLOCK_MONOTONIC */
 
-/* broker_config.c: replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
+/* Replaces policy and grants by those of a memfd. A configuration that cannot be read changes nothing; -errno. */
 int broker_configure(struct broker *b, int memfd, struct err *err);
 
 /*
@@ -92,7 +89,7 @@ int judge_login_place(const struct broker *b, const struct broker_request *req);
 int judge_cover(const struct broker *b, const struct broker_request *req);
 /* 0: a connection to this host is allowed whatever is said in it; -EACCES. For ssh: there is no request inside to look at. */
 int judge_connection(const struct broker *b, const struct host *host, uint16_t port);
-/* 0: a leaf for it may be had: policy does not deny the host outright; -EACCES. */
+/* 0: the gate may have a leaf for it: policy does not deny the host outright; -EACCES. */
 int judge_leaf(const struct broker *b, const char *name, struct host *ret);
 
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What bawn-broker may still do once it serves. */
 #include "broker/broker_jail.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * The jail of bawn-broker while it serves, entered after it has read the key and before it reads a request. Afterwards the process has
  * two sockets, those that its supervisor hands to it, and its memory: no file, no way to make a socket or a process, no privilege, no core
- * dump, nobody to attach to it.
+ * dump, no debugger can attach to it.
  *
  * Root's broker becomes an id of its own: bawn-gate, which may be taken over, has another one and cannot send it a signal or read
  * its memory. A user's broker has the user's id; there, being not dumpable keeps others of that user away.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The loop of the broker, its table of requests and its table of messages. */
 #include "broker/serve.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "broker/values/values.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/sock.h"
 
@@ -44,7 +46,7 @@ static int read_request(const uint8_t *bytes, size_t len, struct broker_request 
 }
 
 /* All of the message is looked at before any of it is done. */
-static int dispatch(struct broker *b, const uint8_t *bytes, size_t len, bool look_only) {
+static int serve_each(struct broker *b, const uint8_t *bytes, size_t len, bool look_only) {
     struct broker_request req;
     size_t at = 0;
     int r = 0;
@@ -59,14 +61,14 @@ static int dispatch(struct broker *b, const uint8_t *bytes, size_t len, bool loo
 }
 
 int serve_requests(struct broker *b, void *bytes, size_t len) {
-    int r = dispatch(b, bytes, len, true);
+    int r = serve_each(b, bytes, len, true);
 
-    r = r < 0 ? r : dispatch(b, bytes, len, false);
+    r = r < 0 ? r : serve_each(b, bytes, len, false);
     explicit_bzero(bytes, len);
     return r;
 }
 
-/* A sandbox without policy is one where nothing may be had; one whose new policy cannot be read keeps its old one. */
+/* Without a policy nothing is given out. A new one that cannot be read leaves the old one in force. */
 static int take_config(struct broker *b, const struct broker_msg *m UNUSED, int fd, struct err *err) {
     CLEANUP(closep) int memfd = fd;
     int r = memfd < 0 ? err_set(err, -EBADMSG, "a configuration came without its file") : broker_configure(b, memfd, err);
@@ -104,7 +106,7 @@ int serve_message(struct broker *b, const struct broker_msg *m, size_t len, int 
     if (len == sizeof *m && m->type < BROKER_MSG_TYPES && takers[m->type] && (b->configured || m->type == BROKER_MSG_CONFIG))
         return takers[m->type](b, m, fd, err);
     closep(&fd);
-    return err_set(err, -EBADMSG, "the supervisor said something that nobody understands");
+    return err_set(err, -EBADMSG, "unknown message from the supervisor (type %u, %zu bytes)", m->type, len);
 }
 
 static int read_supervisor(struct broker *b, struct err *err) {
@@ -132,10 +134,6 @@ static int read_gate(struct broker *b, struct err *err) {
     return r < 0 ? err_sys(err, r, "answer the gate") : 0;
 }
 
-static int sooner(int a, int b) {
-    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
-}
-
 /* Until there is a policy the gate has to wait; that it is gone is noticed nevertheless. */
 static int wait_and_serve(struct broker *b, struct err *err) {
     struct pollfd fds[POLL_MAX] = {
@@ -146,7 +144,7 @@ static int wait_and_serve(struct broker *b, struct err *err) {
 
     ssh_poll_fill(b, &fds[POLL_SSH]);
     values_poll_fill(b, &fds[POLL_VALUES]);
-    n = poll(fds, ARRAY_LEN(fds), sooner(sooner(ssh_timeout_ms(b), values_timeout_ms(b)), used_timeout_ms(b)));
+    n = poll(fds, ARRAY_LEN(fds), clock_sooner(clock_sooner(ssh_timeout_ms(b), values_timeout_ms(b)), used_timeout_ms(b)));
     if (n < 0)
         return errno == EINTR ? 0 : err_sys(err, -errno, "wait");
     if (fds[POLL_SUPERVISOR].revents)

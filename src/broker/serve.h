@@ -13,7 +13,7 @@ struct err;
 int serve_requests(struct broker *b, void *bytes, size_t len);
 /* One message of the supervisor. Takes fd, which is -1 if none came. -EBADMSG, or a first configuration that cannot be used. */
 int serve_message(struct broker *b, const struct broker_msg *m, size_t len, int fd, struct err *err);
-/* Waits for what comes next and deals with it. 0, or -errno; b->over when somebody is gone. */
+/* Waits for what comes next and deals with it. 0, or -errno; b->over when the gate or the supervisor is gone. */
 int serve_round(struct broker *b, struct err *err);
 /* 0 when the other side is gone. */
 int serve_loop(struct broker *b, struct err *err);

@@ -92,7 +92,7 @@ static void stack_done(struct stack *st) {
 
 static int read_user(const struct settings_sources *src, struct stack *st, struct err *err) {
     CLEANUP(freep) char *path = NULL;
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     int r;
 
     r = paths_config(src->environ_, src->home, "config.json", &path, err);
@@ -115,7 +115,7 @@ static int read_project(const struct settings_sources *src, const struct project
 /* Reads the profile that layer `named` names. An untrusted project's choice can only narrow, like all it says. */
 static int read_profile(const struct profile_place *place, const struct layer *named, struct layer *ret, struct err *err) {
     const char *name = named->values.profile;
-    struct position at = named->at[SETTING_PROFILE];
+    struct jsonfile_position at = named->at[SETTING_PROFILE];
     int r = profile_read(place, name, ret, err);
 
     if (r < 0)
@@ -209,7 +209,7 @@ static int check_owner(int fd, const char *path, struct err *err) {
 static int apply_policy(const char *path, struct settings *s, struct err *err) {
     CLEANUP(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     CLEANUP(layer_done) struct layer floor = {0};
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     int r;
 
     if (fd < 0)

@@ -6,7 +6,6 @@
 
 #include "gateway/epoll_set.h"
 #include "gateway/flow/agentd.h"
-#include "gateway/flow/ask.h"
 #include "gateway/flow/flow.h"
 #include "gateway/flow/relay.h"
 #include "gateway/flow/why.h"
@@ -200,27 +199,4 @@ int gate_serve(struct gate *g) {
 void gate_stop(struct gate *g, int status) {
     g->status = status;
     uv_stop(&g->loop);
-}
-
-void gate_done(struct gate *g) {
-    flows_close_all(g);
-    inlet_free(TAKE_PTR(g->ssh));
-    credd_free(TAKE_PTR(g->credd));
-    listeners_free(g);
-    ask_drop_all(g);
-    dnsd_free(g->dnsd);
-    tls_free(g->tls);
-    brokerlink_free(TAKE_PTR(g->broker)); /* after all who may have asked it */
-    resolver_free(g->resolver);
-    control_flush(g->control);
-    control_free(TAKE_PTR(g->control));
-    names_free(g->names);
-    why_free(TAKE_PTR(g->why));
-    hub_free(g->hub);
-    uv_run(&g->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&g->loop);
-    pipes_free(g->pipes);
-    policy_done(&g->policy);
-    placeholders_unref(g->placeholders);
-    gate_config_done(&g->config);
 }

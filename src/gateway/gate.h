@@ -53,6 +53,20 @@ enum {
     GATE_TRUST_MAX = 4 /* bundles of the host's trusted certificates */
 };
 
+/* Open connections. */
+struct gate_flows {
+    struct flow *first;
+    size_t n;
+    uint64_t last_id;
+};
+
+/* Questions that wait for the user. */
+struct gate_asks {
+    struct ask *first;
+    size_t n;
+    uint32_t last_id;
+};
+
 struct gate {
     uv_loop_t loop;
     struct gate_config config;
@@ -64,9 +78,7 @@ struct gate {
     struct brokerlink *broker;
     struct placeholders *placeholders; /* of config.grants; NULL: there are none */
     struct gate_control *control;      /* NULL: nobody listens (unit tests of single parts) */
-    struct flow *flows;                /* list */
-    size_t n_flows;
-    uint64_t next_flow;
+    struct gate_flows flows;
     struct hub *hub;                                /* epoll_set.h */
     struct pipes *pipes;                            /* relay.h */
     struct why *why;                                /* the last refusals; may be NULL as control may */
@@ -74,9 +86,7 @@ struct gate {
     size_t n_listeners;
     struct inlet *ssh;   /* agentd.h; NULL: this sandbox has no ssh-agent */
     struct credd *credd; /* NULL: nor this */
-    struct ask *asks;    /* list; ask.h */
-    size_t n_asks;
-    uint32_t next_ask;
+    struct gate_asks asks;
     struct nat64 nat64;
     struct own_addr own[GATE_OWN_CACHE]; /* dial_own.c */
     size_t files;
@@ -95,8 +105,8 @@ struct gate_born {
 
 /* Waits for the first configuration and puts it into force. */
 int gate_init(struct gate *g, struct gate_born *born, struct err *err);
-int gate_serve(struct gate *g); /* until the supervisor says stop or is gone */
-void gate_done(struct gate *g);
+/* Until the supervisor says stop or is gone. There is no gate_done(): the process ends then, and the kernel is faster. */
+int gate_serve(struct gate *g);
 
 /* Another configuration: new verdict on every open connection. On failure the old one stays. */
 int gate_reload(struct gate *g, struct gate_config *config /* taken */, struct err *err);

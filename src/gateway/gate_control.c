@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "gateway/epoll_set.h"
-#include "gateway/flow/ask.h"
 #include "gateway/flow/flow.h"
 #include "gateway/flow/why.h"
 #include "gateway/secret/brokerlink.h"
@@ -47,33 +46,6 @@ int control_new(struct gate *g, int fd, struct gate_control **ret, struct err *e
     return 0;
 }
 
-static void control_poll_closed(uv_handle_t *handle) {
-    struct gate_control *c = handle->data;
-
-    closep(&c->fd);
-    free(c->queue);
-    free(c);
-}
-
-static void control_prepare_closed(uv_handle_t *handle) {
-    struct gate_control *c = handle->data;
-
-    uv_close((uv_handle_t *)&c->poll, control_poll_closed);
-}
-
-void control_free(struct gate_control *c) {
-    if (!c)
-        return;
-    deadline_done(&c->soon);
-    if (c->started) {
-        uv_close((uv_handle_t *)&c->prepare, control_prepare_closed);
-        return;
-    }
-    closep(&c->fd);
-    free(c->queue);
-    free(c);
-}
-
 int control_wait_config(struct gate_control *c, struct gate_config *ret, uint32_t *ret_gate, struct err *err) {
     CLEANUP(closep) int fd = -1;
     struct gate_msg m;
@@ -87,6 +59,83 @@ int control_wait_config(struct gate_control *c, struct gate_config *ret, uint32_
     *ret_gate = m.id;
     return confload_read(fd, ret, err);
 }
+
+/* Questions that wait for the user outside ------------------------------------------------------------------------- */
+
+struct ask {
+    struct gate *gate;
+    struct ask *next;
+    uint32_t id;
+    ask_fn *fn;
+    void *arg;
+    struct deadline deadline;
+};
+
+static void ask_unlink(struct ask *a) {
+    struct gate *g = a->gate;
+
+    for (struct ask **at = &g->asks.first; *at; at = &(*at)->next)
+        if (*at == a) {
+            *at = a->next;
+            g->asks.n--;
+            break;
+        }
+    deadline_done(&a->deadline);
+    free(a);
+}
+
+static void ask_end(struct ask *a, enum gate_answer answer) {
+    ask_fn *fn = a->fn;
+    void *arg = a->arg;
+
+    ask_unlink(a);
+    fn(arg, answer);
+}
+
+static void say_cancel(struct ask *a) {
+    gate_send(a->gate, &(struct gate_msg){.type = GATE_MSG_CANCEL, .id = a->id});
+}
+
+static void ask_late(void *arg) {
+    say_cancel(arg);
+    ask_end(arg, GATE_DENY);
+}
+
+struct ask *gate_ask(struct gate *g, const struct gate_msg *question, ask_fn *fn, void *arg) {
+    uint32_t ms = g->config.ask_timeout_ms ? g->config.ask_timeout_ms : ASK_TIMEOUT_DEFAULT_MS;
+    struct ask *a = g->asks.n < ASKS_MAX ? calloc(1, sizeof *a) : NULL;
+    struct gate_msg m = *question;
+
+    if (!a)
+        return NULL;
+    *a = (struct ask){.gate = g, .next = g->asks.first, .id = ++g->asks.last_id, .fn = fn, .arg = arg};
+    if (deadline_set(&g->loop, &a->deadline, ms, ask_late, a) < 0) {
+        free(a);
+        return NULL;
+    }
+    g->asks.first = a;
+    g->asks.n++;
+    m.type = GATE_MSG_ASK;
+    m.id = a->id;
+    gate_send(g, &m);
+    return a;
+}
+
+void gate_ask_cancel(struct ask *a) {
+    say_cancel(a);
+    ask_unlink(a);
+}
+
+/* An id that is not waited for is left alone. */
+static void ask_answer(struct gate *g, uint32_t id, enum gate_answer answer) {
+    for (struct ask *a = g->asks.first; a; a = a->next)
+        if (a->id == id) {
+            ask_end(a, answer);
+            return;
+        }
+}
+
+/* Messages of the supervisor ---------------------------------------------------------------------------------------- */
 
 static void take_config(struct gate_control *c, const struct gate_msg *m UNUSED, int fd) {
     struct gate_msg answer = {.type = GATE_MSG_READY};

@@ -9,12 +9,12 @@ enum {
     CONTROL_QUEUE_FULL = 2048, /* no connection is accepted above this */
     CONTROL_DELAY_MS = 10,     /* for what nobody waits for: each message of its own would wake the supervisor */
     CONTROL_STUCK_MS = 10000,  /* a supervisor that takes nothing for so long is gone */
-    ASKS_MAX = 256
+    ASKS_MAX = 256,
+    ASK_TIMEOUT_DEFAULT_MS = 60000
 };
 
 /* Takes fd. */
 int control_new(struct gate *g, int fd, struct gate_control **ret, struct err *err);
-void control_free(struct gate_control *c);
 /* Waits for the first message, which is the configuration. */
 int control_wait_config(struct gate_control *c, struct gate_config *ret, uint32_t *ret_gate, struct err *err); /* names_start() */
 /* From now on messages are handled by the loop. */

@@ -67,10 +67,6 @@ int dir_type(const struct dir *d, const struct dirent *e) {
     return fstatat(d->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : (int)IFTODT(st.st_mode);
 }
 
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int dir_names(int dirfd, const char *path, struct strv *ret) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
     CLEANUP(strv_done) struct strv names = {0};
@@ -83,7 +79,7 @@ int dir_names(int dirfd, const char *path, struct strv *ret) {
     if (r < 0)
         return r;
     if (names.len)
-        qsort(names.v, names.len, sizeof *names.v, by_bytes);
+        qsort(names.v, names.len, sizeof *names.v, str_compare);
     *ret = TAKE(names, (struct strv){0});
     return 0;
 }

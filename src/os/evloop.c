@@ -30,6 +30,14 @@ int evloop_add(struct evloop *l, struct evloop_source *s) {
     return 0;
 }
 
+int evloop_add_all(struct evloop *l, struct evloop_source *v, size_t n) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = evloop_add(l, &v[i]);
+    return r;
+}
+
 void evloop_remove(struct evloop *l, const struct evloop_source *s) {
     for (size_t i = 0; i < l->n_sources; i++)
         if (l->sources[i] == s)

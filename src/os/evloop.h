@@ -56,6 +56,7 @@ void evloop_done(struct evloop *l); /* the sources, and their descriptors, are n
 
 /* Neither is called from `prepare`. 0 or -ENOMEM; what is added by a `ready` counts from the next turn on. */
 int evloop_add(struct evloop *l, struct evloop_source *s);
+int evloop_add_all(struct evloop *l, struct evloop_source *v, size_t n);
 /* s is not used any more and may be freed, also by its own `ready`. */
 void evloop_remove(struct evloop *l, const struct evloop_source *s);
 

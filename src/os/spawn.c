@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -125,19 +126,28 @@ static int spawn_child(void *arg) {
 /* -- we ----------------------------------------------------------------------------------------------------------------- */
 
 int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd) {
-    struct spawn_birth b = {.s = s, .parent = getpid()};
+    struct spawn_birth here, *b = &here;
     pid_t pid;
+    int error;
 
     if (s->n_fds > SPAWN_FDS_MAX)
         BUG("more descriptors than SPAWN_FDS_MAX");
-    pid = process_clone(spawn_child, &b, CLONE_VM | CLONE_VFORK, ret_pidfd);
+    if (s->own_memory)
+        b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (b == MAP_FAILED)
+        return -errno;
+    *b = (struct spawn_birth){.s = s, .parent = getpid()};
+    pid = process_clone(spawn_child, b, CLONE_VFORK | (s->own_memory ? 0 : CLONE_VM), ret_pidfd);
+    error = b->error;
+    if (s->own_memory)
+        munmap(b, sizeof *b);
     if (pid < 0)
         return (int)pid;
-    if (b.error < 0) {
+    if (error < 0) {
         process_end(pid);
         if (ret_pidfd)
             closep(ret_pidfd);
-        return b.error;
+        return error;
     }
     *ret_pid = pid;
     return 0;

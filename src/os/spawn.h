@@ -37,6 +37,7 @@ struct spawn {
     int cwd; /* the folder it begins in: a descriptor, SPAWN_CWD_ROOT or SPAWN_CWD_STAY */
     enum spawn_group group;
     bool outlives;        /* does not die with us */
+    bool own_memory;      /* `before` changes ids: a process of another user must not share our memory, however briefly */
     bool same_signals;    /* what we ignore and block it ignores and blocks, too */
     const sigset_t *mask; /* blocked from its beginning; NULL: nothing */
     /* Called in the child before all but the group, for what is special: limits, ids, cgroups, mounts. Only system calls, and raw ones

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks and packs messages of the broker. */
 #include "proto/brokermsg.h"
 
 #include <errno.h>

@@ -17,7 +17,7 @@
 enum {
     BROKER_PROTOCOL = 3,
     BROKER_FD_GATE = 3,
-    BROKER_FD_CA = 4, /* the folder of a CA; /dev/null if this sandbox has none: then no leaf can be had */
+    BROKER_FD_CA = 4, /* the folder of a CA; /dev/null if this sandbox has none: then it signs no leaf */
     BROKER_FD_SUPERVISOR = 5,
     BROKER_HOST_MAX = 253,
     BROKER_METHOD_MAX = 32,
@@ -58,7 +58,7 @@ struct broker_request {
 struct broker_answer {
     uint32_t id;
     int32_t
-        status; /* 0, or -errno: -EACCES policy says no; -ENOKEY no value can be had; -EKEYEXPIRED log in again; -ETIMEDOUT; -E2BIG */
+        status; /* 0, or -errno: -EACCES policy says no; -ENOKEY no value is available; -EKEYEXPIRED log in again; -ETIMEDOUT; -E2BIG */
     uint32_t len; /* of the data behind this */
 };
 
@@ -84,7 +84,7 @@ enum broker_msg_type {
     /* from the broker */
     BROKER_MSG_WANT_VALUE, /* index; value 1: the last one was refused or has ended, a cached one is no good */
     BROKER_MSG_WANT_AGENT,
-    BROKER_MSG_USED, /* count: how many the like of it. The first one is told before its answer goes out, the others of the same second together.
+    BROKER_MSG_USED, /* count: how many the like of it. The first one is reported before its answer goes out, the others of the same second together.
                       * index, host, port, method, value: status of the answer. index UINT32_MAX: an ssh key,
                       * whose fingerprint is in `text` */
     BROKER_MSG_TYPES

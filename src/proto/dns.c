@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads DNS queries. */
 #include "proto/dns.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ struct dns_cursor {
     size_t left;
 };
 
-static const uint8_t *take(struct dns_cursor *c, size_t n) {
+static const uint8_t *take_bytes(struct dns_cursor *c, size_t n) {
     const uint8_t *p = c->p;
 
     if (c->left < n)
@@ -51,16 +52,16 @@ static bool add_label(struct dns_query *q, const uint8_t *label, size_t len) {
     return true;
 }
 
-/* A length byte above 63 is a compression pointer or a kind of label that nobody speaks. */
+/* A length byte above 63 is a compression pointer or an obsolete kind of label. */
 static bool take_name(struct dns_cursor *c, struct dns_query *q) {
     for (;;) {
-        const uint8_t *len = take(c, 1), *label;
+        const uint8_t *len = take_bytes(c, 1), *label;
 
         if (!len || *len > DNS_LABEL_MAX)
             return false;
         if (*len == 0)
             return true;
-        label = take(c, *len);
+        label = take_bytes(c, *len);
         if (!label || !add_label(q, label, *len))
             return false;
     }
@@ -71,7 +72,7 @@ static bool take_question(struct dns_cursor *c, struct dns_query *q) {
 
     if (!take_name(c, q))
         return false;
-    fixed = take(c, 4);
+    fixed = take_bytes(c, 4);
     if (!fixed)
         return false;
     q->type = get16(fixed);
@@ -84,22 +85,22 @@ static bool take_question(struct dns_cursor *c, struct dns_query *q) {
 /* What the options say does not matter here (cookies, padding, client subnet), but they must be whole. */
 static bool options_ok(struct dns_cursor c) {
     while (c.left) {
-        const uint8_t *head = take(&c, 4);
+        const uint8_t *head = take_bytes(&c, 4);
 
-        if (!head || !take(&c, get16(head + 2)))
+        if (!head || !take_bytes(&c, get16(head + 2)))
             return false;
     }
     return true;
 }
 
 static int take_opt(struct dns_cursor *c, struct dns_query *q) {
-    const uint8_t *opt = take(c, OPT_FIXED), *data;
+    const uint8_t *opt = take_bytes(c, OPT_FIXED), *data;
     uint16_t len;
 
     if (!opt || opt[0] != 0 || get16(opt + 1) != DNS_TYPE_OPT)
         return DNS_FORMERR;
     len = get16(opt + 9);
-    data = take(c, len);
+    data = take_bytes(c, len);
     if (!data || !options_ok((struct dns_cursor){data, len}))
         return DNS_FORMERR;
     q->edns = true;
@@ -123,7 +124,7 @@ static int read_sections(struct dns_cursor *c, const uint8_t *header, struct dns
 int dns_query_parse(const uint8_t *data, size_t len, struct dns_query *ret) {
     struct dns_query q = {.payload = DNS_PLAIN_MAX};
     struct dns_cursor c = {data, len};
-    const uint8_t *header = take(&c, DNS_HEADER_SIZE);
+    const uint8_t *header = take_bytes(&c, DNS_HEADER_SIZE);
     uint16_t flags;
     int r;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes DNS answers. */
 #include "proto/dns.h"
 
 enum {
@@ -88,7 +89,7 @@ static size_t cut_text(const char *text, size_t max) {
     return len;
 }
 
-/* Its place was kept free by dns_answer_begin(); the extended error takes what is left. */
+/* dns_answer_begin() has left room for it; the extended error takes what is left. */
 static void add_opt(struct dns_answer *a, enum dns_ede ede, const char *text) {
     size_t room = a->max - a->len, text_len = 0, data_len = 0;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sends and receives messages of the exec socket. */
 #include "proto/execmsg.h"
 
 #include <errno.h>

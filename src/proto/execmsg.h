@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exec socket of a kept sandbox: SOCK_SEQPACKET, $XDG_RUNTIME_DIR/bawn/box/NAME.sock (0600, folder 0700; without that variable
- * $XDG_STATE_HOME/bawn/run/box/). Whoever connects has our uid or is root. One connection carries one of these conversations:
+ * The exec socket of a persistent sandbox: SOCK_SEQPACKET, $XDG_RUNTIME_DIR/bawn/box/NAME.sock (0600, folder 0700; without that variable
+ * $XDG_STATE_HOME/bawn/run/box/). A client has our uid or is root. One connection carries one of these conversations:
  *
  *     EXEC (fds)  ->  STARTED (fd: the pty's master, with EXEC_TTY and without EXEC_BACKGROUND), STOPPED*, EXITED  | FAILED
  *                     meanwhile SIGNAL from the client. When it hangs up, its command is ended (SIGHUP, SIGCONT, a second later SIGKILL)
@@ -20,17 +20,17 @@ enum { EXEC_PROTOCOL = 1, EXEC_INLINE_MAX = 64 * 1024, EXEC_OUTPUT_MAX = 16 * 10
 
 enum exec_msg_type {
     EXEC_MSG_EXEC = 1, /* to the keeper: value EXEC_PROTOCOL; body: an encoded struct exec_request */
-    EXEC_MSG_ATTACH, /* to: value: job, 0: the latest in the background; extra: how many bytes of old output are wanted at most */
-    EXEC_MSG_SIGNAL, /* to: value: signal; extra 1: to the process group, 0: to the process */
-    EXEC_MSG_INPUT,  /* to: body, at most EXEC_INLINE_MAX; empty: the end of input (not for a pty) */
-    EXEC_MSG_SIZE,   /* to: value: rows, extra: columns */
-    EXEC_MSG_OPEN,   /* to: value: enum exec_open; body: an absolute path inside, no NUL */
-    EXEC_MSG_STARTED, /* from: value: job, extra: pid inside */
-    EXEC_MSG_STOPPED, /* from: value: the signal that stopped it */
-    EXEC_MSG_OUTPUT,  /* from: value 1 or 2: the stream; body */
-    EXEC_MSG_EXITED,  /* from: value: wait status; extra: set of enum exec_end */
-    EXEC_MSG_FAILED,  /* from: value: errno; body: what, for people. Nothing was started */
-    EXEC_MSG_OPENED   /* from: with a descriptor */
+    EXEC_MSG_ATTACH,   /* to: value: job, 0: the latest in the background; extra: the most bytes of old output to send */
+    EXEC_MSG_SIGNAL,   /* to: value: signal; extra 1: to the process group, 0: to the process */
+    EXEC_MSG_INPUT,    /* to: body, at most EXEC_INLINE_MAX; empty: the end of input (not for a pty) */
+    EXEC_MSG_SIZE,     /* to: value: rows, extra: columns */
+    EXEC_MSG_OPEN,     /* to: value: enum exec_open; body: an absolute path inside, no NUL */
+    EXEC_MSG_STARTED,  /* from: value: job, extra: pid inside */
+    EXEC_MSG_STOPPED,  /* from: value: the signal that stopped it */
+    EXEC_MSG_OUTPUT,   /* from: value 1 or 2: the stream; body */
+    EXEC_MSG_EXITED,   /* from: value: wait status; extra: set of enum exec_end */
+    EXEC_MSG_FAILED,   /* from: value: errno; body: what, for people. Nothing was started */
+    EXEC_MSG_OPENED    /* from: with a descriptor */
 };
 
 enum exec_end {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packs and unpacks a command for a persistent sandbox. */
 #include "proto/execreq.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What shall be executed in a sandbox that is kept: made by a client (`bawn exec`, an SDK), carried by the exec socket to the keeper
+ * What is to be executed in a persistent sandbox: made by a client (`bawn exec`, an SDK), carried by the exec socket to the keeper
  * (proto/execmsg.h) and, in the same bytes, by the control socket to bawn-init (INIT_MSG_EXEC). spec/exec-socket.md.
  *
  * The keeper trusts its client as the user, and bawn-init its keeper, but both decode with every bound checked.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks messages of the gate. */
 #include "proto/gatemsg.h"
 
 #include <errno.h>

@@ -18,7 +18,8 @@ enum {
     GATE_FD_UDP6 = 7,
     GATE_FD_PUBLISH = 8, /* the first listener of --publish; their number and ports are in the configuration */
     GATE_PUBLISH_MAX = 32,
-    GATE_FD_NAMED = GATE_FD_PUBLISH + GATE_PUBLISH_MAX, /* TCP listeners of single ports, where not every port can be had */
+    GATE_FD_NAMED =
+        GATE_FD_PUBLISH + GATE_PUBLISH_MAX, /* TCP listeners of single ports, where one listener for all ports is not possible */
     GATE_NAMED_MAX = 12,
     GATE_FD_SSH = GATE_FD_NAMED + GATE_NAMED_MAX, /* unix listeners (SOCK_STREAM) inside: ssh-agent */
     GATE_FD_CREDENTIAL,                           /* and names of credentials (spec/credential-socket.md) */
@@ -41,7 +42,7 @@ enum gate_msg_type {
     GATE_MSG_READY,       /* the configuration is in force; value: its generation. value < 0: refused, host[] says why */
     GATE_MSG_EVENT,       /* something for the log: kind says what */
     GATE_MSG_ASK,         /* id: a human has to decide; the fields are those of an event */
-    GATE_MSG_CANCEL,      /* id: nobody waits for this answer any more */
+    GATE_MSG_CANCEL,      /* id: the answer is not needed any more */
     GATE_MSG_WANT_BROKER, /* a leaf certificate, a credential or an ssh key is needed */
     GATE_MSG_WANT_INSIDE, /* id, port: connect to 127.0.0.1:port inside the sandbox (--publish) */
     GATE_MSG_OPEN, /* a URL that the sandbox wants opened in a browser, in pieces: `path` has the next one, value 1: it is the last */
@@ -52,7 +53,7 @@ enum gate_answer { GATE_DENY, GATE_ALLOW_ONCE, GATE_ALLOW_SESSION, GATE_ALLOW_AL
 
 enum gate_event_kind {
     GATE_EVENT_LOOKUP,     /* a name that was refused when it was looked up */
-    GATE_EVENT_CONNECTION, /* verdict on a connection: one per connection that is not looked into */
+    GATE_EVENT_CONNECTION, /* verdict on a connection: one per connection that is not inspected */
     GATE_EVENT_REQUEST,    /* verdict on an HTTP request: one per request */
     GATE_EVENT_END,        /* a connection ended: bytes and duration */
     GATE_EVENT_TROUBLE, /* something that is no verdict: upstream certificate, no answer from a name server; `path` has the text */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guard, in bawn-init, and its supervisor (spec/init-protocol.md). In direct mode every system call that would change a file
- * comes to the guard first, by seccomp notification; it judges the place, lets the supervisor put away what stands there
+ * comes to the guard first, by seccomp notification; it judges the place, lets the supervisor put away what is there
  * before the first change, and does the operation itself. This is what the two say to each other: SOCK_SEQPACKET, one
  * message each, a header and a path.
  */

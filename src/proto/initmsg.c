@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packs and unpacks the start message of bawn-init. */
 #include "proto/initmsg.h"
 
 #include <errno.h>

@@ -97,9 +97,9 @@ struct init_start {
     struct init_rlimit *rlimits;
     size_t n_rlimits;
     const char *guard_root; /* INIT_FLAG_GUARD: the workspace as it is called inside; NULL and "" are the same */
-    struct init_text *hide; /* names that nobody inside may make */
+    struct init_text *hide; /* names that no process inside may make */
     size_t n_hide;
-    struct init_text *protect; /* paths that nobody inside may change */
+    struct init_text *protect; /* paths that no process inside may change */
     size_t n_protect;
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads requests to an HTTP proxy. */
 #include "proto/proxyreq.h"
 
 #include <strings.h>

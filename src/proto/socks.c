@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads SOCKS5. */
 #include "proto/socks.h"
 
 #include <arpa/inet.h>
@@ -27,7 +28,7 @@ enum socks_result socks_greeting_parse(const uint8_t *data, size_t len, struct s
     return SOCKS_OK;
 }
 
-/* Where the address begins and how long it is; false: that is not known yet. Length 0: a kind that nobody knows. */
+/* Where the address begins and how long it is; false: that is not known yet. Length 0: an unknown kind. */
 static bool address_place(const uint8_t *data, size_t len, size_t *ret_at, size_t *ret_len) {
     uint8_t kind = data[REQUEST_HEAD - 1];
 
@@ -56,7 +57,7 @@ enum socks_result socks_request_parse(const uint8_t *data, size_t len, struct so
         return SOCKS_BAD;
     if (len < REQUEST_HEAD || !address_place(data, len, &at, &host_len))
         return SOCKS_MORE;
-    if (host_len == 0) { /* whatever follows cannot be told apart: answer and close */
+    if (host_len == 0) { /* the rest of the request has no known length: answer and close */
         *ret = (struct socks_request){.len = at, .refuse = SOCKS_BAD_ADDRESS};
         return SOCKS_OK;
     }

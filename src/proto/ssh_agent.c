@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads messages of the ssh-agent protocol. */
 #include "proto/ssh_agent.h"
 
 #include <errno.h>

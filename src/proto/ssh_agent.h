@@ -52,7 +52,7 @@ struct ssh_agent_request {
 /* A message without its length. -EOPNOTSUPP: one that is not let through. -EBADMSG: broken. Points into msg. */
 int ssh_agent_parse(const uint8_t *msg, size_t len, struct ssh_agent_request *ret);
 int ssh_bind_parse(struct ssh_bytes payload, struct ssh_bind *ret); /* -EBADMSG */
-int ssh_sign_parse(struct ssh_bytes payload, struct ssh_sign *ret); /* -EBADMSG; also for flags that nobody knows */
+int ssh_sign_parse(struct ssh_bytes payload, struct ssh_sign *ret); /* -EBADMSG; also for unknown flags */
 
 /* The keys of an IDENTITIES_ANSWER (without its length), one after the other. */
 struct ssh_identity {

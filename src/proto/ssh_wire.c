@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers and strings of SSH. */
 #include "proto/ssh_wire.h"
 
 #include "base/buf.h"
 
-static const uint8_t *take(struct ssh_reader *r, size_t n) {
+static const uint8_t *take_bytes(struct ssh_reader *r, size_t n) {
     const uint8_t *p = r->p;
 
     if (r->bad || r->left < n) {
@@ -16,13 +17,13 @@ static const uint8_t *take(struct ssh_reader *r, size_t n) {
 }
 
 uint8_t ssh_get_u8(struct ssh_reader *r) {
-    const uint8_t *p = take(r, 1);
+    const uint8_t *p = take_bytes(r, 1);
 
     return p ? p[0] : 0;
 }
 
 uint32_t ssh_get_u32(struct ssh_reader *r) {
-    const uint8_t *p = take(r, 4);
+    const uint8_t *p = take_bytes(r, 4);
 
     return p ? (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3] : 0;
 }
@@ -37,7 +38,7 @@ bool ssh_get_bool(struct ssh_reader *r) {
 
 struct ssh_bytes ssh_get_string(struct ssh_reader *r) {
     uint32_t len = ssh_get_u32(r);
-    const uint8_t *p = take(r, len);
+    const uint8_t *p = take_bytes(r, len);
 
     return p ? (struct ssh_bytes){p, len} : (struct ssh_bytes){0};
 }

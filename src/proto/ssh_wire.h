@@ -26,7 +26,7 @@ static inline struct ssh_reader ssh_reader_of(const void *p, size_t len) {
 
 uint8_t ssh_get_u8(struct ssh_reader *r);
 uint32_t ssh_get_u32(struct ssh_reader *r);
-bool ssh_get_bool(struct ssh_reader *r); /* 0 or 1; RFC 4251 takes any byte for true, but nobody sends one */
+bool ssh_get_bool(struct ssh_reader *r); /* 0 or 1; RFC 4251 takes any byte for true, but no client sends one */
 struct ssh_bytes ssh_get_string(struct ssh_reader *r);
 bool ssh_end(const struct ssh_reader *r); /* all was there, and nothing is left */
 

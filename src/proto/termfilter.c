@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The state machine of the terminal filter. */
 #include "proto/termfilter.h"
 
 #include <string.h>

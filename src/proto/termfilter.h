@@ -26,7 +26,7 @@
  *   CSI i (printer), CSI * y and # y (reads the screen), CSI $ w, $ u, x, CSI " p (8-bit answers), CSI * z (macros),
  *   CSI 2 h (locks the keyboard), 12 h/l, private modes 2 (VT52), 38 (Tektronix), 42, 46 (log file), ...;
  *   every DCS (DECRQSS, XTGETTCAP, DECUDK, macros, tmux pass-through, sixel: image decoders are a parser of
- *   hostile bytes in somebody else's address space), every APC (kitty graphics read files), PM, SOS, ESC k;
+ *   hostile bytes in another program's memory), every APC (kitty graphics read files), PM, SOS, ESC k;
  *   ESC % (leaving UTF-8 turns bytes of text into C1 controls), ESC SP, locking shifts;
  *   ENQ (answerback), CAN (ZMODEM's start makes some terminals receive files), DEL, and the other C0 controls.
  * Bytes that are not UTF-8 become U+FFFD, as a UTF-8 terminal shows them; so 8-bit C1 controls cannot pass.

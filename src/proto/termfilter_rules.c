@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which control sequences pass the terminal filter. */
 #include "proto/termfilter_rules.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a ClientHello. */
 #include "proto/tls_hello.h"
 
 enum { RECORD_HEAD = 5, RECORD_MAX = 16384, RECORD_HANDSHAKE = 22, RECORD_ALERT = 21, MESSAGE_HEAD = 4, MESSAGE_HELLO = 1 };
@@ -11,7 +12,7 @@ struct hello_span {
     size_t left;
 };
 
-static bool take(struct hello_span *s, size_t len, struct hello_span *ret) {
+static bool take_span(struct hello_span *s, size_t len, struct hello_span *ret) {
     if (s->left < len)
         return false;
     *ret = (struct hello_span){s->p, len};
@@ -24,7 +25,7 @@ static bool take_number(struct hello_span *s, size_t bytes, size_t *ret) {
     struct hello_span n;
     size_t value = 0;
 
-    if (!take(s, bytes, &n))
+    if (!take_span(s, bytes, &n))
         return false;
     for (size_t i = 0; i < bytes; i++)
         value = value << 8 | n.p[i];
@@ -36,7 +37,7 @@ static bool take_number(struct hello_span *s, size_t bytes, size_t *ret) {
 static bool take_vector(struct hello_span *s, size_t length_bytes, struct hello_span *ret) {
     size_t len;
 
-    return take_number(s, length_bytes, &len) && take(s, len, ret);
+    return take_number(s, length_bytes, &len) && take_span(s, len, ret);
 }
 
 /* Exactly one name of the kind that exists. Several would be several readings: who answers may take another one than we do. */
@@ -110,7 +111,7 @@ static bool read_body(struct hello_span body, struct tls_hello *h) {
     struct hello_span random, session, suites, compressions;
     size_t version;
 
-    if (!take_number(&body, 2, &version) || version < 0x0301 || version > 0x0304 || !take(&body, RANDOM_LEN, &random))
+    if (!take_number(&body, 2, &version) || version < 0x0301 || version > 0x0304 || !take_span(&body, RANDOM_LEN, &random))
         return false;
     if (!take_vector(&body, 1, &session) || session.left > SESSION_MAX)
         return false;
@@ -147,14 +148,14 @@ static enum tls_hello_result read_record(struct hello_span *in, struct hello_mes
 
     if (!tls_hello_could_be(in->p, MIN_OF(in->left, (size_t)3)))
         return TLS_HELLO_NOT_TLS;
-    if (!take(in, RECORD_HEAD, &head)) {
+    if (!take_span(in, RECORD_HEAD, &head)) {
         in->left = 0;
         return TLS_HELLO_MORE;
     }
     len = (size_t)head.p[3] << 8 | head.p[4];
     if (len == 0 || len > RECORD_MAX)
         return TLS_HELLO_NOT_TLS;
-    take(in, MIN_OF(in->left, len), &part);
+    take_span(in, MIN_OF(in->left, len), &part);
     if (!message_add(m, part))
         return TLS_HELLO_NOT_TLS;
     if (m->want && m->len - part.left + len > m->want) /* something else after it in the same record */

@@ -22,7 +22,7 @@ struct tls_hello {
     bool has_sni;
     char sni[TLS_SNI_MAX + 1]; /* as it came; no NUL in it (such a hello is NOT_TLS) */
     size_t sni_len;
-    bool has_ech;  /* encrypted_client_hello that is not GREASE cannot be told from GREASE: true for both */
+    bool has_ech;  /* encrypted_client_hello; GREASE looks the same, so true for both */
     bool has_alpn; /* names longer than the maximum, and more than TLS_ALPN_MAX, are left out */
     size_t n_alpn;
     char alpn[TLS_ALPN_MAX][TLS_ALPN_NAME_MAX + 1];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Follows the records of a handshake up to a second ClientHello. */
 #include "proto/tls_retry.h"
 
 enum {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of all sandboxes, unique ids, and the files in a sandbox's folder. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/hidden.h"
 #include "registry/registry_priv.h"
 
@@ -88,35 +89,14 @@ int registry_make_hidden(int boxes, char ret_name[static HIDDEN_NAME_SIZE], char
 
 /* -- files -------------------------------------------------------------------------------------------------------------- */
 
-/* One writer at a time, who has the lock: a name that a crash left is simply used again. */
 int registry_put(int dir, const char *name, const struct buf *text, bool synced, struct err *err) {
-    CLEANUP(closep) int fd = -1;
-    char temporary[40];
-    int r;
+    int r = file_replace_at(dir, name, 0600, FILE_SOLE | (synced ? FILE_SYNC : 0), buf_str(text), text->len);
 
-    snprintf(temporary, sizeof temporary, ".%s.new", name);
-    fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    r = fd < 0 ? -errno : fd_write_all(fd, buf_str(text), text->len);
-    if (r == 0 && synced && fsync(fd) < 0)
-        r = -errno;
-    if (r == 0 && renameat(dir, temporary, dir, name) < 0)
-        r = -errno;
-    if (r < 0 && fd >= 0)
-        unlinkat(dir, temporary, 0);
     return r < 0 ? err_sys(err, r, "write '%s' of the sandbox", name) : 0;
 }
 
 int registry_get(int dir, const char *name, struct buf *text) {
-    CLEANUP(closep) int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    char chunk[4096];
-    struct stat st;
-    ssize_t n;
+    int r = file_read_at(dir, name, 0, text);
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EBADMSG;
-    while ((n = fd_read_some(fd, chunk, sizeof chunk)) > 0 && buf_ok(text))
-        buf_add(text, chunk, (size_t)n);
-    return n < 0 ? (int)n : buf_ok(text) ? 0 : -EFBIG;
+    return r == -EINVAL ? -EBADMSG : r;
 }

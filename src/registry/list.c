@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
+/* All sandboxes, and one by its name or id. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "registry/registry_priv.h"
 
@@ -16,62 +18,46 @@ void box_list_done(struct box_list *l) {
     *l = (struct box_list){0};
 }
 
-/* Room doubles at powers of two. */
-static int append(struct box_list *l, struct box *b) {
-    struct box *grown = l->v;
-
-    if ((l->n & (l->n - 1)) == 0)
-        grown = realloc(l->v, (l->n ? 2 * l->n : 1) * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    l->v = grown;
-    l->v[l->n++] = TAKE(*b, (struct box)BOX_INIT);
-    return 0;
-}
-
-static int by_name(const void *a, const void *b) {
+static int compare_names(const void *a, const void *b) {
     return strcmp(((const struct box *)a)->name, ((const struct box *)b)->name);
 }
 
 /* Hidden names are of creations and removals; others are no sandbox's. */
-static int list_folder(DIR *d, const char *boxes, struct box_list *ret) {
+static int list_folder(struct dir *d, const char *boxes, struct box_list *ret) {
     char boot[BOX_BOOT_SIZE];
-    struct dirent *e;
+    const struct dirent *e;
     int r = 0;
 
     box_boot_id(boot);
-    while (r == 0 && (e = readdir(d))) {
+    while (r == 0 && (e = dir_next(d))) {
         CLEANUP(box_done) struct box b = BOX_INIT;
 
-        if (box_check_name(e->d_name, NULL) < 0 || registry_load(dirfd(d), boxes, e->d_name, boot, false, &b, NULL) < 0)
+        if (box_check_name(e->d_name, NULL) < 0 || registry_load(d->fd, boxes, e->d_name, boot, false, &b, NULL) < 0)
             continue;
         closep(&b.fd);
-        r = append(ret, &b);
+        r = VEC_ADD(ret->v, ret->n, TAKE(b, (struct box)BOX_INIT));
     }
     return r;
 }
 
 int registry_list(const char *boxes, struct box_list *ret, struct err *err) {
     CLEANUP(box_list_done) struct box_list l = {0};
-    int fd = registry_open_boxes(boxes, false, err), r;
-    DIR *d;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    int r = registry_open_boxes(boxes, false, err);
 
-    if (fd == -ENOENT) {
+    if (r == -ENOENT) {
         *ret = (struct box_list){0};
         return 0;
     }
-    d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        r = fd < 0 ? fd : err_sys(err, -errno, "read '%s'", boxes);
-        closep(&fd);
-        return r;
-    }
-    r = list_folder(d, boxes, &l);
-    closedir(d);
     if (r < 0)
+        return r;
+    r = dir_take(r, &d);
+    if (r < 0)
+        return err_sys(err, r, "read '%s'", boxes);
+    if (list_folder(&d, boxes, &l) < 0)
         return err_oom(err);
     if (l.n)
-        qsort(l.v, l.n, sizeof *l.v, by_name);
+        qsort(l.v, l.n, sizeof *l.v, compare_names);
     *ret = TAKE(l, (struct box_list){0});
     return 0;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Names and ids of sandboxes. */
 #include <errno.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "registry/registry.h"
 
 enum { SHOWN_MAX = 60, HASH_DIGITS = 6, STEM_MAX = BOX_NAME_MAX - 1 - HASH_DIGITS };
@@ -48,11 +49,7 @@ void box_name_for(const char *workspace, char ret[static BOX_NAME_MAX + 1]) {
 }
 
 void box_make_id(const char *name, char ret[static BOX_ID_MAX + 1]) {
-    time_t now = time(NULL);
-    char stamp[20] = "";
-    struct tm t;
+    char stamp[CLOCK_TEXT_SIZE];
 
-    if (gmtime_r(&now, &t))
-        strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &t);
-    snprintf(ret, BOX_ID_MAX + 1, "bawn-%.*s-%s", BOX_NAME_MAX, name, stamp);
+    snprintf(ret, BOX_ID_MAX + 1, "bawn-%.*s-%.20s", BOX_NAME_MAX, name, clock_text(clock_mark(), CLOCK_STAMP, stamp));
 }

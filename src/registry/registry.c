@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox's folder: opened, locked, created, renamed, removed. */
 #include "registry/registry.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ void box_boot_id(char ret[static BOX_BOOT_SIZE]) {
 
 /* -- life --------------------------------------------------------------------------------------------------------------- */
 
-/* Looking takes no lock, so that nobody who wants it is ever turned away by a listing. */
+/* Looking takes no lock, so that a listing is never in the way of a start. */
 static bool is_held_at(int dir, const char *file) {
     CLEANUP(closep) int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -74,7 +75,7 @@ enum box_phase box_look(const struct box *b, bool *ret_crashed) {
 
 /* -- opening ------------------------------------------------------------------------------------------------------------ */
 
-/* A sweep has the lock of one that is not running for a moment: that must not turn anybody away. */
+/* A sweep has the lock of one that is not running for a moment: that must not refuse a start. */
 static int lock_soon(int fd) {
     const struct timespec moment = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -116,7 +117,7 @@ static int lock_box(int boxes, struct box *b, struct err *err) {
     return r == 0 && is_in_place(boxes, b) ? 0 : err_set(err, -ENOENT, "sandbox '%s' was removed or renamed just now", b->name);
 }
 
-static int open_folder(int boxes, const char *name, struct err *err) {
+static int open_box(int boxes, const char *name, struct err *err) {
     CLEANUP(closep) int fd = openat(boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
@@ -146,7 +147,7 @@ static int read_files(struct box *b, struct err *err) {
 }
 
 /* Lock and state are not read in one moment: a keeper may begin or end between the two. One that began meanwhile holds the lock now. */
-static int look_at(struct box *b, struct err *err) {
+static int read_state(struct box *b, struct err *err) {
     int r;
 
     b->alive = is_held(b->fd);
@@ -160,7 +161,7 @@ int registry_load(int boxes, const char *path, const char *name, const char *boo
     CLEANUP(box_done) struct box b = BOX_INIT;
     int r;
 
-    b.fd = open_folder(boxes, name, err);
+    b.fd = open_box(boxes, name, err);
     if (b.fd < 0)
         return b.fd;
     b.name = strdup(name);
@@ -168,7 +169,7 @@ int registry_load(int boxes, const char *path, const char *name, const char *boo
     if (!b.name || !b.path)
         return err_oom(err);
     r = lock ? lock_box(boxes, &b, err) : 0;
-    r = r < 0 ? r : lock ? read_files(&b, err) : look_at(&b, err);
+    r = r < 0 ? r : lock ? read_files(&b, err) : read_state(&b, err);
     if (r < 0)
         return r;
     b.this_boot = str_eq(boot, b.state.boot);
@@ -197,7 +198,7 @@ int box_save_state(struct box *b, struct err *err) {
 }
 
 /* rename() replaces a folder only if it is empty, and no sandbox's folder ever is: that makes names unique. */
-static int settle(int boxes, const char *from, const char *name, struct err *err) {
+static int publish_box(int boxes, const char *from, const char *name, struct err *err) {
     if (renameat(boxes, from, boxes, name) == 0)
         return 0;
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
@@ -205,7 +206,7 @@ static int settle(int boxes, const char *from, const char *name, struct err *err
     return err_sys(err, -errno, "make the folder of sandbox '%s'", name);
 }
 
-static int fill(struct box *b, struct err *err) {
+static int fill_box(struct box *b, struct err *err) {
     int r = take_lock(b->fd, O_CREAT, &b->lock);
 
     if (r == 0 && (mkdirat(b->fd, "home", 0700) < 0 || mkdirat(b->fd, "log", 0700) < 0))
@@ -243,9 +244,9 @@ int registry_create_filled(const char *boxes, const char *name, const struct box
     b.fd = registry_make_hidden(dir, hidden, &b.info.id, err);
     if (b.fd < 0)
         return b.fd;
-    r = fill(&b, err);
+    r = fill_box(&b, err);
     r = r < 0 || !more ? r : more(&b, arg, err);
-    r = r < 0 ? r : settle(dir, hidden, name, err);
+    r = r < 0 ? r : publish_box(dir, hidden, name, err);
     if (r < 0) {
         remove_tree(dir, hidden);
         return r;
@@ -272,7 +273,7 @@ int registry_rename(const char *boxes, struct box *b, const char *name, struct e
         return dir;
     if (!is_in_place(dir, b))
         return err_set(err, -ENOENT, "sandbox '%s' is gone", b->name);
-    r = settle(dir, b->name, name, err);
+    r = publish_box(dir, b->name, name, err);
     if (r < 0)
         return r;
     free(b->name);
@@ -308,7 +309,7 @@ int registry_remove_damaged(const char *boxes, const char *name, struct err *err
     int r = box_check_name(name, err);
 
     dir = r < 0 ? r : registry_open_boxes(boxes, false, err);
-    b.fd = dir < 0 ? dir : open_folder(dir, name, err);
+    b.fd = dir < 0 ? dir : open_box(dir, name, err);
     if (b.fd < 0)
         return b.fd;
     b.name = strdup(name);

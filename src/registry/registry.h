@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kept sandboxes of a user, as plain files (spec/sandbox-folder.md). One folder each:
+ * Persistent sandboxes of a user, as plain files (spec/sandbox-folder.md). One folder each:
  *
  *     $XDG_STATE_HOME/bawn/sandboxes/NAME/   0700, never visible inside any sandbox
  *         sandbox.json   what it is (struct box_info); replaced by rename
@@ -80,15 +80,15 @@ void box_done(struct box *b); /* closes; the sandbox stays */
 /* ".../bawn/sandboxes"; *ret NULL: the user has no home. -EPERM: it belongs to another user, or others may write there. */
 int registry_folder(char *const *environ_, const char *home, char **ret, struct err *err);
 
-/* Comes back locked, with an empty home/ and log/. -EEXIST: the name is taken. Made under another name and renamed: nobody sees half of one. */
+/* Comes back locked, with an empty home/ and log/. -EEXIST: the name is taken. Made under another name and renamed: no process sees half of one. */
 int registry_create(const char *boxes, const char *name, const struct box_info *info, struct box *ret, struct err *err);
-/* The same, filled by the caller (forks) before anybody sees it, however long that takes: b is locked, with its empty home/ and log/; its
+/* The same, filled by the caller (forks) before it has its name, however long that takes: b is locked, with its empty home/ and log/; its
  * path is not there yet, so only b->fd is of use. What fill() made in there goes if it fails. */
 typedef int registry_fill_fn(struct box *b, void *arg, struct err *err);
 int registry_create_filled(const char *boxes, const char *name, const struct box_info *info, registry_fill_fn *fill, void *arg,
                            struct box *ret, struct err *err);
 /* name: a name, or an id. -ENOENT: none (the error names the nearest); -EPERM: another user's; lock: -EBUSY if its keeper lives ("already
- * running"); once we have it nobody else starts or removes it. */
+ * running"); once we have it no other process starts or removes it. */
 int registry_open(const char *boxes, const char *name, bool lock, struct box *ret, struct err *err);
 /* Sorted by name; what cannot be read is left out. Cheap: 500 in a few milliseconds. */
 struct box_list {

@@ -23,10 +23,10 @@ int box_info_copy(const struct box_info *from, struct box_info *ret, struct err 
 int box_state_write(const struct box_state *s, struct buf *out, struct err *err);
 int box_state_parse(const char *text, size_t len, struct box_state *ret);
 
-/* box_place.c: the folder of all sandboxes. -ENOENT if it is not there and not to be made; refused if it is a link or somebody else could
+/* box_place.c: the folder of all sandboxes. -ENOENT if it is not there and not to be made; refused if it is a link or another user could
  * write in it: the homes of sandboxes are below it. */
 int registry_open_boxes(const char *boxes, bool make, struct err *err);
-/* A new folder that nobody sees, and its name; *id, if it is not unique, becomes so (malloc'ed). Sweeps what was left by others. */
+/* A new hidden folder, and its name; *id, if it is not unique, becomes so (malloc'ed). Sweeps what was left by others. */
 int registry_make_hidden(int boxes, char ret_name[static HIDDEN_NAME_SIZE], char **id, struct err *err);
 /* Writes a file of a sandbox's folder as a whole. synced: it outlives a power cut. */
 int registry_put(int dir, const char *name, const struct buf *text, bool synced, struct err *err);

@@ -8,7 +8,7 @@
 struct box_usage {
     bool has_memory, has_cpu, has_pids;
     uint64_t memory; /* bytes; without a group only those that are no file's */
-    uint64_t cpu_us; /* since it was started; without a group less what processes used that nobody waited for */
+    uint64_t cpu_us; /* since it was started; without a group less what unreaped processes used */
     uint64_t pids;   /* threads */
 };
 

@@ -39,6 +39,3 @@ struct review_request {
 
 int request_parse(int argc, char **argv, struct review_request *ret, struct err *err); /* argv[0] is skipped */
 void request_done(struct review_request *q);
-
-/* "high" to RISK_HIGH; the error names the levels. "none": nothing makes it fail. */
-int request_level(const char *word, enum risk_level *ret, struct err *err);

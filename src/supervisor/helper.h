@@ -9,7 +9,7 @@
 struct cgroup;
 struct err;
 
-enum { HELPER_FDS_MAX = GATE_FDS_MAX /* the gate's are the most */, HELPER_SIGNALLED = 128 };
+enum { HELPER_FDS_MAX = GATE_FDS_MAX /* the gate's are the most */ };
 
 struct helper {
     const char *name;    /* beside us, see engine_helper() */
@@ -22,7 +22,7 @@ struct helper {
 };
 
 int helper_start(const struct helper *h, pid_t *ret_pid, struct err *err);
-/* Until it ends: its exit status, HELPER_SIGNALLED + signal if one ended it. */
+/* Until it ends: process_exit_status(). */
 int helper_wait(const char *name, pid_t pid, int *ret_status, struct err *err);
 /* For a new process that is about to become another program. */
 int helper_default_signals(void);

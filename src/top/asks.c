@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Questions that wait, and answers to them. */
 #include <unistd.h>
 
 #include "audit/audit.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/clock.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/network/asker.h"
-#include "supervisor/watch/limit_watch.h"
 #include "top/top.h"
 
 enum { PATIENCE_MS = 250 };
 
-static void add_text(struct buf *b, const char *before, const json_t *v, const char *key) {
+static void add_answer_text(struct buf *b, const char *before, const json_t *v, const char *key) {
     const char *text = json_string_value(json_object_get(v, key));
 
     if (text && text[0]) {
@@ -29,18 +30,18 @@ static void add_ask(struct top_asks *a, const char *socket, const json_t *answer
         return;
     *ask = (struct top_ask){.id = json_integer_value(json_object_get(v, "id"))};
     snprintf(ask->socket, sizeof ask->socket, "%s", socket);
-    add_text(&b, "", answer, "sandbox");
-    add_text(&b, "  ", v, "host");
+    add_answer_text(&b, "", answer, "sandbox");
+    add_answer_text(&b, "  ", v, "host");
     buf_addf(&b, ":%lld", (long long)json_integer_value(json_object_get(v, "port")));
-    add_text(&b, " ", v, "method");
-    add_text(&b, " ", v, "login");
-    add_text(&b, " ", v, "path");
+    add_answer_text(&b, " ", v, "method");
+    add_answer_text(&b, " ", v, "login");
+    add_answer_text(&b, " ", v, "path");
     buf_addf(&b, "  (%lld s)", (long long)json_integer_value(json_object_get(v, "seconds")));
     snprintf(ask->text, sizeof ask->text, "%s", buf_str(&b));
     a->n++;
 }
 
-static void take(void *arg, const char *socket, const char *text, size_t len) {
+static void take_answer(void *arg, const char *socket, const char *text, size_t len) {
     json_t *answer = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL), *list = json_object_get(answer, "pending");
     struct top_asks *a = arg;
 
@@ -49,27 +50,27 @@ static void take(void *arg, const char *socket, const char *text, size_t len) {
     json_decref(answer);
 }
 
-/* The order of sockets is no order; that of questions is their numbers'. */
-static int compare(const void *x, const void *y) {
+/* By socket, then by number, so that a list that is read again has the same order. */
+static int compare_asks(const void *x, const void *y) {
     const struct top_ask *a = x, *b = y;
     int by = strcmp(a->socket, b->socket);
 
     return by ? by : (a->id > b->id) - (a->id < b->id);
 }
 
-static bool same(const struct top_ask *a, const struct top_ask *b) {
+static bool same_ask(const struct top_ask *a, const struct top_ask *b) {
     return a->id == b->id && str_eq(a->socket, b->socket);
 }
 
-/* What was chosen stays chosen wherever it is now; when it is gone the next one is new to the eye. */
+/* What was chosen stays chosen wherever it is now; when it is gone the user has not seen the next one yet. */
 static void choose_again(struct top_asks *a, const struct top_ask *before) {
     for (size_t i = 0; before && i < a->n; i++)
-        if (same(&a->v[i], before)) {
+        if (same_ask(&a->v[i], before)) {
             a->chosen = i;
             return;
         }
     a->chosen = a->n ? MIN_OF(a->chosen, a->n - 1) : 0;
-    a->chosen_ms = watch_now_ms();
+    a->chosen_ms = clock_ms();
 }
 
 void asks_refresh(struct top_asks *a) {
@@ -80,8 +81,8 @@ void asks_refresh(struct top_asks *a) {
     if (had)
         before = a->v[a->chosen];
     a->n = 0;
-    control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take, a, &ignored);
-    qsort(a->v, a->n, sizeof *a->v, compare);
+    control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take_answer, a, &ignored);
+    qsort(a->v, a->n, sizeof *a->v, compare_asks);
     choose_again(a, had ? &before : NULL);
 }
 
@@ -89,7 +90,7 @@ void asks_next(struct top_asks *a) {
     if (a->n < 2)
         return;
     a->chosen = (a->chosen + 1) % a->n;
-    a->chosen_ms = watch_now_ms();
+    a->chosen_ms = clock_ms();
 }
 
 /* As `bawn policy approve` writes it: <pid>-<id>. */
@@ -111,7 +112,7 @@ int asks_answer(const struct top_asks *a, const char *how, struct err *err) {
     char request[128];
     int r;
 
-    if (a->n == 0 || watch_now_ms() < a->chosen_ms + ASKER_DEAF_MS)
+    if (a->n == 0 || clock_ms() < a->chosen_ms + ASKER_DEAF_MS)
         return 0;
     r = note_answer(ask, how, err);
     if (r < 0)

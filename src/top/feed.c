@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The end of the network log. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "top/top.h"
@@ -23,36 +25,27 @@ void feed_done(struct top_feed *f) {
     f->path = NULL;
 }
 
-static const char *text_of(const json_t *line, const char *key) {
-    const char *text = json_string_value(json_object_get(line, key));
-
-    return text ? text : "";
-}
-
 static bool is_verdict(const char *kind) {
     static const char *const kinds[] = {"lookup", "connection", "request", "deny", "once", "session", "always"};
 
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (str_eq(kind, kinds[i]))
-            return true;
-    return false;
+    return str_index(kind, kinds, ARRAY_LEN(kinds)) >= 0;
 }
 
-static void add_line(struct top_feed *f, const char *text, size_t len) {
+static void add_verdict(struct top_feed *f, const char *text, size_t len) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(FEED_LINE_MAX);
     json_t *line = json_loadb(text, len, 0, NULL);
-    const char *time = text_of(line, "time"), *action = text_of(line, "action");
+    const char *time = json_get_text(line, "time"), *action = json_get_text(line, "action");
     size_t at = f->n % TOP_FEED_LINES;
 
-    if (is_verdict(text_of(line, "kind"))) {
+    if (is_verdict(json_get_text(line, "kind"))) {
         buf_addf(&b, "%.8s ", strlen(time) > 19 ? time + 11 : "");
-        buf_add_printable(&b, text_of(line, "sandbox"));
+        buf_add_printable(&b, json_get_text(line, "sandbox"));
         buf_addf(&b, "  %-5.5s  ", action);
-        buf_add_printable(&b, text_of(line, "host"));
-        buf_addf(&b, ":%lld ", (long long)json_integer_value(json_object_get(line, "port")));
-        buf_add_printable(&b, text_of(line, "method"));
+        buf_add_printable(&b, json_get_text(line, "host"));
+        buf_addf(&b, ":%lld ", (long long)json_get_int(line, "port", 0));
+        buf_add_printable(&b, json_get_text(line, "method"));
         buf_addc(&b, ' ');
-        buf_add_printable(&b, text_of(line, "path"));
+        buf_add_printable(&b, json_get_text(line, "path"));
         snprintf(f->lines[at], TOP_FEED_TEXT, "%s", buf_str(&b));
         f->denied[at] = str_eq(action, "deny");
         f->n++;
@@ -66,7 +59,7 @@ static void add_bytes(struct top_feed *f, const char *bytes, size_t len) {
     while ((end = memchr(bytes, '\n', len))) {
         buf_add(&f->part, bytes, (size_t)(end - bytes));
         if (buf_ok(&f->part))
-            add_line(f, buf_str(&f->part), f->part.len);
+            add_verdict(f, buf_str(&f->part), f->part.len);
         buf_clear(&f->part);
         len -= (size_t)(end + 1 - bytes);
         bytes = end + 1;

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The sandboxes that bawn-top shows. */
 #include <errno.h>
-#include <time.h>
 
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "top/top.h"
 
 const char *const top_order_names[TOP_ORDERS] = {"name", "cpu", "memory"};
-
-static uint64_t now_us(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 void model_done(struct top_model *m) {
     free(m->v);
@@ -27,7 +22,7 @@ static void escape(const char *from, char *to, size_t size) {
     snprintf(to, size, "%s", buf_str(&b));
 }
 
-static const struct top_row *find(const struct top_model *m, const char *name) {
+static const struct top_row *find_row(const struct top_model *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
         if (str_eq(m->v[i].name, name))
             return &m->v[i];
@@ -40,7 +35,7 @@ static double cpu_percent(const struct top_row *before, const struct top_row *no
     return 100.0 * (double)(now->usage.cpu_us - before->usage.cpu_us) / (double)elapsed_us;
 }
 
-static void fill(struct top_row *r, const struct box *b, const struct box_usage *u) {
+static void fill_row(struct top_row *r, const struct box *b, const struct box_usage *u) {
     const struct box_state *s = &b->state;
 
     *r = (struct top_row){
@@ -56,7 +51,7 @@ static void fill(struct top_row *r, const struct box *b, const struct box_usage 
 int model_refresh(struct top_model *m, const char *boxes, struct err *err) {
     CLEANUP(box_list_done) struct box_list list = {0};
     CLEANUP(freep) struct box_usage *usage = NULL;
-    struct top_model fresh = {.at_us = now_us()};
+    struct top_model fresh = {.at_us = clock_us()};
     int r = registry_list(boxes, &list, err);
 
     if (r < 0)
@@ -69,8 +64,8 @@ int model_refresh(struct top_model *m, const char *boxes, struct err *err) {
     for (fresh.n = 0; fresh.n < list.n; fresh.n++) {
         struct top_row *row = &fresh.v[fresh.n];
 
-        fill(row, &list.v[fresh.n], &usage[fresh.n]);
-        row->cpu = cpu_percent(find(m, row->name), row, fresh.at_us - m->at_us);
+        fill_row(row, &list.v[fresh.n], &usage[fresh.n]);
+        row->cpu = cpu_percent(find_row(m, row->name), row, fresh.at_us - m->at_us);
         fresh.running += row->phase <= BOX_STOPPING;
     }
     model_done(m);
@@ -78,26 +73,26 @@ int model_refresh(struct top_model *m, const char *boxes, struct err *err) {
     return 0;
 }
 
-static int by_name(const struct top_row *a, const struct top_row *b) {
+static int compare_rows(const struct top_row *a, const struct top_row *b) {
     int live = (b->phase <= BOX_STOPPING) - (a->phase <= BOX_STOPPING);
 
     return live ? live : strcmp(a->name, b->name);
 }
 
 static int compare_name(const void *a, const void *b) {
-    return by_name(a, b);
+    return compare_rows(a, b);
 }
 
 static int compare_cpu(const void *a, const void *b) {
     double x = ((const struct top_row *)a)->cpu, y = ((const struct top_row *)b)->cpu;
 
-    return x < y ? 1 : x > y ? -1 : by_name(a, b);
+    return x < y ? 1 : x > y ? -1 : compare_rows(a, b);
 }
 
 static int compare_memory(const void *a, const void *b) {
     uint64_t x = ((const struct top_row *)a)->usage.memory, y = ((const struct top_row *)b)->usage.memory;
 
-    return x < y ? 1 : x > y ? -1 : by_name(a, b);
+    return x < y ? 1 : x > y ? -1 : compare_rows(a, b);
 }
 
 void model_sort(struct top_model *m, enum top_order order) {
@@ -107,34 +102,40 @@ void model_sort(struct top_model *m, enum top_order order) {
         qsort(m->v, m->n, sizeof *m->v, compare[order]);
 }
 
-static void add_number(struct buf *out, const char *key, bool known, uint64_t value) {
-    buf_addf(out, ",\"%s\":", key);
+static void add_number(struct jsonout *j, const char *key, bool known, uint64_t value) {
     if (known)
-        buf_addf(out, "%llu", (unsigned long long)value);
+        jsonout_u64(j, key, value);
     else
-        buf_adds(out, "null");
+        jsonout_null(j, key);
+}
+
+static void add_row_json(const struct top_row *r, struct jsonout *j) {
+    jsonout_open(j, NULL, '{');
+    jsonout_text(j, "name", r->name);
+    jsonout_text(j, "phase", box_phase_names[r->phase]);
+    jsonout_bool(j, "crashed", r->crashed);
+    jsonout_text(j, "mode", r->mode);
+    jsonout_text(j, "workspace", r->workspace);
+    jsonout_key(j, "cpu_percent");
+    if (r->cpu < 0)
+        buf_adds(j->to, "null");
+    else
+        buf_addf(j->to, "%.1f", r->cpu);
+    add_number(j, "memory", r->usage.has_memory, r->usage.memory);
+    add_number(j, "memory_max", r->memory_max != 0, r->memory_max);
+    add_number(j, "pids", r->usage.has_pids, r->usage.pids);
+    add_number(j, "pids_max", r->pids_max != 0, r->pids_max);
+    jsonout_close(j, '}');
 }
 
 void model_json(const struct top_model *m, struct buf *out) {
-    buf_addc(out, '[');
-    for (size_t i = 0; i < m->n; i++) {
-        const struct top_row *r = &m->v[i];
+    struct jsonout j = {.to = out, .compact = true};
 
-        buf_adds(out, i ? ",\n {\"name\":" : "{\"name\":");
-        buf_add_json(out, r->name);
-        buf_addf(out, ",\"phase\":\"%s\",\"crashed\":%s,\"mode\":", box_phase_names[r->phase], r->crashed ? "true" : "false");
-        buf_add_json(out, r->mode);
-        buf_adds(out, ",\"workspace\":");
-        buf_add_json(out, r->workspace);
-        if (r->cpu < 0)
-            buf_adds(out, ",\"cpu_percent\":null");
-        else
-            buf_addf(out, ",\"cpu_percent\":%.1f", r->cpu);
-        add_number(out, "memory", r->usage.has_memory, r->usage.memory);
-        add_number(out, "memory_max", r->memory_max != 0, r->memory_max);
-        add_number(out, "pids", r->usage.has_pids, r->usage.pids);
-        add_number(out, "pids_max", r->pids_max != 0, r->pids_max);
-        buf_addc(out, '}');
+    jsonout_open(&j, NULL, '[');
+    for (size_t i = 0; i < m->n; i++) {
+        if (i)
+            jsonout_break(&j, "\n ");
+        add_row_json(&m->v[i], &j);
     }
     buf_adds(out, "]\n");
 }

@@ -4,7 +4,9 @@
 #include <ncurses.h>
 #include <time.h>
 
+#include "base/parse.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "top/top.h"
 
 enum { GREEN = 1, YELLOW, RED, SIZE_TEXT = 24, MIN_ROWS = 8, MIN_COLS = 40, WIDE = 100, FEED_MIN = 3 };
@@ -30,7 +32,7 @@ void view_end(void) {
 }
 
 /* One line, from the left edge, never longer than the screen. */
-static void put(int y, const char *text) {
+static void put_line(int y, const char *text) {
     mvaddnstr(y, 0, text, COLS);
     clrtoeol();
 }
@@ -45,20 +47,6 @@ static void size_text(uint64_t bytes, char ret[static SIZE_TEXT]) {
         u++;
     }
     snprintf(ret, SIZE_TEXT, v < 10 && u ? "%.1f%c" : "%.0f%c", v, units[u]);
-}
-
-static void age_text(uint64_t since_ns, char ret[static SIZE_TEXT]) {
-    time_t now = time(NULL), then = (time_t)(since_ns / 1000000000);
-    long s = since_ns && now > then ? (long)(now - then) : 0;
-
-    if (s < 60)
-        snprintf(ret, SIZE_TEXT, "%lds", s);
-    else if (s < 3600)
-        snprintf(ret, SIZE_TEXT, "%ldm", s / 60);
-    else if (s < 86400)
-        snprintf(ret, SIZE_TEXT, "%ldh", s / 3600);
-    else
-        snprintf(ret, SIZE_TEXT, "%ldd", s / 86400);
 }
 
 static int colour(const struct top_row *r) {
@@ -108,9 +96,10 @@ static void add_place(const struct top_row *r, struct buf *b) {
 static void draw_row(int y, const struct top_row *r, bool chosen) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(1024);
     int attrs = (chosen ? A_REVERSE : 0) | COLOR_PAIR(colour(r));
+    uint64_t now = clock_mark();
     char age[SIZE_TEXT];
 
-    age_text(r->since_ns, age);
+    format_age(r->since_ns && now > r->since_ns ? now - r->since_ns : 0, age);
     buf_addf(&line, "%-18.18s %-8s %4s", r->name, r->crashed ? "crashed" : box_phase_names[r->phase], age);
     if (r->why[0]) {
         buf_addf(&line, "  %s", r->why);
@@ -119,7 +108,7 @@ static void draw_row(int y, const struct top_row *r, bool chosen) {
         add_place(r, &line);
     }
     attron(attrs);
-    put(y, buf_str(&line));
+    put_line(y, buf_str(&line));
     attroff(attrs);
 }
 
@@ -130,7 +119,7 @@ static int draw_rows(int y, int last, const struct top_view *v, const struct top
     for (size_t i = first; i < m->n && y < last; i++)
         draw_row(y++, &m->v[i], i == v->chosen);
     if (m->n == 0 && y < last)
-        put(y++, "no sandboxes: 'bawn start' makes one");
+        put_line(y++, "no sandboxes: 'bawn start' makes one");
     return y;
 }
 
@@ -138,11 +127,11 @@ static int draw_asks(int y, int last, const struct top_asks *a) {
     if (a->n == 0 || y >= last)
         return y;
     attron(A_BOLD | COLOR_PAIR(YELLOW));
-    put(y++, "may it connect?  o once  s session  w always  d deny  (tab: next)");
+    put_line(y++, "may it connect?  o once  s session  w always  d deny  (tab: next)");
     attroff(A_BOLD | COLOR_PAIR(YELLOW));
     for (size_t i = a->chosen < 3 ? 0 : a->chosen - 2; i < a->n && y < last; i++) {
         attron(i == a->chosen ? A_REVERSE : 0);
-        put(y++, a->v[i].text);
+        put_line(y++, a->v[i].text);
         attroff(i == a->chosen ? A_REVERSE : 0);
     }
     return y;
@@ -156,13 +145,13 @@ static void draw_feed(int y, int last, const struct top_feed *f) {
     if (y >= last)
         return;
     attron(A_BOLD);
-    put(y++, "network");
+    put_line(y++, "network");
     attroff(A_BOLD);
     for (size_t i = 0; i < n; i++) {
         size_t at = (f->n - n + i) % TOP_FEED_LINES;
 
         attron(COLOR_PAIR(f->denied[at] ? RED : 0));
-        put(y++, f->lines[at]);
+        put_line(y++, f->lines[at]);
         attroff(COLOR_PAIR(f->denied[at] ? RED : 0));
     }
 }
@@ -179,10 +168,10 @@ static void draw_title(const struct top_view *v, const struct top_model *m) {
     snprintf(line, sizeof line, "bawn top  %s  %zu running, %zu not  by %s", now, m->running, m->n - m->running,
              top_order_names[v->order]);
     attron(A_BOLD);
-    put(0, line);
+    put_line(0, line);
     attroff(A_BOLD);
     attron(A_UNDERLINE);
-    put(1, COLS >= WIDE ? TITLES "MODE     WORKSPACE" : TITLES "WORKSPACE");
+    put_line(1, COLS >= WIDE ? TITLES "MODE     WORKSPACE" : TITLES "WORKSPACE");
     attroff(A_UNDERLINE);
 }
 
@@ -191,7 +180,7 @@ void view_draw(const struct top_view *v, const struct top_model *m, const struct
 
     erase();
     if (LINES < MIN_ROWS || COLS < MIN_COLS) {
-        put(0, "bawn top needs 40x8");
+        put_line(0, "bawn top needs 40x8");
         refresh();
         return;
     }
@@ -202,7 +191,7 @@ void view_draw(const struct top_view *v, const struct top_model *m, const struct
     y = draw_asks(y, MIN_OF(y + asks, last), a);
     draw_feed(y, last, f);
     attron(A_REVERSE);
-    put(LINES - 1, v->note[0] ? v->note : " q quit   arrows choose   x stop   order: c cpu, m memory, n name");
+    put_line(LINES - 1, v->note[0] ? v->note : " q quit   arrows choose   x stop   order: c cpu, m memory, n name");
     attroff(A_REVERSE);
     refresh();
 }

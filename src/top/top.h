@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bawn-top: kept sandboxes on one screen. What is shown comes from files (registry, control groups, network log), so looking disturbs nobody;
+ * bawn-top: persistent sandboxes on one screen. What is shown comes from files (registry, control groups, network log), so looking disturbs nothing;
  * only questions that wait are asked of the supervisors that have a control socket, and answered there.
  *
  * Everything on the screen that an agent chose (hosts, paths) is escaped: a name cannot move the cursor.

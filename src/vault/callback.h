@@ -32,7 +32,5 @@ int callback_wait(struct callback *cb, const char *path, const char *state, stru
                   struct err *err);
 void callback_answer(int client, bool ok); /* a page for people; takes client */
 
-/* callback_peer.c: is its other end a program of our own user's, or root's? Also for root, who is everybody. */
-bool callback_peer_is_ours(int fd);
 /* The head of a request. 0: the code; -EACCES: the service says error=...; -EAGAIN: it is not whole yet; -EINVAL: nothing that counts. */
 int callback_read(const char *head, size_t len, const char *path, const char *state, struct secret *ret_code);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of OAuth, by libcurl. */
 #include "vault/http.h"
 
 #include <curl/curl.h>
@@ -16,7 +17,7 @@ static bool is_plain(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-._~", c));
 }
 
-static int encode(struct secret *form, const char *p, size_t len) {
+static int encode_text(struct secret *form, const char *p, size_t len) {
     static const char digits[] = "0123456789ABCDEF";
 
     for (size_t i = 0; i < len; i++) {
@@ -40,11 +41,11 @@ int http_form_add(struct secret *form, const char *key, const char *value, size_
         return -E2BIG;
     if (form->len)
         form->p[form->len++] = '&';
-    r = encode(form, key, strlen(key));
+    r = encode_text(form, key, strlen(key));
     if (r < 0 || form->len + 1 > HTTP_FORM_MAX)
         return -E2BIG;
     form->p[form->len++] = '=';
-    return encode(form, value, len);
+    return encode_text(form, value, len);
 }
 
 struct target {
@@ -103,20 +104,20 @@ static int set_login(CURL *c, const struct http_login *login) {
         return 0;
     if (secret_alloc(&text, HTTP_FORM_MAX + 2) < 0)
         return -ENOMEM;
-    if (encode(&text, login->user, strlen(login->user)) < 0)
+    if (encode_text(&text, login->user, strlen(login->user)) < 0)
         return -E2BIG;
     text.p[text.len] = 0;
     curl_easy_setopt(c, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
     curl_easy_setopt(c, CURLOPT_USERNAME, text.p);
     secret_clear(&text);
-    if (encode(&text, login->password->p, login->password->len) < 0)
+    if (encode_text(&text, login->password->p, login->password->len) < 0)
         return -E2BIG;
     text.p[text.len] = 0;
     curl_easy_setopt(c, CURLOPT_PASSWORD, text.p);
     return 0;
 }
 
-static int failure(CURLcode code, const struct target *t, struct err *err) {
+static int http_failure(CURLcode code, const struct target *t, struct err *err) {
     if (code == CURLE_OPERATION_TIMEDOUT)
         return err_set(err, -ETIMEDOUT, "'%s' did not answer within %d s", t->host, VAULT_HTTP_TIMEOUT_MS / 1000);
     if (code == CURLE_WRITE_ERROR)
@@ -137,7 +138,7 @@ static void set_request(CURL *c, const char *url, const struct secret *form, con
     curl_easy_setopt(c, CURLOPT_POSTFIELDS, form->p);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, &reply->body);
-    if (t->loopback) /* in clear: not through somebody's proxy */
+    if (t->loopback) /* in clear: not through a proxy of another machine */
         curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
 }
 
@@ -145,7 +146,7 @@ static int perform(CURL *c, const struct target *t, struct http_reply *reply, st
     CURLcode code = curl_easy_perform(c);
 
     if (code != CURLE_OK)
-        return failure(code, t, err);
+        return http_failure(code, t, err);
     curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &reply->status);
     if (reply->status >= 300 && reply->status < 400)
         return err_set(err, -ENOKEY, "'%s' answers with a redirect (%ld), which is not followed with a token", t->host,
@@ -176,7 +177,6 @@ int http_post(const struct vault *v, const char *url, const struct secret *form,
     curl_slist_free_all(headers);
     if (r < 0)
         return r;
-    *ret = reply;
-    reply = (struct http_reply){0};
+    *ret = TAKE(reply, (struct http_reply){0});
     return 0;
 }

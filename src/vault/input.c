@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads values and passphrases from pipes, files and terminals. */
 #include "vault/input.h"
 
 #include <errno.h>
@@ -33,8 +34,7 @@ int input_read(int fd, size_t max, struct secret *ret, struct err *err) {
         s.p[--s.len] = 0;
     if (s.len > max)
         return too_long(err, max);
-    *ret = s;
-    s = (struct secret){0};
+    *ret = TAKE(s, (struct secret){0});
     return 0;
 }
 
@@ -50,7 +50,7 @@ static int quiet_begin(struct quiet *q, const char *question, struct err *err) {
 
     off.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
     off.c_lflag |= ICANON | ISIG;
-    /* TCSAFLUSH: what was typed before nobody was meant to see is not the answer. */
+    /* TCSAFLUSH: what was typed before, with echo, is not the answer. */
     if (tcsetattr(q->tty, TCSAFLUSH, &off) < 0)
         return err_sys(err, -errno, "switch off the terminal's echo");
     return fd_write_all(q->tty, question, strlen(question));
@@ -91,7 +91,7 @@ static void pass_on(struct quiet *q) {
 
     if (fd_read_some(q->signals, &info, sizeof info) != sizeof info)
         return;
-    /* Whoever started us may ignore Ctrl-C while it waits for us; here it means: no. */
+    /* The process that started us may ignore Ctrl-C while it waits for us; here it means: no. */
     sigprocmask(SIG_SETMASK, &q->mask, &blocked);
     signal((int)info.ssi_signo, SIG_DFL);
     raise((int)info.ssi_signo);
@@ -158,7 +158,6 @@ int input_ask(const char *question, size_t max, struct secret *ret, struct err *
     r = line_check(r, &s, max, err);
     if (r < 0)
         return r;
-    *ret = s;
-    s = (struct secret){0};
+    *ret = TAKE(s, (struct secret){0});
     return 0;
 }

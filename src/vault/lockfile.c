@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Locks on bytes of secrets.lock. */
 #include "vault/lockfile.h"
 
 #include <errno.h>

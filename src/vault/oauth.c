@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Access tokens: from the store, or renewed under a lock. */
 #include "vault/oauth.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ static int log_in_again(const struct credential *c, const char *why, struct err 
 }
 
 /* s was zero. */
-static int load(const struct vault *v, const struct credential *c, struct oauth_state *s, struct err *err) {
+static int load_state(const struct vault *v, const struct credential *c, struct oauth_state *s, struct err *err) {
     CLEANUP(secret_done) struct secret text = {0};
     int r = store_get(v, c, &text, err);
 
@@ -29,7 +30,7 @@ static int load(const struct vault *v, const struct credential *c, struct oauth_
     return r < 0 ? err_ctx(err, r, "secret '%s'", c->name) : 0;
 }
 
-static int save(const struct vault *v, const struct credential *c, const struct oauth_state *s, struct err *err) {
+static int save_state(const struct vault *v, const struct credential *c, const struct oauth_state *s, struct err *err) {
     CLEANUP(secret_done) struct secret text = {0};
     int r = oauth_state_write(s, &text, err);
 
@@ -40,7 +41,7 @@ static bool is_usable(const struct oauth_state *s) {
     return s->access.len && (s->expires == 0 || s->expires > (uint64_t)time(NULL) + OAUTH_MARGIN_S);
 }
 
-static bool same(const struct secret *a, const struct secret *b) {
+static bool is_same(const struct secret *a, const struct secret *b) {
     return a->len == b->len && (a->len == 0 || CRYPTO_memcmp(a->p, b->p, a->len) == 0);
 }
 
@@ -57,7 +58,7 @@ int oauth_request(const struct vault *v, const struct credential *c, const char 
     return r < 0 ? r : oauth_answer_read(c, reply.status, &reply.body, (uint64_t)time(NULL), s, err);
 }
 
-static int refresh(const struct vault *v, const struct credential *c, struct oauth_state *s, struct err *err) {
+static int refresh_tokens(const struct vault *v, const struct credential *c, struct oauth_state *s, struct err *err) {
     CLEANUP(secret_done) struct secret form = {0};
     static const char grant[] = "refresh_token";
     int r;
@@ -77,7 +78,7 @@ static int refresh(const struct vault *v, const struct credential *c, struct oau
     return r < 0 ? err_ctx(err, r, "secret '%s'", c->name) : 0;
 }
 
-/* Under the lock: what is in the store now, if somebody else was faster, or new tokens. `refused` is an access token that is
+/* Under the lock: what is in the store now, if another vault was faster, or new tokens. `refused` is an access token that is
  * no good. */
 static int renew(const struct vault *v, const struct credential *c, const struct secret *refused, struct oauth_state *s,
                  struct err *err) {
@@ -86,14 +87,14 @@ static int renew(const struct vault *v, const struct credential *c, const struct
     int r = lockfile_take(v->dir, lockfile_of_name(c->name), &lock, err);
 
     r = r < 0 ? r : vault_recheck(v, c, err);
-    r = r < 0 ? r : load(v, c, s, err);
-    if (r < 0 || (is_usable(s) && !(refused && same(refused, &s->access))))
+    r = r < 0 ? r : load_state(v, c, s, err);
+    if (r < 0 || (is_usable(s) && !(refused && is_same(refused, &s->access))))
         return r;
-    r = refresh(v, c, s, err);
+    r = refresh_tokens(v, c, s, err);
     if (r < 0)
         return r;
     /* The access token is good all the same; without the new refresh token the next login comes sooner. */
-    if (save(v, c, s, &why) < 0)
+    if (save_state(v, c, s, &why) < 0)
         log_err(&why);
     return 0;
 }
@@ -107,7 +108,7 @@ static void hand_over(struct oauth_state *s, struct secret *ret, struct secret *
 int oauth_get(const struct vault *v, const struct credential *c, bool fresh, struct secret *ret, struct secret *ret_identity,
               uint64_t *ret_expires, struct err *err) {
     CLEANUP(oauth_state_done) struct oauth_state before = {0}, now = {0};
-    int r = load(v, c, &before, err);
+    int r = load_state(v, c, &before, err);
 
     if (r < 0)
         return r;
@@ -124,7 +125,7 @@ int oauth_get(const struct vault *v, const struct credential *c, bool fresh, str
 
 int oauth_check(const struct vault *v, const struct credential *c, struct err *err) {
     CLEANUP(oauth_state_done) struct oauth_state s = {0};
-    int r = load(v, c, &s, err);
+    int r = load_state(v, c, &s, err);
 
     if (r < 0 || is_usable(&s) || s.refresh.len)
         return r;
@@ -139,5 +140,5 @@ int oauth_put(const struct vault *v, const struct credential *c, const struct se
         err->status = EXIT_USAGE_ERR;
         return err_ctx(err, r, "secret '%s'", c->name);
     }
-    return save(v, c, &s, err);
+    return save_state(v, c, &s, err);
 }

@@ -2,7 +2,7 @@
 /*
  * OAuth: the store has a refresh token, and here access tokens are made from it (RFC 6749, 6), or both by the device flow (RFC
  * 8628). Servers may give a new refresh token each time and then refuse the old one, so two refreshes at once would lock the
- * user out: one vault at a time refreshes a credential (lockfile.h), and whoever waited uses what it got.
+ * user out: one vault at a time refreshes a credential (lockfile.h), and those that waited use what it got.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ int oauth_answer_read(const struct credential *c, long status, const struct secr
  * ret_identity were empty. */
 int oauth_get(const struct vault *v, const struct credential *c, bool fresh, struct secret *ret, struct secret *ret_identity,
               uint64_t *ret_expires, struct err *err);
-/* Could it be had, as far as this can be told without asking the server? */
+/* Is a token available, as far as the store alone can say? */
 int oauth_check(const struct vault *v, const struct credential *c, struct err *err);
 /* What the user typed or piped. The caller has the lock of the name. */
 int oauth_put(const struct vault *v, const struct credential *c, const struct secret *text, struct err *err);

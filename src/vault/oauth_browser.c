@@ -4,10 +4,10 @@
  * redirect are made here and leave this process only to the service; a sandbox that asked for the login has no part in it and gets nothing of it.
  */
 #include <errno.h>
-#include <openssl/evp.h>
 #include <sys/random.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/str.h"
@@ -17,7 +17,8 @@
 #include "vault/http.h"
 #include "vault/oauth.h"
 
-enum { RANDOM_BYTES = 32, RANDOM_TEXT = 44 /* base64url of them, and a NUL */ };
+enum { RANDOM_BYTES = 32, RANDOM_TEXT = BASE64_URL_SIZE(RANDOM_BYTES) };
+static_assert((int)SHA256_LEN == RANDOM_BYTES, "a challenge is as long as a verifier");
 
 struct browser {
     struct credential_redirect redirect;
@@ -32,23 +33,12 @@ static void browser_done(struct browser *b) {
     explicit_bzero(b->verifier, sizeof b->verifier);
 }
 
-static void to_base64url(const uint8_t bytes[static RANDOM_BYTES], char out[static RANDOM_TEXT]) {
-    unsigned char text[RANDOM_TEXT + 4];
-
-    static_assert((int)SHA256_LEN == RANDOM_BYTES, "one length for both");
-    EVP_EncodeBlock(text, bytes, RANDOM_BYTES);
-    for (size_t i = 0; i < RANDOM_TEXT - 1; i++)
-        out[i] = (char)(text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i]);
-    out[RANDOM_TEXT - 1] = 0;
-    explicit_bzero(text, sizeof text);
-}
-
 static int make_random(char out[static RANDOM_TEXT]) {
     uint8_t bytes[RANDOM_BYTES];
 
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         return -EIO;
-    to_base64url(bytes, out);
+    base64_url(bytes, sizeof bytes, out);
     explicit_bzero(bytes, sizeof bytes);
     return 0;
 }
@@ -59,7 +49,7 @@ static int browser_begin(const struct credential *c, struct browser *b, struct e
     if (r < 0)
         return err_usage(err, "its redirect_uri cannot be used");
     if (make_random(b->state) < 0 || make_random(b->verifier) < 0)
-        return err_set(err, -EIO, "no random numbers can be had");
+        return err_set(err, -EIO, "the kernel gives no random numbers");
     r = callback_listen(&b->redirect, &b->callback, err);
     if (r < 0)
         return r;
@@ -67,7 +57,7 @@ static int browser_begin(const struct credential *c, struct browser *b, struct e
     return b->back ? 0 : err_oom(err);
 }
 
-static int add_all(const struct credential *c, const struct browser *b, struct secret *form) {
+static int add_params(const struct credential *c, const struct browser *b, struct secret *form) {
     uint8_t digest[SHA256_LEN];
     char challenge[RANDOM_TEXT];
     const struct {
@@ -80,7 +70,7 @@ static int add_all(const struct credential *c, const struct browser *b, struct s
     sha256_init(&h);
     sha256_add(&h, b->verifier, strlen(b->verifier));
     sha256_end(&h, digest);
-    to_base64url(digest, challenge);
+    base64_url(digest, sizeof digest, challenge);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(params); i++)
         if (params[i].value)
             r = http_form_add(form, params[i].key, params[i].value, strlen(params[i].value));
@@ -93,7 +83,7 @@ static int make_url(const struct credential *c, const struct browser *b, char **
 
     if (secret_alloc(&form, HTTP_FORM_MAX) < 0)
         return err_oom(err);
-    if (add_all(c, b, &form) < 0)
+    if (add_params(c, b, &form) < 0)
         return err_set(err, -E2BIG, "the address of the login page is too long");
     *ret = str_dupf("%s%c%.*s", c->authorize_url, strchr(c->authorize_url, '?') ? '&' : '?', (int)form.len, form.p);
     return *ret ? 0 : err_oom(err);
@@ -131,8 +121,8 @@ static int redeem(const struct vault *v, const struct credential *c, const struc
     return r == -EKEYEXPIRED ? err_set(err, -ENOKEY, "the token server refuses the login's code") : r;
 }
 
-static int finish(const struct vault *v, const struct credential *c, struct browser *b, struct secret *code, int *client,
-                  struct err *err) {
+static int finish_login(const struct vault *v, const struct credential *c, struct browser *b, struct secret *code, int *client,
+                        struct err *err) {
     CLEANUP(oauth_state_done) struct oauth_state s = {0};
     int r = oauth_state_init(&s) < 0 ? err_oom(err) : 0;
 
@@ -153,7 +143,7 @@ int oauth_browser(const struct vault *v, const struct credential *c, int opener,
         return err_usage(err, "secret '%s' has no oauth.authorize_url: there is no page to log in at", c->name);
     r = secret_alloc(&code, CALLBACK_CODE_MAX) < 0 ? err_oom(err) : browser_begin(c, &b, err);
     r = r < 0 ? r : show_page(c, &b, opener, err);
-    r = r < 0 ? r : finish(v, c, &b, &code, &client, err);
+    r = r < 0 ? r : finish_login(v, c, &b, &code, &client, err);
     if (client >= 0)
         callback_answer(client, r == 0);
     return r < 0 ? err_ctx(err, r, "secret '%s'", c->name) : 0;

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "vault/http.h"
 #include "vault/lockfile.h"
@@ -25,25 +26,14 @@ static void device_done(struct device *d) {
     secret_done(&d->code);
 }
 
-static void json_donep(json_t **j) {
-    json_decref(*j);
-}
-
-static uint64_t number(const json_t *j, const char *key, uint64_t fallback, uint64_t max) {
+static uint64_t read_number(const json_t *j, const char *key, uint64_t fallback, uint64_t max) {
     double d = json_number_value(json_object_get(j, key));
 
     return d >= 1 ? d < (double)max ? (uint64_t)d : max : fallback;
 }
 
-static uint64_t seconds_now(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec;
-}
-
 /* The server's words go to the terminal: log_line() makes them printable, and nothing else is believed of them. */
-static int show(const json_t *j, struct err *err) {
+static int show_code(const json_t *j, struct err *err) {
     const char *uri = json_string_value(json_object_get(j, "verification_uri"));
     const char *whole = json_string_value(json_object_get(j, "verification_uri_complete"));
     const char *code = json_string_value(json_object_get(j, "user_code"));
@@ -59,7 +49,7 @@ static int show(const json_t *j, struct err *err) {
 }
 
 static int device_read(const struct http_reply *reply, struct device *d, struct err *err) {
-    CLEANUP(json_donep) json_t *j = json_loadb(reply->body.p, reply->body.len, JSON_REJECT_DUPLICATES, NULL);
+    CLEANUP(json_decrefp) json_t *j = json_loadb(reply->body.p, reply->body.len, JSON_REJECT_DUPLICATES, NULL);
     const json_t *code = json_object_get(j, "device_code");
 
     if (reply->status != 200 || !json_is_string(code) || json_string_length(code) == 0)
@@ -69,9 +59,9 @@ static int device_read(const struct http_reply *reply, struct device *d, struct 
     if (json_string_length(code) > CREDENTIAL_VALUE_MAX)
         return err_set(err, -ENOKEY, "the server's device code is too long");
     secret_set(&d->code, json_string_value(code), json_string_length(code));
-    d->interval_s = number(j, "interval", INTERVAL_S, INTERVAL_MAX_S);
-    d->end_s = seconds_now() + number(j, "expires_in", DEVICE_LIFETIME_S, DEVICE_LIFETIME_S);
-    return show(j, err);
+    d->interval_s = read_number(j, "interval", INTERVAL_S, INTERVAL_MAX_S);
+    d->end_s = clock_ms() / 1000 + read_number(j, "expires_in", DEVICE_LIFETIME_S, DEVICE_LIFETIME_S);
+    return show_code(j, err);
 }
 
 static int device_begin(const struct vault *v, const struct credential *c, struct device *d, struct err *err) {
@@ -106,7 +96,7 @@ static int poll_once(const struct vault *v, const struct credential *c, const st
 
 static int device_wait(const struct vault *v, const struct credential *c, struct device *d, struct oauth_state *s,
                        struct err *err) {
-    while (seconds_now() < d->end_s) {
+    while (clock_ms() / 1000 < d->end_s) {
         struct timespec pause = {.tv_sec = (time_t)d->interval_s};
         int r;
 

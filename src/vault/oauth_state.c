@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens as JSON: in the store, and in a server's answers. */
 #include <errno.h>
 #include <jansson.h>
 
@@ -28,12 +29,8 @@ void oauth_state_done(struct oauth_state *s) {
     secret_done(&s->identity);
 }
 
-static void json_donep(json_t **j) {
-    json_decref(*j);
-}
-
 /* A string member; absent or null leaves `to` as it is. */
-static int take(const struct credential *c, const json_t *from, const char *key, struct secret *to, struct err *err) {
+static int take_member(const struct credential *c, const json_t *from, const char *key, struct secret *to, struct err *err) {
     const json_t *j = json_object_get(from, key);
     int r;
 
@@ -53,11 +50,7 @@ static int known_keys_only(const json_t *j, struct err *err) {
     json_t *value;
 
     json_object_foreach((json_t *)j, key, value) {
-        bool ok = false;
-
-        for (size_t i = 0; i < ARRAY_LEN(known); i++)
-            ok = ok || str_eq(key, known[i]);
-        if (!ok)
+        if (str_index(key, known, ARRAY_LEN(known)) < 0)
             return err_usage(err, "the value has a key that is none of access, refresh, expires, client_secret, identity");
     }
     return 0;
@@ -65,12 +58,15 @@ static int known_keys_only(const json_t *j, struct err *err) {
 
 static int state_of_json(const struct credential *c, const json_t *j, struct oauth_state *s, struct err *err) {
     const json_t *expires = json_object_get(j, "expires");
+    const struct {
+        const char *key;
+        struct secret *to;
+    } members[] = {
+        {"access", &s->access}, {"refresh", &s->refresh}, {"client_secret", &s->client_secret}, {"identity", &s->identity}};
     int r = known_keys_only(j, err);
 
-    r = r < 0 ? r : take(c, j, "access", &s->access, err);
-    r = r < 0 ? r : take(c, j, "refresh", &s->refresh, err);
-    r = r < 0 ? r : take(c, j, "client_secret", &s->client_secret, err);
-    r = r < 0 ? r : take(c, j, "identity", &s->identity, err);
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(members); i++)
+        r = take_member(c, j, members[i].key, members[i].to, err);
     if (r < 0)
         return r;
     if (expires && (!json_is_integer(expires) || json_integer_value(expires) < 0))
@@ -82,7 +78,7 @@ static int state_of_json(const struct credential *c, const json_t *j, struct oau
 }
 
 int oauth_state_read(const struct credential *c, const struct secret *text, struct oauth_state *s, struct err *err) {
-    CLEANUP(json_donep) json_t *j = NULL;
+    CLEANUP(json_decrefp) json_t *j = NULL;
     int r;
 
     if (text->len == 0 || text->p[0] != '{') {
@@ -97,25 +93,24 @@ int oauth_state_read(const struct credential *c, const struct secret *text, stru
     return state_of_json(c, j, s, err);
 }
 
-static int add(json_t *j, const char *key, const struct secret *s) {
+static int add_token(json_t *j, const char *key, const struct secret *s) {
     return s->len ? json_object_set_new(j, key, json_stringn(s->p, s->len)) : 0;
 }
 
 int oauth_state_write(const struct oauth_state *s, struct secret *ret, struct err *err) {
-    CLEANUP(json_donep) json_t *j = json_object();
+    CLEANUP(json_decrefp) json_t *j = json_object();
     CLEANUP(secret_done) struct secret text = {0};
 
     if (!j || secret_alloc(&text, VAULT_STORED_MAX) < 0)
         return err_oom(err);
-    if (add(j, "access", &s->access) < 0 || add(j, "refresh", &s->refresh) < 0 ||
-        add(j, "client_secret", &s->client_secret) < 0 || add(j, "identity", &s->identity) < 0 ||
+    if (add_token(j, "access", &s->access) < 0 || add_token(j, "refresh", &s->refresh) < 0 ||
+        add_token(j, "client_secret", &s->client_secret) < 0 || add_token(j, "identity", &s->identity) < 0 ||
         json_object_set_new(j, "expires", json_integer((json_int_t)s->expires)) < 0)
         return err_usage(err, "a token is not UTF-8");
     text.len = json_dumpb(j, text.p, VAULT_STORED_MAX, JSON_COMPACT);
     if (text.len == 0 || text.len > VAULT_STORED_MAX)
-        return err_set(err, -E2BIG, "the tokens are too long to be kept");
-    *ret = text;
-    text = (struct secret){0};
+        return err_set(err, -E2BIG, "the tokens are too long for the store");
+    *ret = TAKE(text, (struct secret){0});
     return 0;
 }
 
@@ -165,7 +160,7 @@ static void take_identity(const json_t *j, struct secret *to) {
 
 int oauth_answer_read(const struct credential *c, long status, const struct secret *body, uint64_t now, struct oauth_state *s,
                       struct err *err) {
-    CLEANUP(json_donep) json_t *j = body->len ? json_loadb(body->p, body->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    CLEANUP(json_decrefp) json_t *j = body->len ? json_loadb(body->p, body->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
     const char *type = json_string_value(json_object_get(j, "token_type"));
     uint64_t seconds;
     int r;
@@ -177,8 +172,8 @@ int oauth_answer_read(const struct credential *c, long status, const struct secr
         return err_set(err, -ENOKEY, "the token server's answer has no access token");
     if (type && strcasecmp(type, "bearer") != 0)
         return err_set(err, -ENOKEY, "the token server gives tokens of a type that is not 'bearer'");
-    r = take(c, j, "access_token", &s->access, err);
-    r = r < 0 ? r : take(c, j, "refresh_token", &s->refresh, err);
+    r = take_member(c, j, "access_token", &s->access, err);
+    r = r < 0 ? r : take_member(c, j, "refresh_token", &s->refresh, err);
     if (r < 0)
         return err_ctx(err, -ENOKEY, "the token server's answer");
     take_identity(j, &s->identity);

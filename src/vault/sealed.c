@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of the file store: encryption, and the entries in it. */
 #include "vault/sealed.h"
 
 #include <errno.h>
@@ -11,19 +12,23 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/sha256.h"
+#include "policy/credential/credential.h"
+
+enum { ENTRY_HEAD = 2 + 4 };
 
 static const char magic[8] = {'B', 'A', 'W', 'N', 'S', 'E', 'C', '1'};
 
-static int draw(void *p, size_t len, struct err *err) {
+static int draw_bytes(void *p, size_t len, struct err *err) {
     return RAND_bytes(p, (int)len) == 1 ? 0 : err_set(err, -EIO, "OpenSSL has no random bytes");
 }
 
 int sealed_new(enum sealed_kind kind, struct sealed_head *ret, struct err *err) {
     struct sealed_head h = {.kind = (uint8_t)kind, .log_n = SEALED_LOG_N, .r = SEALED_R, .p = SEALED_P};
-    int r = draw(h.id, sizeof h.id, err);
+    int r = draw_bytes(h.id, sizeof h.id, err);
 
-    r = r < 0 ? r : draw(h.salt, sizeof h.salt, err);
+    r = r < 0 ? r : draw_bytes(h.salt, sizeof h.salt, err);
     if (r < 0)
         return r;
     memcpy(h.magic, magic, sizeof magic);
@@ -32,8 +37,7 @@ int sealed_new(enum sealed_kind kind, struct sealed_head *ret, struct err *err) 
 }
 
 void sealed_id_text(const struct sealed_head *h, char out[static SEALED_ID_TEXT]) {
-    for (size_t i = 0; i < sizeof h->id; i++)
-        snprintf(out + 2 * i, 3, "%02x", h->id[i]);
+    hex_encode(h->id, sizeof h->id, out);
 }
 
 int sealed_head_read(const char *bytes, size_t len, struct sealed_head *ret, struct err *err) {
@@ -58,8 +62,7 @@ int sealed_random_key(struct secret *ret, struct err *err) {
     if (RAND_priv_bytes((unsigned char *)key.p, SEALED_KEY) != 1)
         return err_set(err, -EIO, "OpenSSL has no random bytes");
     key.len = SEALED_KEY;
-    *ret = key;
-    key = (struct secret){0};
+    *ret = TAKE(key, (struct secret){0});
     return 0;
 }
 
@@ -93,8 +96,7 @@ int sealed_derive(const struct sealed_head *h, const struct secret *passphrase, 
         return err_set(err, -EIO, "OpenSSL cannot make a key from the passphrase: it needs %u MiB of memory",
                        128u << h->log_n >> 17);
     key.len = SEALED_KEY;
-    *ret_key = key;
-    key = (struct secret){0};
+    *ret_key = TAKE(key, (struct secret){0});
     return 0;
 }
 
@@ -159,8 +161,7 @@ int sealed_open(const char *bytes, size_t len, const struct secret *key, struct 
     s.len = len - sizeof h - SEALED_TAG;
     if (key->len != SEALED_KEY || gcm(&h, key, false, bytes + sizeof h, s.len, s.p, tag) < 0)
         return err_set(err, -EBADMSG, "the file is damaged: some of its bytes have changed");
-    *ret = s;
-    s = (struct secret){0};
+    *ret = TAKE(s, (struct secret){0});
     return 0;
 }
 
@@ -169,7 +170,7 @@ int sealed_close(const struct sealed_head *h, const struct secret *key, const st
     CLEANUP(secret_done) struct secret hidden = {0};
     struct sealed_head fresh = *h;
     unsigned char tag[SEALED_TAG];
-    int r = draw(fresh.nonce, sizeof fresh.nonce, err);
+    int r = draw_bytes(fresh.nonce, sizeof fresh.nonce, err);
 
     if (r < 0)
         return r;
@@ -183,4 +184,104 @@ int sealed_close(const struct sealed_head *h, const struct secret *key, const st
     buf_add(out, hidden.p, entries->len);
     buf_add(out, tag, sizeof tag);
     return buf_ok(out) ? 0 : err_oom(err);
+}
+
+/* Entries ---------------------------------------------------------------------------------------------------------- */
+
+struct sealed_entry {
+    const char *name, *value;
+    size_t name_len, value_len, size; /* size: of all of it */
+};
+
+static int entry_at(const struct secret *s, size_t at, struct sealed_entry *ret) {
+    const uint8_t *p = (const uint8_t *)s->p + at;
+    size_t left = s->len - at;
+    struct sealed_entry e;
+
+    if (left < ENTRY_HEAD)
+        return -EBADMSG;
+    e.name_len = (size_t)p[0] | (size_t)p[1] << 8;
+    e.value_len = (size_t)p[2] | (size_t)p[3] << 8 | (size_t)p[4] << 16 | (size_t)p[5] << 24;
+    left -= ENTRY_HEAD;
+    if (e.name_len > CREDENTIAL_NAME_MAX || e.name_len > left || e.value_len > left - e.name_len)
+        return -EBADMSG;
+    e.name = (const char *)p + ENTRY_HEAD;
+    e.value = e.name + e.name_len;
+    e.size = ENTRY_HEAD + e.name_len + e.value_len;
+    *ret = e;
+    return 0;
+}
+
+static bool is_named(const struct sealed_entry *e, const char *name) {
+    return strlen(name) == e->name_len && memcmp(name, e->name, e->name_len) == 0;
+}
+
+int sealed_find(const struct secret *entries, const char *name, const char **ret, size_t *ret_len) {
+    struct sealed_entry e;
+
+    for (size_t at = 0; at < entries->len; at += e.size) {
+        int r = entry_at(entries, at, &e);
+
+        if (r < 0)
+            return r;
+        if (!is_named(&e, name))
+            continue;
+        *ret = e.value;
+        *ret_len = e.value_len;
+        return 0;
+    }
+    return -ENOENT;
+}
+
+/* All but this name; how many of them, or -errno. */
+static int copy_others(const struct secret *from, const char *name, struct secret *to) {
+    struct sealed_entry e;
+    int n = 0;
+
+    for (size_t at = 0; at < from->len; at += e.size) {
+        int r = entry_at(from, at, &e);
+
+        if (r < 0)
+            return r;
+        if (is_named(&e, name))
+            continue;
+        memcpy(to->p + to->len, from->p + at, e.size);
+        to->len += e.size;
+        n++;
+    }
+    return n;
+}
+
+static void append_entry(struct secret *to, const char *name, const struct secret *value) {
+    size_t name_len = strlen(name);
+    uint8_t head[ENTRY_HEAD] = {(uint8_t)name_len, (uint8_t)(name_len >> 8)};
+
+    for (int i = 0; i < 4; i++)
+        head[2 + i] = (uint8_t)(value->len >> 8 * i);
+    memcpy(to->p + to->len, head, sizeof head);
+    memcpy(to->p + to->len + sizeof head, name, name_len);
+    memcpy(to->p + to->len + sizeof head + name_len, value->p, value->len);
+    to->len += sizeof head + name_len + value->len;
+}
+
+int sealed_change(const struct secret *entries, const char *name, const struct secret *value, struct secret *ret) {
+    CLEANUP(secret_done) struct secret s = {0};
+    size_t more = value ? ENTRY_HEAD + strlen(name) + value->len : 0;
+    int n;
+
+    if (strlen(name) > CREDENTIAL_NAME_MAX || more > SEALED_PLAIN_MAX)
+        return -EINVAL;
+    if (secret_alloc(&s, entries->len + more) < 0)
+        return -ENOMEM;
+    n = copy_others(entries, name, &s);
+    if (n < 0)
+        return n;
+    if (!value && s.len == entries->len)
+        return -ENOENT;
+    if (value && (n >= SEALED_ENTRIES_MAX || s.len + more > SEALED_PLAIN_MAX))
+        return -ENOSPC;
+    if (value)
+        append_entry(&s, name, value);
+    *ret = TAKE(s, (struct secret){0});
+    return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * The Secret Service of the desktop (org.freedesktop.secrets: GNOME Keyring, KWallet, KeePassXC) over the user's session bus.
  * An item is known by two attributes: application=bawn, and name=... or store=.... The session is "plain": the bus is the
- * user's own socket, and whoever can read it can ask the service too. Without libsystemd at build time every call says so.
+ * user's own socket, and a program that can read it can ask the service too. Without libsystemd at build time every call says so.
  */
 #pragma once
 

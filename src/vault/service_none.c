@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The Secret Service of a build without libsystemd. */
 #include <errno.h>
 
 #include "base/err.h"

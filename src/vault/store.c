@@ -1,9 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of stores, and the two simple ones: variables, the Secret Service. */
 #include "vault/store.h"
 
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/str.h"
+#include "vault/service.h"
+
+static int env_get(const struct vault *v, const struct credential *c, struct secret *ret, struct err *err) {
+    const char *value = vault_getenv(v, c->variable);
+    int r;
+
+    if (!value)
+        return err_set(err, -ENOKEY, "the variable %s is not set here", c->variable);
+    r = secret_set(ret, value, strlen(value));
+    return r < 0 ? err_set(err, -E2BIG, "the variable %s has more than %d bytes", c->variable, VAULT_STORED_MAX) : 0;
+}
+
+static const struct store_ops store_env = {.get = env_get};
+
+static int keyring_value(const struct vault *v UNUSED, const struct credential *c, struct secret *ret, struct err *err) {
+    return service_get(SERVICE_NAME, c->name, ret, err);
+}
+
+static int keyring_keep(const struct vault *v, const struct credential *c, const struct secret *value, struct err *err) {
+    CLEANUP(freep) char *label = str_dupf("Bawn: %s", c->name);
+    int r = label ? vault_withdraw(v, c, err) : err_oom(err);
+
+    return r < 0 ? r : service_put(SERVICE_NAME, c->name, label, value, err);
+}
+
+static int keyring_forget(const struct vault *v UNUSED, const struct credential *c, struct err *err) {
+    return service_rm(SERVICE_NAME, c->name, err);
+}
+
+static const struct store_ops store_service = {.get = keyring_value, .put = keyring_keep, .rm = keyring_forget};
 
 static const struct store_ops *const stores[] = {
     [STORE_FILE] = &store_file,
@@ -25,8 +57,7 @@ int store_get(const struct vault *v, const struct credential *c, struct secret *
                        c->token_url ? "bawn secret login" : "bawn secret set", c->name);
     if (r < 0)
         return err_ctx(err, r, "secret '%s'", c->name);
-    *ret = value;
-    value = (struct secret){0};
+    *ret = TAKE(value, (struct secret){0});
     return 0;
 }
 

@@ -13,7 +13,11 @@ struct store_ops {
     int (*rm)(const struct vault *v, const struct credential *c, struct err *err);
 };
 
-extern const struct store_ops store_file, store_service, store_env, store_command;
+extern const struct store_ops store_file, store_command;
+
+/* The file store as a whole: its lock is the user's, not a value's. */
+int file_unlock(const struct vault *v, struct err *err); /* its key into the kernel's keyring */
+int file_lock(const struct vault *v, struct err *err);   /* and out again; nothing there is no error */
 
 /* -ENOKEY and what to do if there is no value. ret was empty. */
 int store_get(const struct vault *v, const struct credential *c, struct secret *ret, struct err *err);

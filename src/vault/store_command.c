@@ -7,51 +7,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "os/spawn.h"
 #include "vault/store.h"
 
 enum { TICK_MS = 20 };
-
-struct store_command {
-    char *const *argv, *const *environ_;
-    int null, out; /* for its stdio */
-    int error;     /* errno of exec */
-    pid_t parent;
-};
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* Shares our memory until exec: only system calls, and the one word for the error. */
-static int command_child(void *arg) {
-    struct store_command *c = arg;
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    setsid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (dup2(c->null, STDIN_FILENO) >= 0 && dup2(c->out, STDOUT_FILENO) >= 0 && dup2(c->null, STDERR_FILENO) >= 0 &&
-        fd_close_from(STDERR_FILENO + 1) == 0 && getppid() == c->parent)
-        execvpe(c->argv[0], c->argv, c->environ_);
-    c->error = errno ? errno : ESRCH;
-    return 127;
-}
 
 static uint64_t timeout_ms(const struct vault *v) {
     const char *wish = vault_getenv(v, "BAWN_VAULT_COMMAND_TIMEOUT_MS"); /* for tests; only shorter */
@@ -60,7 +28,7 @@ static uint64_t timeout_ms(const struct vault *v) {
     return wish && parse_u64(wish, 1, VAULT_COMMAND_TIMEOUT_MS, &ms, NULL) == 0 ? ms : VAULT_COMMAND_TIMEOUT_MS;
 }
 
-/* It is left a zombie: while it is one, its number, which is the group's, is nobody else's. */
+/* It stays a zombie: until it is reaped, no other process gets its number, which is also the group's. */
 static bool has_ended(pid_t pid) {
     siginfo_t info = {0};
 
@@ -84,7 +52,7 @@ static int drain(int out, struct secret *ret) {
 static int command_read(int out, pid_t pid, uint64_t end_ms, struct secret *ret) {
     struct pollfd p = {.fd = out, .events = POLLIN};
 
-    while (now_ms() < end_ms) {
+    while (clock_ms() < end_ms) {
         bool ended = has_ended(pid); /* before the last look at the pipe, which then has everything */
         int r = p.fd >= 0 ? drain(out, ret) : 0;
 
@@ -100,27 +68,26 @@ static int command_read(int out, pid_t pid, uint64_t end_ms, struct secret *ret)
 }
 
 static int command_start(const struct vault *v, const struct credential *c, int *ret_out, pid_t *ret_pid, struct err *err) {
-    CLEANUP(closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC), in = -1, out = -1;
-    int ends[2];
-    pid_t pid;
+    CLEANUP(closep) int in = -1, out = -1;
+    int r = fd_pipe(&in, &out);
+    const int fds[] = {-1, out, -1};
+    const struct spawn s = {
+        .path = c->command.v[0],
+        .search = true,
+        .argv = c->command.v,
+        .envp = v->environ_,
+        .fds = fds,
+        .n_fds = ARRAY_LEN(fds),
+        .cwd = SPAWN_CWD_STAY,
+        .group = SPAWN_SESSION,
+    };
 
-    if (null < 0 || pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(err, -errno, "make a pipe");
-    in = ends[0];
-    out = ends[1];
-    if (fcntl(in, F_SETFL, O_NONBLOCK) < 0)
-        return err_sys(err, -errno, "make a pipe");
-    struct store_command cmd = {.argv = c->command.v, .environ_ = v->environ_, .null = null, .out = out, .parent = getpid()};
-
-    pid = process_clone(command_child, &cmd, CLONE_VM | CLONE_VFORK, NULL);
-    if (pid < 0)
-        return err_sys(err, pid, "start a process");
-    if (cmd.error) {
-        process_end(pid);
-        return err_set(err, -ENOKEY, "the command '%s' cannot be executed: %s", c->command.v[0], strerror(cmd.error));
-    }
+    if (r < 0 || fcntl(in, F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(err, r < 0 ? r : -errno, "make a pipe");
+    r = spawn_start(&s, ret_pid, NULL);
+    if (r < 0)
+        return err_set(err, -ENOKEY, "the command '%s' cannot be executed: %s", c->command.v[0], strerror(-r));
     *ret_out = TAKE_FD(in);
-    *ret_pid = pid;
     return 0;
 }
 
@@ -140,7 +107,7 @@ static int command_failure(int r, int status, const char *command, struct err *e
 
 static int command_get(const struct vault *v, const struct credential *c, struct secret *ret, struct err *err) {
     CLEANUP(closep) int out = -1;
-    uint64_t end = now_ms() + timeout_ms(v);
+    uint64_t end = clock_ms() + timeout_ms(v);
     pid_t pid = -1;
     int status, r;
 

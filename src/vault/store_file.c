@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vault/store_file.h"
-
-#include <dirent.h>
+/* The file store: secrets.enc, read, changed under a lock, replaced as a whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,6 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/keyring.h"
 #include "vault/lockfile.h"
@@ -19,7 +18,7 @@
 #include "vault/unlock.h"
 
 static const char file_name[] = "secrets.enc";
-enum { TRIES = 4 }; /* somebody else made the store while we asked for its passphrase */
+enum { TRIES = 4 }; /* another vault made the store while we asked for its passphrase */
 
 /* Bytes as they are on disk; 0 of them if there is no store yet. */
 static int file_load(const struct vault *v, struct buf *b, struct err *err) {
@@ -34,7 +33,7 @@ static int file_load(const struct vault *v, struct buf *b, struct err *err) {
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, -errno, "open '%s'", path);
     if (st.st_uid != geteuid() || (st.st_mode & 077))
-        return err_set(err, -EPERM, "'%s' must belong to you and nobody else may read it: chmod 600 it", path);
+        return err_set(err, -EPERM, "'%s' must be yours and unreadable for other users: chmod 600 it", path);
     return paths_read_fd(fd, path, SEALED_FILE_MAX, b, err);
 }
 
@@ -76,21 +75,20 @@ static int file_get(const struct vault *v, const struct credential *c, struct se
     return secret_set(ret, p, len) < 0 ? damaged(v, err) : 0;
 }
 
-/* What a vault that was killed before its rename has left; nobody else writes while we have the lock. */
-static void sweep(const struct vault *v) {
+/* Files of a vault that was killed before its rename. No other vault writes while we have the lock. */
+static void sweep_temporaries(const struct vault *v) {
     CLEANUP(freep) char *prefix = str_dupf(".%s.", file_name);
-    DIR *d = opendir(v->dir);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    while (d && prefix && (e = readdir(d)))
+    (void)dir_open_linked(v->dir, &d);
+    while (prefix && (e = dir_next(&d)))
         if (str_starts(e->d_name, prefix))
-            unlinkat(dirfd(d), e->d_name, 0);
-    if (d)
-        closedir(d);
+            unlinkat(d.fd, e->d_name, 0);
 }
 
-/* A rename is on disk only when the folder is: power may fail right after we have said that it is done. All others see it already, so
- * that a failure here takes nothing back. */
+/* A rename is on disk only when the folder is: power may fail right after we have said that it is done. Others see the new file already, so
+ * a failure here takes nothing back. */
 static int file_replace(const struct vault *v, const struct buf *b, struct err *err) {
     CLEANUP(closep) int dir = open(v->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct err why = {0};
@@ -98,7 +96,7 @@ static int file_replace(const struct vault *v, const struct buf *b, struct err *
 
     if (dir < 0)
         return err_sys(err, -errno, "open the folder '%s'", v->dir);
-    sweep(v);
+    sweep_temporaries(v);
     r = paths_publish_at(dir, v->dir, file_name, 0600, buf_str(b), b->len, PUBLISH_REPLACE, err);
     if (r == 0 && fsync(dir) < 0 && errno != EINVAL) {
         err_sys(&why, -errno, "write the folder '%s'", v->dir);
@@ -175,7 +173,7 @@ static int file_change(const struct vault *v, const struct credential *c, const 
         if (r <= 0)
             return r;
     }
-    return err_set(err, -EBUSY, "somebody else makes and removes the file store all the time");
+    return err_set(err, -EBUSY, "another process keeps making and removing the file store");
 }
 
 static int file_rm(const struct vault *v, const struct credential *c, struct err *err) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The file store's key: from the keyring, the Secret Service or a passphrase. */
 #include "vault/unlock.h"
 
 #include <errno.h>
@@ -122,8 +123,7 @@ int unlock_key(const struct vault *v, const struct sealed_head *h, bool skip_key
     if (r < 0)
         return r;
     make_known(v, &key);
-    *ret_key = key;
-    key = (struct secret){0};
+    *ret_key = TAKE(key, (struct secret){0});
     return 0;
 }
 
@@ -143,8 +143,7 @@ static int new_in_service(struct sealed_head *ret, struct secret *ret_key, struc
         return r;
     sealed_set_key(&h, &key);
     *ret = h;
-    *ret_key = key;
-    key = (struct secret){0};
+    *ret_key = TAKE(key, (struct secret){0});
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The definitions that every verb of bawn-vault works with. */
 #include "vault/vault.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ int vault_recheck(const struct vault *v, const struct credential *c, struct err 
     return err_set(err, -ENOKEY, "secret '%s' was removed or defined anew meanwhile", c->name);
 }
 
-/* Whoever started us has the lock of the file (ops/secret/secret_file.c). */
+/* The process that started us has the lock of the file (ops/secret/secret_file.c). */
 static int publish(const struct vault *v, const struct credentials *defs, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(CREDENTIALS_FILE_MAX);
 

@@ -11,7 +11,7 @@
  *     bawn-vault --put NAME               value from stdin; asks for it without echo if that is a terminal. 3: a file with definitions
  *                                         that are about to be published, or nothing
  *     bawn-vault --rm NAME                3: the same
- *     bawn-vault --check NAME             can it be had? JSON on stdout: {"ok":true}, or {"ok":false,"error":"..."} and status 1
+ *     bawn-vault --check NAME             is the value available? JSON on stdout: {"ok":true}, or {"ok":false,"error":"..."} and status 1
  *     bawn-vault --unlock | --lock        the passphrase of the file store, for VAULT_UNLOCKED_S in the kernel's keyring
  *     bawn-vault --login NAME             OAuth: device flow (RFC 8628), or, without device_url, in a browser of this machine; says on stderr
  *                                         what to do there
@@ -22,7 +22,7 @@
  * the first two is enough.
  *
  * Definitions are read from $XDG_CONFIG_HOME/bawn/secrets.json (policy/credential/credential.h). A value never serves another purpose than the one it
- * was given for (credential_purpose()), whoever is killed at whatever moment:
+ * was given for (credential_purpose()), whichever process is killed at whatever moment:
  *
  *     set     1 the value is asked for, the store is opened: nothing has changed yet
  *             2 --put takes an old definition with another purpose out of the file, and puts it back if 3 fails
@@ -31,7 +31,7 @@
  *     get     reads the definition, then the value, then the definition again: as 2 comes before 3, a value of another one is noticed.
  *             --of: it is the definition that the sandbox was started with
  *
- * Exit status: 0; 64 for what is the user's mistake; 1 for what cannot be had (locked, wrong passphrase, expired, timeout), with one line
+ * Exit status: 0; 64 for what is the user's mistake; 1 for what is not available (locked, wrong passphrase, expired, timeout), with one line
  * "bawn: ..." on stderr (not --check) that never has a byte of a value.
  *
  * The file store: $XDG_CONFIG_HOME/bawn/secrets.enc, 0600, replaced as a whole (write, fsync, rename) under a lock.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of bawn-vault. */
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
@@ -15,9 +16,8 @@
 #include "vault/lockfile.h"
 #include "vault/oauth.h"
 #include "vault/store.h"
-#include "vault/store_file.h"
 
-enum { FD_GIVEN = 3, /* a socket to the broker, or definitions */ EXIT_NOT_HAD = 1, CHECK_MAX = 8 * 1024 };
+enum { FD_GIVEN = 3, /* a socket to the broker, or definitions */ EXIT_NO_VALUE = 1, CHECK_MAX = 8 * 1024 };
 
 struct task {
     struct vault *v;
@@ -73,7 +73,7 @@ static int send_value(int status, const struct vault_verbs_value *v, struct err 
 }
 
 /* The few numbers that the broker knows. */
-static int told(int r) {
+static int broker_status(int r) {
     static const int known[] = {-EKEYEXPIRED, -ETIMEDOUT, -E2BIG};
 
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -142,7 +142,7 @@ static int do_check(const struct task *t, struct err *err) {
     w = buf_ok(&b) ? fd_write_all(STDOUT_FILENO, buf_str(&b), b.len) : -ENOMEM;
     if (w < 0)
         return err_sys(err, w, "write the answer");
-    return r < 0 ? EXIT_NOT_HAD : 0;
+    return r < 0 ? EXIT_NO_VALUE : 0;
 }
 
 static int do_unlock(const struct task *t, struct err *err) {
@@ -250,9 +250,9 @@ int vault_run_verb(int argc, char **argv, char *const *environ_) {
     if (r >= 0) {
         r = run_verb(b, &t, environ_, r > 0, &err);
         if (r < 0 && b->run == do_get)
-            (void)send_value(told(r), &none, NULL); /* a broker that is gone needs no answer */
+            (void)send_value(broker_status(r), &none, NULL); /* a broker that is gone needs no answer */
     }
     if (r < 0)
         log_err(&err);
-    return r >= 0 ? r : err.status == EXIT_USAGE_ERR ? EXIT_USAGE_ERR : EXIT_NOT_HAD;
+    return r >= 0 ? r : err.status == EXIT_USAGE_ERR ? EXIT_USAGE_ERR : EXIT_NO_VALUE;
 }

@@ -6,7 +6,6 @@ attacks work is shown on the obvious way of copying and deleting a tree by path 
 """
 
 import contextlib
-import ctypes
 import os
 import pathlib
 import pwd

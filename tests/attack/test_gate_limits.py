@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate works for one sandbox, which pays for it: memory and CPU of bawn-gate count for the sandbox's limits (issue 13, number 24)."""
 
-import os
 import subprocess
 
 import pytest

@@ -11,7 +11,6 @@ shown to be open without the sandbox.
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import time
 
@@ -516,8 +515,9 @@ LINKS = {  # links of the host; what the inside then must not make
 MAKE = "os.makedirs(os.path.dirname(%r) or '.', exist_ok=True); fd = os.open(%r, os.O_CREAT | os.O_WRONLY)"
 
 
-def make_links(runner, links):
+def make_links(runner, links, pause=0):
     for name, target in links.items():
+        time.sleep(pause)
         path = runner.workspace / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -533,19 +533,19 @@ def make_links(runner, links):
 
 
 @pytest.mark.parametrize("case", LINKS)
-@pytest.mark.parametrize("when", ["before", "during"])
+@pytest.mark.parametrize("when", ["before", "during", "one by one"])
 def test_where_a_link_leads_cannot_be_made(tree, case, when):
     """Claim: what a protected link of the host leads to cannot be made inside while there is nothing, nor can the links on the way be turned elsewhere."""
     links, paths = LINKS[case]
     if when == "before":
         make_links(tree, links)
     agent = run(tree)
-    if when == "during":
+    if when != "before":
         assert agent.do("os.close(os.open('first', os.O_CREAT | os.O_WRONLY))") is None
-        make_links(tree, links)
+        make_links(tree, links, 0.3 if when == "one by one" else 0)  # one by one: each is seen before the next, on the way, is there
     time.sleep(0.3)
     for path in paths:
-        if when == "during" or "nested" in case or "back" in case:  # seen by the supervisor, while the sandbox already runs
+        if when != "before" or "nested" in case or "back" in case:  # seen by the supervisor, while the sandbox already runs
             until_refused(agent, "fd = None; " + MAKE % (path, path) + "; os.close(fd); os.unlink(%r)" % path, "None")
         assert agent.do(MAKE % (path, path)) == "EACCES", path
         assert not (tree.workspace / path).exists()

@@ -61,13 +61,6 @@ def picture(folder):
 
 
 @pytest.fixture
-def kept(runner):
-    yield runner
-    r = runner.bawn("stop", "--all", "-t", "0", "--force")
-    assert r.rc == 0, r
-
-
-@pytest.fixture
 def victim(runner):
     """A folder of the user's beside the workspace; he could write there, as everybody could."""
     folder = runner.mkdir(runner.top / "victim", 0o777)

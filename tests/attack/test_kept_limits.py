@@ -12,13 +12,6 @@ EAT = "b = []\nfor i in range(300): b.append(bytearray(1 << 20)); b[-1][::4096] 
 MIB = 1 << 20
 
 
-@pytest.fixture
-def kept(runner):
-    yield runner
-    r = runner.bawn("stop", "--all", "-t", "0", "--force")
-    assert r.rc == 0, r
-
-
 def start(runner, *options):
     r = runner.bawn("start", "box", "--network", "none", *options)
     assert r.rc == 0, r

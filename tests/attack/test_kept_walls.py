@@ -36,7 +36,9 @@ from test_processes import (  # noqa: E402, F401
     test_kernel_keyrings_are_not_shared, test_memory_of_pid_1_cannot_be_read, test_no_process_of_the_host_is_seen, test_outside_processes_cannot_be_named,
     test_pid_1_cannot_be_traced, test_pid_1_is_closed, test_pid_1_survives_signals_from_inside, test_privileges_are_none, test_shared_memory_of_the_host_is_not_there,
     test_the_supervisor_cannot_be_signalled, victim)
-from test_protect import test_git_works_and_the_host_sees_a_clean_tree, test_many_at_once, test_other_spellings_do_not_matter  # noqa: E402, F401
+from test_protect import test_other_spellings_do_not_matter  # noqa: E402, F401
+from test_protect_races import test_many_at_once  # noqa: E402, F401
+from test_protect_work import test_git_works_and_the_host_sees_a_clean_tree  # noqa: E402, F401
 from test_sockets import (  # noqa: E402, F401
     test_a_datagram_socketpair_cannot_be_reconnected_to_the_host, test_abstract_sockets_of_the_host_do_not_answer, test_i386_calls_are_no_way_round_the_filter,
     test_io_uring_is_no_way_round_the_filter, test_loopback_services_of_the_host_do_not_answer, test_no_socket_of_ours_is_reachable, test_only_loopback_exists,

@@ -27,13 +27,6 @@ print("probed", open(os.environ["HOME"] + "/kept").read())
 """
 
 
-@pytest.fixture
-def kept(runner):
-    yield runner
-    r = runner.bawn("stop", "--all", "-t", "0", "--force")
-    assert r.rc == 0, r
-
-
 def boxes(runner):
     folder = runner.home / ".local/state/bawn/sandboxes"
     return sorted(n for n in os.listdir(folder) if n[0] != ".") if folder.exists() else []

@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Nothing can be written below the home /dev/null, so looking up a profile leaves no files behind. */
-static void as_project(struct doc *d, bool trusted, struct settings *ret) {
+static void as_project(struct jsonfile *d, bool trusted, struct settings *ret) {
     const struct settings_sources src = {.agent = "code", .home = "/dev/null", .org_policy = NO_POLICY};
     struct project p = {.doc = *d};
     struct err err = {0};
@@ -18,14 +18,14 @@ static void as_project(struct doc *d, bool trusted, struct settings *ret) {
         BUG("a failure without a message");
 }
 
-static void as_profile(const struct doc *d) {
+static void as_profile(const struct jsonfile *d) {
     CLEANUP(layer_done) struct layer l = {0};
     struct err err = {0};
 
     file_read_profile(d, "/home/u", "profile", &l, &err);
 }
 
-static void as_policy(const struct doc *d, struct settings *s) {
+static void as_policy(const struct jsonfile *d, struct settings *s) {
     CLEANUP(layer_done) struct layer floor = {0};
     struct err err = {0};
 
@@ -48,10 +48,10 @@ static void check_narrow(const struct settings *narrow) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CLEANUP(settings_done) struct settings narrow = {0}, wide = {0};
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     struct err err = {0};
 
-    if (doc_parse("input", (const char *)data, size, &d, &err) < 0)
+    if (jsonfile_parse("input", (const char *)data, size, DOC_SIZE_MAX, &d, &err) < 0)
         return 0;
     as_project(&d, false, &narrow);
     as_project(&d, true, &wide);

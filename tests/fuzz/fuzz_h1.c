@@ -2,7 +2,7 @@
 /*
  * HTTP/1 through the gate. What is sent on must be what the gate itself reads as the same requests: a second connection that
  * is fed with the first one's output must give that output again. The other half of the inputs drives both directions in any
- * order, with hooks that collect, refuse, keep back, rewrite and put in.
+ * order, with hooks that collect, refuse, hold back and put in.
  */
 #include "base/buf.h"
 #include "base/err.h"
@@ -18,8 +18,8 @@ struct line {
     struct httpx *x;
     size_t judged, passed, answered, refused;
     enum httpx_answer say;
-    bool rewrite, refuse_answer, decide; /* what hooks do */
-    int kept;                            /* a byte of the answer that is kept back; -1: none */
+    bool refuse_answer, decide; /* what hooks do */
+    int held;                   /* a byte of the answer that is held back; -1: none */
     struct buf out[2];
 };
 
@@ -63,13 +63,11 @@ static bool sending(void *arg, uint32_t id, const uint8_t *data, size_t len, boo
     return false;
 }
 
-static bool answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
-                        struct policy_verdict *ret) {
+static bool answer_head(void *arg, uint32_t id, int status, struct http_head *head, struct policy_verdict *ret) {
     struct line *l = arg;
 
     if (status)
-        l->kept = -1;
-    *ret_rewrite = l->rewrite;
+        l->held = -1;
     if (l->refuse_answer)
         policy_refuse(POLICY_CANNOT_LOOK, "example.com", NULL, ret);
     return !l->refuse_answer && http_head_set(head, "X-Seen", "yes", 3) == 0;
@@ -79,14 +77,14 @@ static bool answer_head(void *arg, uint32_t id, int status, struct http_head *he
 static void receiving(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out) {
     struct line *l = arg;
 
-    if (l->kept >= 0 && (len || end)) {
-        buf_addc(out, (char)l->kept);
-        l->kept = -1;
+    if (l->held >= 0 && (len || end)) {
+        buf_addc(out, (char)l->held);
+        l->held = -1;
     }
     if (len)
         buf_add(out, data, end ? len : len - 1);
     if (len && !end)
-        l->kept = data[len - 1];
+        l->held = data[len - 1];
 }
 
 static void line_open(struct line *l, bool proxied, bool hooks) {
@@ -95,7 +93,7 @@ static void line_open(struct line *l, bool proxied, bool hooks) {
 
     if (host_parse("example.com", 11, &host, NULL) < 0)
         BUG("no host");
-    *l = (struct line){.say = HTTPX_ALLOW, .kept = -1, .out = {BUF_INIT(OUT_MAX), BUF_INIT(OUT_MAX)}};
+    *l = (struct line){.say = HTTPX_ALLOW, .held = -1, .out = {BUF_INIT(OUT_MAX), BUF_INIT(OUT_MAX)}};
     opts.hooks = (struct httpx_hooks){.arg = l, .judge = judge, .refused = refused};
     if (hooks) {
         opts.hooks.collected = collected;
@@ -188,7 +186,6 @@ static void any_order(const uint8_t *data, size_t size, bool hooks) {
         l.say = (enum httpx_answer)(op >> 1 & 3);
         if (l.say == HTTPX_COLLECT && !hooks)
             l.say = HTTPX_WAIT;
-        l.rewrite = op & 0x40;
         l.decide = data[1] & 1;
         l.refuse_answer = data[1] == 0xff;
         if ((op >> 3 & 7) == 7)

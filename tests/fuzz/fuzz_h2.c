@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { WAITING_MAX = 2 * 1024 * 1024, KEPT_MAX = 1024 * 1024 };
+enum { WAITING_MAX = 2 * 1024 * 1024, HELD_MAX = 1024 * 1024 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
 static const char settings[] = "\0\0\0\4\0\0\0\0\0";
@@ -17,8 +17,8 @@ struct line {
     enum httpx_answer say;
     uint64_t max_body;
     const char *set; /* a header that the hook puts in */
-    bool rewrite, refuse_answer, decide;
-    struct buf kept; /* of all answers: whose it is does not matter here */
+    bool hold, refuse_answer, decide;
+    struct buf held; /* of all answers: whose it is does not matter here */
 };
 
 static enum httpx_answer judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
@@ -56,11 +56,9 @@ static bool sending(void *arg, uint32_t id, const uint8_t *data, size_t len, boo
     return false;
 }
 
-static bool answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
-                        struct policy_verdict *ret) {
+static bool answer_head(void *arg, uint32_t id, int status, struct http_head *head, struct policy_verdict *ret) {
     struct line *l = arg;
 
-    *ret_rewrite = l->rewrite;
     if (l->refuse_answer)
         policy_refuse(POLICY_CANNOT_LOOK, "example.com", NULL, ret);
     return !l->refuse_answer && http_head_set(head, "x-seen", "yes", 3) == 0;
@@ -69,11 +67,11 @@ static bool answer_head(void *arg, uint32_t id, int status, struct http_head *he
 static void receiving(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out) {
     struct line *l = arg;
 
-    buf_add(&l->kept, data, len);
-    if (l->rewrite && !end && buf_ok(&l->kept))
+    buf_add(&l->held, data, len);
+    if (l->hold && !end && buf_ok(&l->held))
         return;
-    buf_add(out, buf_str(&l->kept), l->kept.len);
-    buf_clear(&l->kept);
+    buf_add(out, buf_str(&l->held), l->held.len);
+    buf_clear(&l->held);
 }
 
 /* What a hook's caller may do with a request that waits. */
@@ -105,7 +103,7 @@ static void drain(struct line *l, enum httpx_way way) {
 /* A byte that says what to do, then what with. */
 static void step(struct line *l, uint8_t op, const uint8_t *data, size_t n) {
     l->say = (enum httpx_answer)(op >> 1 & 3);
-    l->rewrite = op & 0x20;
+    l->hold = op & 0x20;
     l->decide = op & 0x40;
     l->refuse_answer = n == 0xff;
     l->max_body = op & 0x40 ? 8 : 0;
@@ -129,7 +127,7 @@ static void step(struct line *l, uint8_t op, const uint8_t *data, size_t n) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct host host;
-    struct line l = {.say = HTTPX_ALLOW, .kept = BUF_INIT(KEPT_MAX)};
+    struct line l = {.say = HTTPX_ALLOW, .held = BUF_INIT(HELD_MAX)};
     struct httpx_opts opts = {.kind = HTTPX_H2, .host = &host, .port = 443, .tls = true, .hooks = {.arg = &l, .judge = judge}};
 
     if (size && data[0] == 'h') { /* an operation of its own otherwise */
@@ -153,6 +151,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     drain(&l, HTTPX_TO_CLIENT);
     drain(&l, HTTPX_TO_SERVER);
     httpx_free(l.x);
-    buf_done(&l.kept);
+    buf_done(&l.held);
     return 0;
 }

@@ -14,12 +14,10 @@ import ctypes
 import json
 import os
 import pathlib
-import select
 import socket
 import struct
 import subprocess
 import threading
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CLONE_NEWNET = 0x40000000

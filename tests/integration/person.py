@@ -40,3 +40,15 @@ def finish(child):
     child.expect(pexpect.EOF)
     child.close()
     return child.exitstatus if child.signalstatus is None else 128 + child.signalstatus
+
+
+def read_all(master):
+    """What comes to the terminal's other end, until it is closed, as bytes."""
+    text = b""
+    try:
+        while chunk := os.read(master, 65536):
+            text += chunk
+    except OSError:  # EIO: the other side is closed
+        pass
+    os.close(master)
+    return text

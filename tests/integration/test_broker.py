@@ -16,7 +16,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from broker_driver import (AWS, BASIC, COVER, LEAF, LOGIN, MSG, PENDING_MAX, QUERY, RENEW, REQUEST, SIGV4, USED, VALUE, VALUE_MAX, WAIT, WANT_VALUE, Broker,
-                           grant, parts)
+                           grant)
 
 SECRET = b"sk-real-0123456789abcdef"
 ALLOW = {"action": "allow", "host": ["api.test", "other.test", "id.test"]}

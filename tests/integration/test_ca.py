@@ -26,8 +26,6 @@ from broker_driver import LEAF, REQUEST, Broker, encode_config  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUNDLE = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
-SOURCES = ["supervisor/credential/castock.c", "supervisor/credential/castock_spawn.c", "supervisor/helper.c", "broker/ca/trust_source.c", "base/buf.c", "base/err.c", "base/log.c", "base/str.c",
-           "os/fd.c", "os/sock.c", "os/process.c", "os/remove.c"]
 
 
 @pytest.fixture
@@ -49,9 +47,10 @@ def ca(runner, broker):
 def castock_program():
     top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-castock.", dir="/var/tmp"))
     top.chmod(0o755)
+    build = pathlib.Path(os.environ.get("BAWN_BUILD", ROOT / "build"))
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover"] if os.environ.get("BAWN_SANITIZED") else []
     subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", *flags, "-I", ROOT / "src", "-include", ROOT / "src/base/banned.h", "-o",
-                    top / "castock", ROOT / "tests/integration/castock_cli.c", *(ROOT / "src" / s for s in SOURCES)], check=True)
+                    top / "castock", ROOT / "tests/integration/castock_cli.c", build / "src/libbawn.a", "-ljansson"], check=True)
     yield top / "castock"
     shutil.rmtree(top)
 

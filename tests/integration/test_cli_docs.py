@@ -7,8 +7,12 @@ import pty
 import re
 import shlex
 import shutil
+import sys
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from person import read_all  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -41,13 +45,7 @@ def on_terminal(user, *args, **env):
     master, slave = pty.openpty()
     proc = user.popen(user.path, *args, stdout=slave, env={"TERM": "xterm", **env})
     os.close(slave)
-    text = b""
-    try:
-        while chunk := os.read(master, 65536):
-            text += chunk
-    except OSError:  # EIO: the other side is closed
-        pass
-    os.close(master)
+    text = read_all(master)
     assert proc.wait() == 0
     return text
 

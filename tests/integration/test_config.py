@@ -265,7 +265,7 @@ BAD = {
     "negative cpus": ('{"sandbox": {"resources": {"cpus": -1}}}', "sandbox.resources.cpus: CPU count must be between"),
     "NaN": ('{"sandbox": {"resources": {"cpus": NaN}}}', "not valid JSON"),
     "duplicate": ('{"sandbox": {"network": "none",\n "network": "full"}}', ":2:2: key 'network' appears twice"),
-    "10 MB": (b" " * 10_000_000 + b"{}", ":1:1: the file has 10000002 bytes"),
+    "10 MB": (b" " * 10_000_000 + b"{}", ":1:1: the file has more than 1048576 bytes"),
     "nesting": ("[" * 100_000, ":1:33: nested too deeply"),
     "bad UTF-8": (b'{"sandbox": {"image": "\xff"}}', ":1:24: byte 0xff is not valid UTF-8"),
     "NUL": (b'{"sandbox": {"image": "\x00"}}', ":1:24: a NUL byte"),

@@ -25,14 +25,6 @@ def all_boxes(runner):
 
 
 @pytest.fixture
-def kept(runner):
-    """A runner whose sandboxes are all stopped at the end."""
-    yield runner
-    r = runner.bawn("stop", "--all", "-t", "0", "--force")
-    assert r.rc == 0, r
-
-
-@pytest.fixture
 def box(kept):
     r = kept.bawn("start", "box", "--network", "none")
     assert (r.rc, r.out) == (0, b"box\n"), r

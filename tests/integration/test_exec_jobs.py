@@ -18,14 +18,6 @@ from person import WAIT, finish, shell, terminal  # noqa: E402
 
 
 @pytest.fixture
-def kept(runner):
-    """A runner whose sandboxes are all stopped at the end."""
-    yield runner
-    r = runner.bawn("stop", "--all", "-t", "0", "--force")
-    assert r.rc == 0, r
-
-
-@pytest.fixture
 def box(kept):
     b = Box(kept, "box")
     b.start("--network", "none")

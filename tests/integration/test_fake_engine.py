@@ -50,7 +50,7 @@ def test_very_long_failure(runner):
 def test_engine_that_keeps_nothing_is_refused(runner):
     r = fake(runner, "exit:0", BAWN_FAKE_KEEPS="0")
     assert r.rc == 125, r
-    assert b"engine 'fake' does not keep what these settings need:" in r.err, r
+    assert b"engine 'fake' does not enforce what these settings need:" in r.err, r
     needed = r.err.split(b"need:")[1]
     for name in (b"files", b"network", b"syscalls", b"memory", b"pids", b"end"):
         assert name in needed, (name, r)

@@ -3,7 +3,6 @@
 
 import base64
 import contextlib
-import io
 import json
 import os
 import shutil

@@ -16,7 +16,7 @@ import tempfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["base/buf.c", "base/err.c", "base/str.c", "workspace/hide/ignore.c", "workspace/hide/ignore_glob.c", "workspace/hide/ignore_list.c"]
+SOURCES = ["base/buf.c", "base/err.c", "base/str.c", "base/vec.c", "workspace/hide/ignore.c", "workspace/hide/ignore_glob.c", "workspace/hide/ignore_list.c"]
 ROUNDS = int(os.environ.get("BAWN_IGNORE_ROUNDS", "600"))
 
 NAMES = [b"a", b"b", b"ab", b"aab", b"abc", b"foo", b"foo.c", b"foo.o", b"bar", b".env", b".env.x", b"A", b"Foo", b"a b", b"a ", b" a",

@@ -235,7 +235,7 @@ def test_prune(runner):
         assert [x["bytes"] for x in space] == sorted((x["bytes"] for x in space), reverse=True)
         assert {"sandbox", "changes"} <= {x["kind"] for x in space} and r.json()["total"] == sum(x["bytes"] for x in space)
         r = runner.bawn("prune", "--budget", "1k")
-        assert b"removed sandbox young" in r.out and b"kept sandbox waits" in r.out and b"more than the budget" in r.err, r
+        assert b"removed sandbox young" in r.out and b"left sandbox waits" in r.out and b"more than the budget" in r.err, r
         assert set(listed(runner, "-a")) == {"live", "waits", "saved"}
     assert (state_of(runner) / "runs/waits/upper/changed").exists()
 

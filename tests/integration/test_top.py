@@ -69,13 +69,6 @@ def top():
         yield open_
 
 
-@pytest.fixture
-def kept(runner):
-    yield runner
-    r = runner.bawn("stop", "--all", "-t", "0", "--force")
-    assert r.rc == 0, r
-
-
 def rows(shown):
     """[name, state] of the table."""
     lines = shown.splitlines()[2:]

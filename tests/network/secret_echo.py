@@ -143,6 +143,10 @@ def left_of(form, value, answer):
     return max((piece for piece in answer[begin:end].split("*")), key=len)
 
 
+def key(value):
+    return {"hosts": ["echo.example.com", "echo2.example.com"], "header": "x-api-key", "env": ["API_KEY"], "store": "command", "command": ["printf", "%s", value]}
+
+
 class Server:
     """Started in the internet namespace of a world; seen() is what came so far."""
 
@@ -152,6 +156,15 @@ class Server:
         self.forget()
         address, port = listen[0].split(":")[:2]
         self.program = servers.Server(world, self.folder, "/usr/bin/python3", HERE, self.folder, *listen, ready=(address, port))
+
+    def prepare(self, net, key, names):
+        """For one test: nothing seen yet, the server's names, and the secret."""
+        import secret_tools
+        self.forget()
+        net.names.update(names)
+        net.save_names()
+        secret_tools.define(net, "key", **key)
+        return self
 
     def seen(self):
         return json_lines(self.folder / "seen.jsonl")

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import time
 
+import pytest
 import servers
 
 GIT, RELAY = "11.0.0.28", "11.0.0.29"
@@ -134,6 +135,20 @@ class User:
     def outside(self, *args):
         """ssh without a sandbox, with the same agent and the same known_hosts (ssh does not look at HOME)."""
         return self.net.outside("ssh", "-o", f"UserKnownHostsFile={self.runner.home}/.ssh/known_hosts", *args, env=self.env)
+
+
+@pytest.fixture(scope="module")
+def server(inter_net):
+    s = Sshd(inter_net)
+    yield s
+    s.end()
+
+
+@pytest.fixture
+def me(net):
+    user = User(net)
+    yield user
+    user.stop()
 
 
 # Runs inside, too.

@@ -18,8 +18,8 @@ import uuid
 import pytest
 import scan
 import secret_tools
-import ssh_tools
 from inside import until
+from ssh_tools import me, server  # noqa: F401
 
 REAL = "real-value-" + secrets.token_hex(20)
 KEY = {"hosts": ["ok.example.com"], "header": "x-api-key", "env": ["API_KEY"], "store": "env", "variable": "REAL_KEY"}
@@ -343,20 +343,6 @@ def test_a_placeholder_elsewhere(net, box):
 
 
 # ssh-agent and ports
-
-@pytest.fixture(scope="module")
-def server(inter_net):
-    s = ssh_tools.Sshd(inter_net)
-    yield s
-    s.end()
-
-
-@pytest.fixture
-def me(net):
-    user = ssh_tools.User(net)
-    yield user
-    user.stop()
-
 
 def test_ssh_agent(net, box, server, me):
     """The agent of whoever started it: each command can log in, one that was started anew is found again, the keys stay outside."""

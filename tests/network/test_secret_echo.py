@@ -14,7 +14,7 @@ from attack_tools import inside, outside
 
 REAL = "real/VALUE+\"1<2>&'\\~ 0123456789abcdef=="
 H1, H2 = "11.0.0.32", "11.0.0.33"
-KEY = {"hosts": ["echo.example.com", "echo2.example.com"], "header": "x-api-key", "env": ["API_KEY"], "store": "command", "command": ["printf", "%s", REAL]}
+KEY = secret_echo.key(REAL)
 HOSTS = ["echo.example.com", "echo2.example.com", "other.example.com"]
 
 
@@ -28,11 +28,7 @@ def server(inter_net):
 
 @pytest.fixture
 def echo(net, server):
-    server.forget()
-    net.names.update({"echo.example.com": [H1], "echo2.example.com": [H2]})
-    net.save_names()
-    secret_tools.define(net, "key", **KEY)
-    return server
+    return server.prepare(net, KEY, {"echo.example.com": [H1], "echo2.example.com": [H2]})
 
 
 CLIENT = r'''

@@ -13,25 +13,12 @@ import pytest
 import secret_tools
 import ssh_tools
 from inside import Inside, until
+from ssh_tools import me, server  # noqa: F401
 
 HOST = "git.example.com"
 ALLOWED = [f"{HOST}:22"]
 LOGIN = f"ssh -o BatchMode=yes git@{HOST} echo in"
 WILD = {"action": "allow", "host": "*.example.com"}
-
-
-@pytest.fixture(scope="module")
-def server(inter_net):
-    s = ssh_tools.Sshd(inter_net)
-    yield s
-    s.end()
-
-
-@pytest.fixture
-def me(net):
-    user = ssh_tools.User(net)
-    yield user
-    user.stop()
 
 
 def uses(net, action):

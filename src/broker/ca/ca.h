@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The certificate authority of one sandbox: an EC key (P-256) and a certificate that says it may sign leaves and nothing below them.
- * Whoever trusts it trusts whoever has the key; so each sandbox has its own (ATTACKS 68), and it lives for CA_DAYS.
+ * A program that trusts it trusts every holder of the key. So each sandbox has its own (ATTACKS 68), and it lives for CA_DAYS.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of a CA: key, certificate, and the sandbox's trust stores. */
 #include "broker/ca/folder.h"
 
 #include <errno.h>
@@ -9,19 +10,112 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/macros.h"
 #include "base/str.h"
 #include "broker/ca/ca.h"
 #include "broker/ca/jks.h"
-#include "broker/ca/nssdb.h"
+#include "os/copy.h"
+#include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/process.h"
 #include "os/remove.h"
+#include "os/spawn.h"
 
 static const char bundle_name[] = "ca-certificates.crt", own_name[] = "bawn-ca.pem", java_name[] = "java";
 
-static int put(int dirfd, const char *name, const struct buf *b, struct err *err) {
-    CLEANUP(closep) int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    int r = !buf_ok(b) ? -ENOMEM : fd < 0 ? -errno : fd_write_all(fd, buf_str(b), b->len);
+/* What /usr holds is there inside, read-only; a name without slash stays in the folder. */
+static bool works_inside(const char *target) {
+    return !strchr(target, '/') || (str_starts(target, "/usr/") && !strstr(target, "/../"));
+}
+
+static int copy_file(int from, const char *name, int to, struct err *err) {
+    CLEANUP(closep) int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), out = -1;
+    struct stat st;
+    int r;
+
+    /* A file that only root may read must not become readable for all here. */
+    if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
+        return 0;
+    out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    r = out < 0 ? -errno : copy_content(in, out, TRUST_FILE_MAX, NULL);
+    return r < 0 ? err_sys(err, r, "copy the certificate '%s'", name) : 0;
+}
+
+static int copy_entry(int from, const char *name, int to, struct err *err) {
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(from, name, target, sizeof target - 1);
+    struct stat st;
+
+    if (fstatat(from, name, &st, 0) < 0 || !S_ISREG(st.st_mode) || st.st_size > TRUST_FILE_MAX)
+        return 0;
+    if (n < 0)
+        return copy_file(from, name, to, err);
+    target[n] = 0;
+    if (!works_inside(target))
+        return copy_file(from, name, to, err);
+    return symlinkat(target, to, name) < 0 ? err_sys(err, -errno, "link the certificate '%s'", name) : 0;
+}
+
+static bool is_in(const char *const *list, const char *name) {
+    for (; *list; list++)
+        if (str_eq(*list, name))
+            return true;
+    return false;
+}
+
+int folder_copy_certs(const char *from, int to, const char *const *skip, struct err *err) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    int r = 0, left = TRUST_FILES_MAX;
+
+    (void)dir_open_linked(from, &d); /* /etc/ssl/certs is a link on some systems */
+    while (r == 0 && left > 0 && (e = dir_next(&d))) {
+        if (e->d_name[0] == '.' || is_in(skip, e->d_name))
+            continue;
+        left--;
+        r = copy_entry(d.fd, e->d_name, to, err);
+    }
+    return r;
+}
+
+/* The trust store of browsers (NSS), made by NSS's own certutil where that is installed. */
+static const char program[] = "/usr/bin/certutil", folder[] = "nssdb";
+static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
+
+/* It works in the folder, because it writes the path that it gets into a file that the sandbox sees. */
+static bool run_certutil(int dirfd, char *const argv[]) {
+    return spawn_run(&(struct spawn){.path = program, .argv = argv, .cwd = dirfd}) == 0;
+}
+
+static bool make_nssdb(int dirfd) {
+    char *create[] = {"certutil", "-N", "-d", "sql:nssdb", "--empty-password", NULL};
+    char *add[] = {"certutil", "-A", "-d", "sql:nssdb", "-n", "Bawn sandbox CA", "-t", "C,,", "-i", "ca.pem", NULL};
+
+    if (mkdirat(dirfd, folder, 0755) < 0 || !run_certutil(dirfd, create) || !run_certutil(dirfd, add))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        char name[64];
+
+        snprintf(name, sizeof name, "%s/%s", folder, files[i]);
+        if (fchmodat(dirfd, name, 0644, 0) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Browsers are few and this is for them alone: if certutil fails there is no nssdb/. */
+static int nssdb_make(int dirfd, struct err *err) {
+    int r;
+
+    if (access(program, X_OK) < 0 || make_nssdb(dirfd))
+        return 0;
+    r = remove_tree(dirfd, folder);
+    return r < 0 && r != -ENOENT ? err_sys(err, r, "remove a trust store that could not be made") : 0;
+}
+
+static int put_file(int dirfd, const char *name, const struct buf *b, struct err *err) {
+    int r = buf_ok(b) ? file_create_at(dirfd, name, 0644, buf_str(b), b->len) : -ENOMEM;
 
     return r < 0 ? err_sys(err, r, "write '%s'", name) : 0;
 }
@@ -36,18 +130,12 @@ static int make_dir(int dirfd, const char *name, int *ret, struct err *err) {
 }
 
 static int load_bundle(const char *path, struct buf *out, struct err *err) {
-    CLEANUP(closep) int fd = path[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
-    char part[64 * 1024];
-    ssize_t n = 0;
+    int r = path[0] ? file_read(path, FILE_FOLLOW, out) : 0;
 
-    if (!path[0])
-        return 0;
-    while (fd >= 0 && (n = fd_read_some(fd, part, sizeof part)) > 0)
-        buf_add(out, part, (size_t)n);
-    if (fd < 0 || n < 0)
-        return err_sys(err, fd < 0 ? -errno : (int)n, "read the trusted certificates in '%s'", path);
-    if (!buf_ok(out))
-        return err_set(err, -EFBIG, "'%s' is larger than a file of certificates may be", path);
+    if (r == -EFBIG)
+        return err_set(err, r, "'%s' is larger than a file of certificates may be", path);
+    if (r < 0)
+        return err_sys(err, r, "read the trusted certificates in '%s'", path);
     if (out->len && out->data[out->len - 1] != '\n')
         buf_addc(out, '\n');
     return 0;
@@ -75,7 +163,7 @@ static int put_java(int certs, const struct buf *bundle, const struct ca *ca, st
     if (jks_end(&j) < 0)
         return err_oom(err);
     r = make_dir(certs, java_name, &java, err);
-    return r < 0 ? r : put(java, "cacerts", &b, err);
+    return r < 0 ? r : put_file(java, "cacerts", &b, err);
 }
 
 /* OpenSSL finds a certificate in a folder by a hash of its name; a number tells those with the same hash apart. */
@@ -106,12 +194,12 @@ static int put_certs(int dirfd, const struct ca *ca, const struct trust_source *
     if (ca_pem(ca, &pem) < 0)
         return err_oom(err);
     buf_add(&bundle, pem.data, pem.len);
-    r = put(certs, bundle_name, &bundle, err);
-    r = r < 0 ? r : put(certs, own_name, &pem, err);
+    r = put_file(certs, bundle_name, &bundle, err);
+    r = r < 0 ? r : put_file(certs, own_name, &pem, err);
     return r < 0 ? r : link_hash(certs, ca, err);
 }
 
-static int fill(int dirfd, const struct trust_source *from, struct err *err) {
+static int fill_folder(int dirfd, const struct trust_source *from, struct err *err) {
     CLEANUP(ca_done) struct ca ca = {0};
     CLEANUP(buf_done) struct buf stamp = BUF_INIT(TRUST_STAMP_SIZE);
     char line[TRUST_STAMP_SIZE];
@@ -122,7 +210,7 @@ static int fill(int dirfd, const struct trust_source *from, struct err *err) {
     r = r < 0 ? r : ca_write(&ca, dirfd, err);
     r = r < 0 ? r : put_certs(dirfd, &ca, from, err);
     r = r < 0 ? r : nssdb_make(dirfd, err);
-    return r < 0 ? r : put(dirfd, "stamp", &stamp, err);
+    return r < 0 ? r : put_file(dirfd, "stamp", &stamp, err);
 }
 
 /* "making-<pid>-<start time>-<random>": castock sweeps it when we are dead. */
@@ -144,7 +232,7 @@ int folder_make(const char *path, const struct trust_source *from, struct err *e
     if (r < 0)
         return r;
     dirfd = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    r = dirfd < 0 ? err_sys(err, -errno, "open '%s'", temporary) : fill(dirfd, from, err);
+    r = dirfd < 0 ? err_sys(err, -errno, "open '%s'", temporary) : fill_folder(dirfd, from, err);
     if (r == 0 && (fchmod(dirfd, 0755) < 0 || renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0))
         r = err_sys(err, -errno, "put the certificate authority at '%s'", path);
     if (r < 0)

@@ -14,8 +14,6 @@ enum { TRUST_BUNDLE_MAX = 16 * 1024 * 1024, TRUST_FILES_MAX = 8192, TRUST_FILE_M
 
 int folder_make(const char *path, const struct trust_source *from, struct err *err);
 
-/*
- * For folder.c. Copies the host's folder of certificates: links that lead somewhere inside the sandbox too (the same folder, /usr) stay
- * links, the rest becomes files, which must be readable for everyone. Left out: `skip` (NULL-terminated), and what leads nowhere.
- */
+/* Copies the host's folder of certificates. Links that also work inside the sandbox (the same folder, /usr) stay links. The rest
+ * becomes files, if everyone may read them. Left out: `skip` (NULL-terminated), and what leads nowhere. */
 int folder_copy_certs(const char *from, int to, const char *const *skip, struct err *err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the trust store of Java. */
 #include "broker/ca/jks.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ static void add_number(struct buf *b, uint64_t n, unsigned bytes) {
         buf_addc(b, (char)(n >> 8 * bytes & 255));
 }
 
-static void add_text(struct buf *b, const char *s) {
+static void add_string(struct buf *b, const char *s) {
     add_number(b, strlen(s), 2);
     buf_adds(b, s);
 }
@@ -37,9 +38,9 @@ void jks_add(struct jks *j, const char *alias, const X509 *cert) {
         return;
     }
     add_number(j->out, TAG_TRUSTED, 4);
-    add_text(j->out, alias);
+    add_string(j->out, alias);
     add_number(j->out, (uint64_t)time(NULL) * 1000, 8);
-    add_text(j->out, "X.509");
+    add_string(j->out, "X.509");
     add_number(j->out, (uint64_t)len, 4);
     buf_add(j->out, der, (size_t)len);
     OPENSSL_free(der);

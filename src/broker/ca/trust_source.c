@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Where this host has its trusted certificates. */
 #include "broker/ca/trust_source.h"
 
 #include <sys/stat.h>

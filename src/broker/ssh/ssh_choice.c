@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filters the agent's keys by the user's choice. */
 #include "broker/ssh/ssh_choice.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ static bool is_listed(const char *lines, const char *fingerprint, struct ssh_byt
     return false;
 }
 
-bool ssh_chosen(const char *lines, const struct ssh_identity *id) {
+/* lines: each a fingerprint or a comment; "": every key. */
+static bool ssh_chosen(const char *lines, const struct ssh_identity *id) {
     char fingerprint[SSH_FINGERPRINT_SIZE];
     struct ssh_bytes type = ssh_key_type(id->key);
 

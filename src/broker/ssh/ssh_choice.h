@@ -9,9 +9,8 @@ struct buf;
 enum { SSH_FINGERPRINT_SIZE = 64 }; /* "SHA256:" and 43 letters */
 
 void ssh_fingerprint(struct ssh_bytes key, char out[static SSH_FINGERPRINT_SIZE]);
-/* lines: each a fingerprint or a comment; "": every key. */
-bool ssh_chosen(const char *lines, const struct ssh_identity *id);
-/* Writes the IDENTITIES_ANSWER (without its length) of the chosen keys from one of the agent's. -EBADMSG. */
+/* lines: each a fingerprint or a comment; "": every key.
+ * Writes the IDENTITIES_ANSWER (without its length) of the chosen keys from one of the agent's. -EBADMSG. */
 int ssh_choice_filter(const char *lines, const uint8_t *msg, size_t len, struct buf *out);
 /* 1: the answer has this key, and it is chosen; 0; -EBADMSG. */
 int ssh_choice_has(const char *lines, const uint8_t *msg, size_t len, struct ssh_bytes key);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Verifies signatures of host keys, by OpenSSL. */
 #include "broker/ssh/ssh_hostkey.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decides whether something may be signed by a key of the agent. */
 #include "broker/ssh/ssh_judge.h"
 
 #include <errno.h>
 
 #include "broker/ssh/ssh_hostkey.h"
 #include "broker/ssh/ssh_known.h"
-#include "broker/ssh/ssh_names.h"
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
@@ -16,7 +16,7 @@ struct ssh_search {
     bool seen; /* the key has a host, be it one that policy does not allow */
 };
 
-static int refuse(struct ssh_verdict *v, const char *why) {
+static int refuse_signature(struct ssh_verdict *v, const char *why) {
     v->why = why;
     return -EACCES;
 }
@@ -48,26 +48,27 @@ static int find_host(const struct broker *b, struct ssh_bytes key, const struct 
     int r = ssh_known_find(b->config.known_hosts ? b->config.known_hosts : "", key, &s.known);
 
     if (r == -EKEYREVOKED)
-        return refuse(v, "the host key is revoked in known_hosts");
+        return refuse_signature(v, "the host key is revoked in known_hosts");
     if (r < 0)
-        return refuse(v, "the host key is not in known_hosts");
+        return refuse_signature(v, "the host key is not in known_hosts");
     if (try_guess(&s, guess) || ssh_names_each(&b->config, &b->policy, try_name, &s))
         return 0;
-    return refuse(v, s.seen ? "policy does not allow that host" : "no rule names the host of this key, whose name is hashed");
+    return refuse_signature(v, s.seen ? "policy does not allow that host"
+                                      : "no rule names the host of this key, whose name is hashed");
 }
 
 static int judge_login(const struct broker *b, const struct ssh_bind *bind, const struct ssh_sign *sign,
                        const struct ssh_userauth *auth, const struct ssh_guess *guess, struct ssh_verdict *v) {
     if (!bind)
-        return refuse(v, "the client does not say to which host it logs in (OpenSSH 8.9 and later do)");
+        return refuse_signature(v, "the client does not say to which host it logs in (OpenSSH 8.9 and later do)");
     if (!ssh_same(auth->key, sign->key))
-        return refuse(v, "the login is for another key");
+        return refuse_signature(v, "the login is for another key");
     if (!ssh_same(auth->session, bind->session))
-        return refuse(v, "the login is for another session");
+        return refuse_signature(v, "the login is for another session");
     if (auth->host_key.len && !ssh_same(auth->host_key, bind->host_key))
-        return refuse(v, "the login is for another host");
+        return refuse_signature(v, "the login is for another host");
     if (ssh_hostkey_verify(bind->host_key, bind->signature, bind->session) < 0)
-        return refuse(v, "the host key did not sign the session");
+        return refuse_signature(v, "the host key did not sign the session");
     return find_host(b, bind->host_key, guess, v);
 }
 
@@ -80,17 +81,17 @@ int ssh_judge(const struct broker *b, struct ssh_bytes bind_bytes, const struct 
 
     *ret = (struct ssh_verdict){.what = ""};
     if (!b->config.ssh)
-        return refuse(ret, "the ssh-agent is off");
+        return refuse_signature(ret, "the ssh-agent is off");
     if (bound && ssh_bind_parse(bind_bytes, &bind) < 0)
-        return refuse(ret, "the session cannot be read");
+        return refuse_signature(ret, "the session cannot be read");
     if (bound && bind.forwarding)
-        return refuse(ret, "the agent was forwarded to another machine");
+        return refuse_signature(ret, "the agent was forwarded to another machine");
     if (ssh_userauth_parse(sign->data, &auth) == 0) {
         ret->what = "login";
         return judge_login(b, bound ? &bind : NULL, sign, &auth, guess, ret);
     }
     if (ssh_sshsig_parse(sign->data, &sig) < 0)
-        return refuse(ret, "it is neither a login nor a commit");
+        return refuse_signature(ret, "it is neither a login nor a commit");
     ret->what = "commit";
-    return ssh_is(sig.purpose, "git") ? 0 : refuse(ret, "only git's signatures are made");
+    return ssh_is(sig.purpose, "git") ? 0 : refuse_signature(ret, "only git's signatures are made");
 }

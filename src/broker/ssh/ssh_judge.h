@@ -6,7 +6,7 @@
  *                 the user's known_hosts to which policy allows connections (ATTACKS 60, 76: it is good for that session alone)
  *     a commit    (SSHSIG for "git")
  *
- * and nothing else; and nothing that came through a forwarded agent: whoever is there is outside of the sandbox.
+ * and nothing else; and nothing that came through a forwarded agent: its other end is outside of the sandbox.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct ssh_verdict {
 };
 
 /* Where the gate thinks that the session goes. It only helps to find a name that known_hosts has hashed: the host counts if its
- * key is there under that very name and policy allows it, whoever guessed. */
+ * key is there under that very name and policy allows it. */
 struct ssh_guess {
     char host[BROKER_HOST_MAX + 1]; /* "": no idea */
     uint16_t port;

@@ -4,10 +4,11 @@
  * has been written by a program that asks people questions, so nothing in it is taken on faith: lines that cannot be read are
  * left out.
  *
- * A hashed name (|1|salt|hash) cannot be read, only compared: whoever asks has to know names to try.
+ * A hashed name (|1|salt|hash) cannot be read, only compared: the caller has to know names to try.
  */
 #pragma once
 
+#include "policy/gateconf.h"
 #include "policy/host/host.h"
 #include "proto/ssh_wire.h"
 
@@ -32,3 +33,9 @@ bool ssh_known_has(struct ssh_known *k, const char *host, uint16_t port);
 /* Every name of the file that is written out, with its port. fn: true to stop, which is then returned. */
 typedef bool ssh_name_fn(void *arg, const struct host *host, uint16_t port);
 bool ssh_known_each(const char *text, ssh_name_fn *fn, void *arg);
+
+enum { SSH_NAMES_RANGE_MAX = 16 }; /* of a longer range of ports only the ends are tried */
+
+/* Names to try on hashed lines: those that known_hosts, rules, groups and grants write out, at port 22 and those that the rule
+ * names. fn: true to stop, which is then returned. A name may come more than once. */
+bool ssh_names_each(const struct gate_config *c, const struct policy *p, ssh_name_fn *fn, void *arg);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The socket to the user's ssh-agent. */
 #include "broker/ssh/ssh_link.h"
 
 #include <errno.h>

@@ -5,14 +5,15 @@
  *     list    ask for its keys                      -> those that are chosen
  *     sign    judge -> ask for its keys -> is it one of the chosen? -> judge again, as policy may be another one by now -> sign
  *
- * The keys are asked for each time: what the user adds to or takes from the agent counts at once. The connection is kept, and
- * asked for again when it broke; a request that an old connection could not take is tried once more on a new one.
+ * The keys are asked for each time: what the user adds to or takes from the agent counts at once. The connection stays open, and
+ * is asked for again when it broke; a request that an old connection could not take is tried once more on a new one.
  */
 #include <errno.h>
 
 #include "broker/ssh/ssh_choice.h"
 #include "broker/ssh/ssh_judge.h"
 #include "broker/ssh/ssh_link.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { JOBS_MAX = 256 };
@@ -67,7 +68,7 @@ static struct ssh_bytes job_payload(const struct ssh_job *j) {
 }
 
 /* Into the log: who was signed for, or why not. */
-static void tell(struct broker *b, const struct ssh_sign *sign, const struct ssh_verdict *v, int status) {
+static void report_signature(struct broker *b, const struct ssh_sign *sign, const struct ssh_verdict *v, int status) {
     struct broker_msg m = {.type = BROKER_MSG_USED, .index = UINT32_MAX, .value = status, .port = v->port, .count = 1};
     char fingerprint[SSH_FINGERPRINT_SIZE];
 
@@ -78,15 +79,15 @@ static void tell(struct broker *b, const struct ssh_sign *sign, const struct ssh
     broker_msg_send(b, &m);
 }
 
-static int judge(struct broker *b, struct ssh_bytes bind, struct ssh_bytes payload, const struct ssh_guess *guess,
-                 struct ssh_sign *ret_sign, struct ssh_verdict *ret) {
+static int judge_signature(struct broker *b, struct ssh_bytes bind, struct ssh_bytes payload, const struct ssh_guess *guess,
+                           struct ssh_sign *ret_sign, struct ssh_verdict *ret) {
     int r = ssh_sign_parse(payload, ret_sign);
 
     if (r < 0)
         return r;
     r = ssh_judge(b, bind, ret_sign, guess, ret);
     if (r < 0)
-        tell(b, ret_sign, ret, r);
+        report_signature(b, ret_sign, ret, r);
     return r;
 }
 
@@ -107,20 +108,20 @@ static void all_end(struct broker *b, int status) {
         job_end(b, status, (struct ssh_bytes){0});
 }
 
-static void begin(struct broker *b) {
+static void begin_job(struct broker *b) {
     struct ssh_relay *s = b->ssh;
 
     if (!s->jobs || s->phase != WAITING)
         return;
     if (s->link.fd < 0) {
         if (!s->wanted) {
-            s->deadline = broker_now_ms() + BROKER_SSH_TIMEOUT_MS;
+            s->deadline = clock_ms() + BROKER_SSH_TIMEOUT_MS;
             s->wanted = true;
             broker_msg_send(b, &(struct broker_msg){.type = BROKER_MSG_WANT_AGENT});
         }
         return;
     }
-    s->deadline = broker_now_ms() + BROKER_SSH_TIMEOUT_MS;
+    s->deadline = clock_ms() + BROKER_SSH_TIMEOUT_MS;
     s->phase = LISTING;
     if (ssh_link_send(&s->link, SSH_AGENTC_REQUEST_IDENTITIES, (struct ssh_bytes){0}) < 0)
         all_end(b, -ENOMEM);
@@ -148,7 +149,7 @@ static void enqueue(struct broker *b, uint32_t id, bool sign, struct ssh_bytes b
         ;
     *at = j;
     s->n++;
-    begin(b);
+    begin_job(b);
 }
 
 void ssh_keys(struct broker *b, const struct broker_request *req, const uint8_t *data UNUSED) {
@@ -170,7 +171,7 @@ void ssh_sign(struct broker *b, const struct broker_request *req, const uint8_t 
     if (r == 0) {
         bind = (struct ssh_bytes){(const uint8_t *)parts[0].p, parts[0].len};
         payload = (struct ssh_bytes){(const uint8_t *)parts[1].p, parts[1].len};
-        r = judge(b, bind, payload, &guess, &sign, &v);
+        r = judge_signature(b, bind, payload, &guess, &sign, &v);
     }
     if (r < 0)
         broker_answer_send(b, req->id, -EACCES, NULL, 0);
@@ -183,14 +184,14 @@ static int go_on(struct broker *b, struct ssh_job *j, struct ssh_bytes msg) {
     struct ssh_relay *s = b->ssh;
     struct ssh_verdict v;
     struct ssh_sign sign;
-    int r = judge(b, job_bind(j), job_payload(j), &j->guess, &sign, &v);
+    int r = judge_signature(b, job_bind(j), job_payload(j), &j->guess, &sign, &v);
 
     if (r < 0)
         return -EACCES;
     r = ssh_choice_has(b->config.ssh_keys ? b->config.ssh_keys : "", msg.p, msg.len, sign.key);
     if (r == 0) {
         v.why = "it is not one of the chosen keys";
-        tell(b, &sign, &v, -EACCES);
+        report_signature(b, &sign, &v, -EACCES);
         return -EACCES;
     }
     s->phase = SIGNING;
@@ -225,11 +226,11 @@ static void take_signature(struct broker *b, struct ssh_bytes msg) {
         job_end(b, -ENOKEY, (struct ssh_bytes){0});
         return;
     }
-    if (judge(b, job_bind(j), job_payload(j), &j->guess, &sign, &v) < 0) {
+    if (judge_signature(b, job_bind(j), job_payload(j), &j->guess, &sign, &v) < 0) {
         job_end(b, -EACCES, (struct ssh_bytes){0});
         return;
     }
-    tell(b, &sign, &v, 0);
+    report_signature(b, &sign, &v, 0);
     job_end(b, 0, msg);
 }
 
@@ -262,10 +263,10 @@ void ssh_agent_fd(struct broker *b, int fd_or_error) {
     if (fd < 0 || ssh_link_init(&s->link, fd) < 0)
         all_end(b, -ENOKEY);
     else
-        begin(b);
+        begin_job(b);
 }
 
-/* Whoever waits is judged again before the answer; nothing here points into the configuration. */
+/* Waiting requests are judged again before the answer. Nothing here points into the configuration. */
 void ssh_configured(struct broker *b) {
     if (b->config.ssh)
         return;
@@ -281,12 +282,7 @@ void ssh_poll_fill(struct broker *b, struct pollfd *ret) {
 }
 
 int ssh_timeout_ms(const struct broker *b) {
-    uint64_t now;
-
-    if (!b->ssh->jobs)
-        return -1;
-    now = broker_now_ms();
-    return b->ssh->deadline > now ? (int)MIN_OF(b->ssh->deadline - now, (uint64_t)BROKER_SSH_TIMEOUT_MS) : 0;
+    return b->ssh->jobs ? clock_left_ms(b->ssh->deadline) : -1;
 }
 
 void ssh_poll_done(struct broker *b, short revents) {
@@ -303,10 +299,10 @@ void ssh_poll_done(struct broker *b, short revents) {
         else
             take_signature(b, msg);
     }
-    if (s->jobs && s->deadline <= broker_now_ms()) { /* an agent that hangs for one hangs for all */
+    if (s->jobs && s->deadline <= clock_ms()) { /* an agent that hangs for one hangs for all */
         ssh_link_done(&s->link);
         s->wanted = s->used = false;
         all_end(b, -ETIMEDOUT);
     }
-    begin(b);
+    begin_job(b);
 }

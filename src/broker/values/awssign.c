@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Signs requests for AWS. */
 #include "broker/values/awssign.h"
 
 #include <errno.h>
@@ -6,20 +7,12 @@
 #include <openssl/hmac.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "broker/values/render.h"
 
 enum { DIGEST = 32, HEX = 2 * DIGEST, DAY = 8, SCOPE_MAX = 256 };
 
 static const char algorithm[] = "AWS4-HMAC-SHA256", token_name[] = "x-amz-security-token";
-
-static void to_hex(const uint8_t in[static DIGEST], char out[static HEX]) {
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < DIGEST; i++) {
-        out[2 * i] = digits[in[i] >> 4];
-        out[2 * i + 1] = digits[in[i] & 15];
-    }
-}
 
 /* What the value is made of. */
 struct keys {
@@ -96,7 +89,7 @@ static bool put_names(struct secret *work, const struct aws_request *q, const st
 }
 
 /* The request's hash, with our header in it. names: as they will stand in Authorization. */
-static bool digest(const struct aws_request *q, const struct keys *k, const struct broker_part *names, char out[static HEX]) {
+static bool digest(const struct aws_request *q, const struct keys *k, const struct broker_part *names, char out[static HEX + 1]) {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     uint8_t hash[DIGEST];
     bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 && feed(md, &q->method, '\n') && feed(md, &q->path, '\n') &&
@@ -105,7 +98,7 @@ static bool digest(const struct aws_request *q, const struct keys *k, const stru
 
     EVP_MD_CTX_free(md);
     if (ok)
-        to_hex(hash, out);
+        hex_encode(hash, sizeof hash, out);
     return ok;
 }
 
@@ -124,7 +117,7 @@ static bool derive(const struct credential *c, const struct keys *k, const char 
 }
 
 static bool sign(const struct credential *c, const struct aws_request *q, const struct keys *k, const char *scope,
-                 const char hash[static HEX], struct secret *work, char out[static HEX]) {
+                 const char hash[static HEX + 1], struct secret *work, char out[static HEX + 1]) {
     uint8_t key[DIGEST], signature[DIGEST];
     char text[sizeof algorithm + AWSSIGN_DATE + SCOPE_MAX + HEX + 8];
     int n = snprintf(text, sizeof text, "%s\n%.*s\n%s\n%.*s", algorithm, AWSSIGN_DATE, q->date.p, scope, (int)HEX, hash);
@@ -133,7 +126,7 @@ static bool sign(const struct credential *c, const struct aws_request *q, const 
 
     explicit_bzero(key, sizeof key);
     if (ok)
-        to_hex(signature, out);
+        hex_encode(signature, sizeof signature, out);
     return ok;
 }
 
@@ -155,7 +148,7 @@ int awssign_secrets(const struct secret *value, struct broker_part parts[static 
 
 int awssign_make(const struct credential *c, const struct aws_request *q, const struct secret *value, struct secret *work,
                  struct broker_part parts[static AWSSIGN_PARTS]) {
-    char scope[SCOPE_MAX], hash[HEX], signature[HEX];
+    char scope[SCOPE_MAX], hash[HEX + 1], signature[HEX + 1];
     struct broker_part names;
     struct keys k;
     size_t begin;

@@ -5,7 +5,7 @@
  *     METHOD \n PATH \n QUERY \n name:value \n ... \n \n NAMES \n HASH-OF-BODY
  *
  * A signature is worth the request it is for; so the text is taken apart, and has to be about the host and the method that were
- * judged, now, and not for a URL that anybody could use later (presigned).
+ * judged, now, and not for a URL that others could use later (presigned).
  */
 #pragma once
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Takes the gate's canonical request apart and compares it with what was judged. */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
+#include "base/hex.h"
 #include "base/str.h"
 #include "broker/values/awssign.h"
 
@@ -16,7 +19,7 @@ struct lines {
 };
 
 /* Up to the next line break, or to the end, which is a line only once. */
-static bool next(struct lines *l, struct broker_part *ret) {
+static bool next_line(struct lines *l, struct broker_part *ret) {
     const char *stop;
 
     if (!l->p)
@@ -31,7 +34,7 @@ static bool part_is(const struct broker_part *p, const char *word) {
     return p->len == strlen(word) && memcmp(p->p, word, p->len) == 0;
 }
 
-static int compare(const struct broker_part *a, const struct broker_part *b) {
+static int compare_parts(const struct broker_part *a, const struct broker_part *b) {
     int r = memcmp(a->p, b->p, MIN_OF(a->len, b->len));
 
     return r ? r : a->len < b->len ? -1 : a->len > b->len;
@@ -74,7 +77,7 @@ static int add_header(struct aws_request *q, const struct broker_part *line, str
         return -EBADMSG;
     name = (struct broker_part){line->p, (size_t)(colon - line->p)};
     value = (struct broker_part){colon + 1, line->len - name.len - 1};
-    if (!name_ok(&name) || (last->p && compare(last, &name) >= 0) || q->n_headers == AWSSIGN_HEADERS_MAX)
+    if (!name_ok(&name) || (last->p && compare_parts(last, &name) >= 0) || q->n_headers == AWSSIGN_HEADERS_MAX)
         return -EBADMSG;
     *last = name;
     if (part_is(&name, token_name))
@@ -92,7 +95,7 @@ static int take_headers(struct lines *l, struct aws_request *q, struct lines *re
     struct broker_part line, last = {0};
 
     ret_names->p = l->p;
-    while (next(l, &line)) {
+    while (next_line(l, &line)) {
         int r;
 
         if (line.len == 0)
@@ -110,7 +113,7 @@ static bool names_agree(struct lines headers, struct broker_part names) {
     struct broker_part line;
     bool first = true;
 
-    while (next(&headers, &line)) {
+    while (next_line(&headers, &line)) {
         struct broker_part name = {line.p, (size_t)((const char *)memchr(line.p, ':', line.len) - line.p)};
 
         if (!take_name(&names, &name, first))
@@ -123,13 +126,10 @@ static bool names_agree(struct lines headers, struct broker_part names) {
 static bool hash_ok(const struct broker_part *h) {
     if (part_is(h, "UNSIGNED-PAYLOAD") || part_is(h, "STREAMING-UNSIGNED-PAYLOAD-TRAILER"))
         return true;
-    for (size_t i = 0; i < h->len; i++)
-        if (!strchr("0123456789abcdef", h->p[i]))
-            return false;
-    return h->len == HASH_HEX;
+    return h->len == HASH_HEX && hex_is_lower(h->p, h->len);
 }
 
-/* A signature for a query with X-Amz-Expires would be good for days, and for whoever has the URL. */
+/* A signature for a query with X-Amz-Expires would be good for days, and for everyone who has the URL. */
 static bool presigned(const struct broker_part *query) {
     static const char begin[] = "x-amz-";
     const char *p = query->p, *end = p + query->len;
@@ -150,12 +150,13 @@ int awssign_parse(const char *text, size_t len, struct aws_request *ret) {
     struct aws_request q = {0};
     int r;
 
-    if (!is_text(text, len) || !next(&l, &q.method) || !next(&l, &q.path) || !next(&l, &q.query))
+    if (!is_text(text, len) || !next_line(&l, &q.method) || !next_line(&l, &q.path) || !next_line(&l, &q.query))
         return -EBADMSG;
     r = take_headers(&l, &q, &headers);
     if (r < 0)
         return r;
-    if (!headers.end || !next(&l, &names) || !next(&l, &q.hash) || l.p || !names_agree(headers, names) || !hash_ok(&q.hash))
+    if (!headers.end || !next_line(&l, &names) || !next_line(&l, &q.hash) || l.p || !names_agree(headers, names) ||
+        !hash_ok(&q.hash))
         return -EBADMSG;
     if (!q.host.p || q.date.len != AWSSIGN_DATE || presigned(&q.query))
         return -EBADMSG;
@@ -187,10 +188,9 @@ static bool host_agrees(const struct broker_part *line, const struct broker_requ
            (port ? port : HTTPS_PORT) == req->port;
 }
 
-static int hex(char c) {
-    const char *digits = "0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
+/* Upper case only, as AWS writes it. */
+static int read_encoded(const char *p, size_t len) {
+    return len > 2 && !islower((uint8_t)p[1]) && !islower((uint8_t)p[2]) ? hex_percent(p, len) : -1;
 }
 
 /* All services but s3 encode the path, which is encoded already, once more. */
@@ -198,18 +198,12 @@ static int undo_encoding(const struct broker_part *path, char *out, size_t *ret_
     size_t n = 0;
 
     for (size_t i = 0; i < path->len; i++) {
-        int high, low;
+        int byte = path->p[i] == '%' ? read_encoded(path->p + i, path->len - i) : (uint8_t)path->p[i];
 
-        if (path->p[i] != '%') {
-            out[n++] = path->p[i];
-            continue;
-        }
-        high = i + 2 < path->len ? hex(path->p[i + 1]) : -1;
-        low = high < 0 ? -1 : hex(path->p[i + 2]);
-        if (low < 0)
+        if (byte < 0)
             return -EBADMSG;
-        out[n++] = (char)(high * 16 + low);
-        i += 2;
+        i += path->p[i] == '%' ? 2 : 0;
+        out[n++] = (char)byte;
     }
     *ret_len = n;
     return 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a value as a request needs it. */
 #include "broker/values/render.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ static int (*const places[CREDENTIAL_PLACES])(const struct credential *c, const 
                                               struct broker_part *ret) = {
     [PLACE_HEADER] = render_header, [PLACE_BASIC] = render_basic, [PLACE_QUERY] = render_query};
 
-/* What nobody inside may read. */
+/* What must not be readable inside. */
 static int render_cover(const struct credential *c, const struct secret *value, struct secret *work, struct broker_part *parts) {
     int r;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decides which request may have which credential. */
 #include <errno.h>
 
 #include "base/str.h"
@@ -6,7 +7,7 @@
 
 enum { HTTPS_PORT = 443 };
 
-static int allowed(const struct broker *b, const struct policy_request *q) {
+static int judge_allowed(const struct broker *b, const struct policy_request *q) {
     struct policy_verdict v;
 
     policy_judge(&b->policy, q, &v);
@@ -22,7 +23,7 @@ static int allowed_request(const struct broker *b, const struct host *host, uint
     if (!method[0] || http_path_parse(path, path_len, &p, NULL) < 0)
         return -EACCES;
     q.path = &p;
-    return allowed(b, &q);
+    return judge_allowed(b, &q);
 }
 
 static int read_host(const struct broker_request *req, struct host *ret) {
@@ -84,7 +85,7 @@ int judge_login_place(const struct broker *b, const struct broker_request *req) 
 }
 
 int judge_connection(const struct broker *b, const struct host *host, uint16_t port) {
-    return port ? allowed(b, &(struct policy_request){.host = host, .port = port, .terse = true}) : -EACCES;
+    return port ? judge_allowed(b, &(struct policy_request){.host = host, .port = port, .terse = true}) : -EACCES;
 }
 
 int judge_leaf(const struct broker *b, const char *name, struct host *ret) {

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Values in memory: who gets one, who waits for one. */
 #include "broker/values/values_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
+#include "base/str.h"
 #include "broker/values/render.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { GRANT_BYTES_MAX = 1024 * 1024 };
@@ -35,7 +39,7 @@ uint32_t value_index(const struct broker *b, const struct value *s) {
 }
 
 /* Says what was asked, by whom, and what became of it, before the gate knows. */
-static void report(struct broker *b, const struct broker_request *req, int status) {
+static void report_request(struct broker *b, const struct broker_request *req, int status) {
     struct broker_msg m = {.type = BROKER_MSG_USED, .index = req->index, .value = status, .port = MIN_OF(req->port, UINT16_MAX)};
     struct host host;
     bool ok = host_parse(req->host, strlen(req->host), &host, NULL) == 0;
@@ -45,17 +49,17 @@ static void report(struct broker *b, const struct broker_request *req, int statu
     snprintf(m.host, sizeof m.host, "%s", ok ? host.text : "");
     snprintf(m.method, sizeof m.method, "%s", req->method);
     snprintf(m.text, sizeof m.text, "%s", b->config.grants[req->index].c.name);
-    used_tell(b, &m);
+    used_report(b, &m);
 }
 
 /* LOGIN is no use of the value: it goes nowhere. */
-static void refuse(struct broker *b, const struct broker_request *req, int status) {
+static void refuse_request(struct broker *b, const struct broker_request *req, int status) {
     if (req->type != BROKER_LOGIN)
-        report(b, req, status);
+        report_request(b, req, status);
     broker_answer_send(b, req->id, status, NULL, 0);
 }
 
-static int judge(const struct broker *b, const struct broker_request *req, const uint8_t *data) {
+static int judge_request(const struct broker *b, const struct broker_request *req, const uint8_t *data) {
     size_t len;
 
     if (req->type == BROKER_LOGIN)
@@ -67,7 +71,32 @@ static int judge(const struct broker *b, const struct broker_request *req, const
     return judge_grant(b, req, b->values->path, len);
 }
 
-static void give(struct broker *b, struct value *s, const struct broker_request *req, const uint8_t *data) {
+/*
+ * A client inside that has logged in redeems the placeholder at the token endpoint, or renews it: what it is answered with by the gate. The
+ * login itself was outside, and nothing of a token that is worth anything is here: of a JWT header and payload, which say who the user is.
+ */
+
+/* All of a JWT but its signature; "" of anything else: an opaque token is a secret from the first byte on. */
+static struct broker_part public_part(const struct secret *token) {
+    static const char begin[] = "eyJ";
+    const char *last = token->len > strlen(begin) ? memrchr(token->p, '.', token->len) : NULL;
+    bool is_jwt = last && memcmp(token->p, begin, strlen(begin)) == 0 && memchr(token->p, '.', (size_t)(last - token->p)) &&
+                  (size_t)(token->p + token->len - last) > 1;
+
+    return is_jwt ? (struct broker_part){token->p, (size_t)(last - token->p)} : (struct broker_part){"", 0};
+}
+
+static void login_give(struct broker *b, const struct value *s, const struct broker_request *req) {
+    uint64_t now = (uint64_t)time(NULL);
+    char seconds[24] = "";
+    struct broker_part parts[] = {public_part(&s->value), {s->identity.p ? s->identity.p : "", s->identity.len}, {seconds, 0}};
+
+    if (s->expires > now)
+        parts[2].len = (size_t)snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)(s->expires - now));
+    broker_answer_parts(b, req->id, parts, ARRAY_LEN(parts));
+}
+
+static void give_value(struct broker *b, struct value *s, const struct broker_request *req, const uint8_t *data) {
     struct broker_part parts[RENDER_PARTS_MAX];
     int n;
 
@@ -78,34 +107,34 @@ static void give(struct broker *b, struct value *s, const struct broker_request 
     n = render_answer(&b->config.grants[req->index].c, req, data, &s->value, &b->values->work, parts);
 
     if (n < 0) {
-        refuse(b, req, n);
+        refuse_request(b, req, n);
     } else {
-        report(b, req, 0);
+        report_request(b, req, 0);
         broker_answer_parts(b, req->id, parts, (size_t)n);
     }
     secret_drop(&b->values->work);
 }
 
-/* Everybody who waited: with the value, judged by the policy of now; or with why there is none. */
+/* Answers all waiting requests: with the value, judged by the policy of now; or with why there is none. */
 static void serve_waiting(struct broker *b, struct value *s, int status) {
     struct waiting *w = TAKE_PTR(s->first), *next;
 
     s->last = &s->first;
     for (; w; w = next) {
-        int r = status < 0 ? status : judge(b, &w->req, w->data);
+        int r = status < 0 ? status : judge_request(b, &w->req, w->data);
 
         next = w->next;
         if (r < 0)
-            refuse(b, &w->req, r);
+            refuse_request(b, &w->req, r);
         else
-            give(b, s, &w->req, w->data);
+            give_value(b, s, &w->req, w->data);
         b->values->n_waiting--;
         b->values->waiting_bytes -= w->req.len;
         free(w);
     }
 }
 
-static void forget(struct value *s) {
+static void forget_value(struct value *s) {
     secret_done(&s->value);
     secret_done(&s->identity);
     closep(&s->sock);
@@ -113,10 +142,10 @@ static void forget(struct value *s) {
 }
 
 void value_fail(struct broker *b, struct value *s, int status) {
-    forget(s);
+    forget_value(s);
     s->state = VALUE_FAILED;
     s->status = status;
-    s->deadline_ms = broker_now_ms() + VALUES_BACKOFF_MS;
+    s->deadline_ms = clock_ms() + VALUES_BACKOFF_MS;
     serve_waiting(b, s, status);
 }
 
@@ -130,7 +159,7 @@ int value_ready(struct broker *b, struct value *s, const struct broker_part *val
                 uint64_t expires) {
     int r;
 
-    forget(s);
+    forget_value(s);
     r = copy_part(&s->value, value);
     r = r < 0 ? r : copy_part(&s->identity, identity);
     if (r < 0) {
@@ -144,7 +173,7 @@ int value_ready(struct broker *b, struct value *s, const struct broker_part *val
 }
 
 void value_end(struct value *s) {
-    forget(s);
+    forget_value(s);
     s->state = VALUE_NONE;
     s->ended = true;
 }
@@ -169,30 +198,30 @@ static int wait_for_value(struct broker *b, struct value *s, const struct broker
 }
 
 void value_request(struct broker *b, const struct broker_request *req, const uint8_t *data) {
-    int r = judge(b, req, data);
+    int r = judge_request(b, req, data);
     struct value *s;
 
     if (r < 0) {
-        refuse(b, req, r);
+        refuse_request(b, req, r);
         return;
     }
     s = &b->values->v[req->index];
     if (s->state == VALUE_READY && value_is_over(s))
         value_end(s);
-    if (s->state == VALUE_FAILED && broker_now_ms() >= s->deadline_ms)
+    if (s->state == VALUE_FAILED && clock_ms() >= s->deadline_ms)
         s->state = VALUE_NONE;
     if (s->state == VALUE_READY) {
-        give(b, s, req, data);
+        give_value(b, s, req, data);
         return;
     }
     r = s->state == VALUE_FAILED ? s->status : wait_for_value(b, s, req, data);
     if (r < 0) {
-        refuse(b, req, r);
+        refuse_request(b, req, r);
         return;
     }
     if (s->state == VALUE_NONE) {
         s->state = VALUE_WANTED;
-        s->deadline_ms = broker_now_ms() + BROKER_VAULT_TIMEOUT_MS;
+        s->deadline_ms = clock_ms() + BROKER_VAULT_TIMEOUT_MS;
     }
     value_ask(b, s);
 }
@@ -206,9 +235,9 @@ static bool same_grant(const struct gate_config *now, const struct gate_config *
            buf_ok(&c) && a.len == c.len && memcmp(a.data, c.data, a.len) == 0;
 }
 
-static void drop(struct broker *b, struct value *s) {
+static void drop_value(struct broker *b, struct value *s) {
     serve_waiting(b, s, -EACCES);
-    forget(s);
+    forget_value(s);
     s->state = VALUE_NONE;
     s->ended = false;
     s->stale += TAKE(s->asked, false);
@@ -219,7 +248,7 @@ void values_renew(struct broker *b, uint32_t index) {
 
     if (!s)
         return;
-    forget(s);
+    forget_value(s);
     s->state = s->state == VALUE_WANTED ? VALUE_WANTED : VALUE_NONE;
     s->ended = false;
     s->stale += TAKE(s->asked, false);
@@ -229,7 +258,7 @@ void values_renew(struct broker *b, uint32_t index) {
 void values_reload(struct broker *b, const struct gate_config *next) {
     for (size_t i = 0; i < GRANTS_MAX; i++)
         if (!same_grant(&b->config, next, i))
-            drop(b, &b->values->v[i]);
+            drop_value(b, &b->values->v[i]);
 }
 
 void values_free(struct values *v) {
@@ -242,7 +271,7 @@ void values_free(struct values *v) {
             s->first = w->next;
             free(w);
         }
-        forget(s);
+        forget_value(s);
     }
     if (v) {
         secret_done(&v->in);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Fetches values from bawn-vault, and ends them in time. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
 #include "broker/values/values_priv.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/sock.h"
 
@@ -100,7 +102,7 @@ void values_poll_done(struct broker *b, const struct pollfd *fds) {
 
         if (s->sock >= 0 && fds[i].fd == s->sock && fds[i].revents)
             take_value(b, s);
-        if (s->state == VALUE_WANTED && broker_now_ms() >= s->deadline_ms)
+        if (s->state == VALUE_WANTED && clock_ms() >= s->deadline_ms)
             value_fail(b, s, -ETIMEDOUT);
         if (s->state == VALUE_READY && value_is_over(s))
             value_end(s);
@@ -108,7 +110,7 @@ void values_poll_done(struct broker *b, const struct pollfd *fds) {
 }
 
 int values_timeout_ms(const struct broker *b) {
-    uint64_t least = UINT64_MAX, now = broker_now_ms(), clock = (uint64_t)time(NULL);
+    uint64_t least = UINT64_MAX, now = clock_ms(), clock = (uint64_t)time(NULL);
 
     for (size_t i = 0; i < GRANTS_MAX; i++) {
         const struct value *s = &b->values->v[i];

@@ -38,13 +38,11 @@ struct values {
 uint32_t value_index(const struct broker *b, const struct value *s);
 bool value_is_over(const struct value *s);
 
-/* These answer everybody who waited. */
+/* These answer all waiting requests. */
 void value_fail(struct broker *b, struct value *s, int status);
 /* -ENOMEM: it has failed. */
 int value_ready(struct broker *b, struct value *s, const struct broker_part *value, const struct broker_part *identity,
                 uint64_t expires);
-
-void login_give(struct broker *b, const struct value *s, const struct broker_request *req); /* login_answer.c: answers it */
 
 void value_end(struct value *s); /* zeroes it; the next one has to be a fresh one */
 /* Asks the supervisor for the bawn-vault that is needed next, if there is one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The screen of a batch. On a terminal: a block of lines that is drawn over itself (cursor up, erase), never longer than the window; what
- * stays is written above it. Elsewhere: only what stays. What tasks print is hostile: a line of it is shown without anything but text.
+ * The screen of a batch. On a terminal: a block of lines that is drawn over itself (cursor up, erase), never longer than the window;
+ * notices are written above it. Elsewhere: only notices. What tasks print is hostile: it is shown as plain text.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static const char *skip_escape(const char *p, const char *end) {
     return (kind == '[' || kind == ']') && p < end ? p + 1 : p;
 }
 
-static uint32_t decode(const char *p, size_t n) {
+static uint32_t decode_utf8(const char *p, size_t n) {
     static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     uint32_t code = (unsigned char)*p & first[n];
 
@@ -61,7 +61,7 @@ static uint32_t decode(const char *p, size_t n) {
     return code;
 }
 
-/* Nobody knows how wide this terminal draws a character that is not ASCII: two columns are enough for each. */
+/* How wide a terminal draws a character that is not ASCII is not known: two columns are enough for each. */
 static void add_plain(const char *p, const char *end, size_t columns, struct buf *out) {
     while (p < end) {
         size_t n = *p ? str_utf8_len(p) : 0, width = n > 1 ? 2 : 1;
@@ -72,7 +72,7 @@ static void add_plain(const char *p, const char *end, size_t columns, struct buf
             p = *p == '\t' ? p + 1 : skip_escape(p, end);
             continue;
         }
-        if (n == 0 || n > (size_t)(end - p) || escape_deceptive(decode(p, n))) {
+        if (n == 0 || n > (size_t)(end - p) || escape_deceptive(decode_utf8(p, n))) {
             p += n && n <= (size_t)(end - p) ? n : 1;
             continue;
         }
@@ -147,7 +147,7 @@ static void add_erase(struct batch_table *t, struct buf *out) {
     t->n = 0;
 }
 
-static void add_line(struct batch_table *t, const struct buf *line, struct buf *out) {
+static void add_table_line(struct batch_table *t, const struct buf *line, struct buf *out) {
     unsigned width = 0;
 
     for (const char *p = buf_str(line); *p; p += MAX_OF(str_utf8_len(p), (size_t)1))
@@ -181,7 +181,7 @@ static void add_task(struct batch_table *t, const struct batch *b, const struct 
         add_output(b, task, columns - 1 - used, &line);
     else
         line.len = columns - 1, line.data[line.len] = 0;
-    add_line(t, &line, out);
+    add_table_line(t, &line, out);
 }
 
 static void add_summary(struct batch_table *t, const struct batch *b, size_t unseen, bool ending, unsigned columns,
@@ -197,10 +197,10 @@ static void add_summary(struct batch_table *t, const struct batch *b, size_t uns
              ending ? "; ending, ^C again: kill" : "");
     if (line.len >= columns)
         line.len = columns - 1, line.data[line.len] = 0;
-    add_line(t, &line, out);
+    add_table_line(t, &line, out);
 }
 
-static void draw(struct batch_table *t, const struct batch *b, bool ending) {
+static void draw_table(struct batch_table *t, const struct batch *b, bool ending) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(SCREEN_MAX);
     size_t shown = 0, unseen = 0, max;
     unsigned rows, columns;
@@ -229,7 +229,7 @@ static int draw_sometimes(const struct batch *b, bool ending, void *arg) {
         return -1;
     if (t->drawn_ms && now - t->drawn_ms < REDRAW_MS)
         return (int)(REDRAW_MS - (now - t->drawn_ms));
-    draw(t, b, ending);
+    draw_table(t, b, ending);
     t->drawn_ms = now;
     return TICK_MS;
 }

@@ -40,7 +40,7 @@ static const struct column columns[] = {
 };
 static const struct record_kind agents = {columns, ARRAY_LEN(columns), sizeof(struct agent_state)};
 
-static void add_text(const struct agent_state *st, struct buf *b) {
+static void add_agent(const struct agent_state *st, struct buf *b) {
     CLEANUP(buf_done) struct buf command = BUF_INIT(OUTPUT_MAX);
 
     agent_add_secret_command(&st->agent, &command);
@@ -69,7 +69,7 @@ static int list_agents(bool json, struct err *err) {
         buf_addc(&b, '\n');
     }
     for (size_t i = 0; !json && i < l.n; i++)
-        add_text(&l.v[i], &b);
+        add_agent(&l.v[i], &b);
     return run_print_out(&b, err);
 }
 
@@ -97,8 +97,8 @@ const struct verb verb_agents = {
     .summary = "list the coding agents that Bawn knows how to run",
     .synopsis = "[options]",
     .description =
-        "Each agent has a preset: how its program is called, which hosts it needs, which it is kept from (telemetry), "
-        "what it keeps between runs, and which credential it wants. Your own presets are files in "
+        "Each agent has a preset: how its program is called, which hosts it needs, which it must not reach (telemetry), "
+        "what it keeps between runs, and which credential it needs. Your own presets are files in "
         "$XDG_CONFIG_HOME/bawn/agents/NAME.json (spec/agent.schema.json).\n\n"
         "--install runs npm in a sandbox that sees nothing but the new folder and has none of your secrets; runs see the "
         "result, $XDG_STATE_HOME/bawn/agents/NAME, read-only. A program of the host's of the same name is preferred.\n\n"

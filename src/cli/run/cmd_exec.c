@@ -138,7 +138,7 @@ static int run_exec(const struct verb *self, int argc, char **argv) {
 
 const struct verb verb_exec = {
     .name = "exec",
-    .summary = "run a command in a sandbox that is kept",
+    .summary = "run a command in a persistent sandbox",
     .synopsis = "[options] SANDBOX [--] COMMAND [ARG...]",
     .description =
         "Runs COMMAND in a sandbox that 'bawn start' has started, beside whatever runs there. Standard streams, signals, terminal and exit "

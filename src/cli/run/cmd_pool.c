@@ -46,7 +46,7 @@ static bool is_off(int r) {
 }
 
 /* p NULL: it is off. */
-static int print_json(const struct pool_reply *p, struct err *err) {
+static int print_pool_json(const struct pool_reply *p, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
     struct jsonout j = {.to = &b};
 
@@ -76,7 +76,7 @@ static int show_state(const struct pool_line *l, struct err *err) {
     if (r < 0 && !is_off(r))
         return err_sys(err, r, "the pool does not answer");
     if (l->json)
-        return print_json(r < 0 ? NULL : &p, err);
+        return print_pool_json(r < 0 ? NULL : &p, err);
     if (r < 0)
         puts("off");
     else
@@ -104,7 +104,7 @@ static int run_off(const struct verb *self, int argc, char **argv) {
     if (r == 0 && stopped < 0 && !is_off(stopped))
         r = err_sys(&err, stopped, "the pool does not answer");
     if (r == 0 && l.json)
-        r = print_json(NULL, &err);
+        r = print_pool_json(NULL, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
@@ -126,7 +126,7 @@ const struct verb verb_pool_on = {
         "read-only part of the root. 'bawn run', 'bawn start' and the like take them if they are there, and start without them if "
         "not; each is used once. What a sandbox sees and may do is the same either way.\n\n"
         "Single starts, and bursts of up to N, are faster; a stream of starts without an end is not, for what was taken has to be "
-        "made again. The pool is the user's own. It ends when nobody took from it for a while (--idle), when Bawn is replaced by "
+        "made again. The pool is the user's own. It ends when nothing was taken from it for a while (--idle), when Bawn is replaced by "
         "another version, and by 'bawn pool off'. Sandboxes without a network, or with a weaker wall than the full one, do not "
         "use it.\n\n"
         "    bawn pool on -n 32",

@@ -36,7 +36,7 @@ static const char description[] =
     "hosts are asked about on a terminal and denied without one (see 'bawn policy'). A limit that was reached is named at the "
     "end.\n\n"
     "With --agent NAME of a preset ('bawn agents') the command is the agent, and what follows are its arguments: its program is found or "
-    "installed, its model can be reached, its configuration is kept for this project, and its key stays outside (see 'bawn secret').\n\n"
+    "installed, its model can be reached, its configuration persists for this project, and its key stays outside (see 'bawn secret').\n\n"
     "    bawn run --agent claude -- -p 'fix the tests'\n\n"
     "With \"keep_alive\" in the configuration the command runs in the project's own sandbox, which is started if need be and stays; see 'bawn "
     "help start'.\n\n"

@@ -13,28 +13,13 @@ enum { CELL_MAX = 4096, COMMAND_SHOWN = 60 };
 
 /* -- words -------------------------------------------------------------------------------------------------------------- */
 
-/* "32s", "5m", "2h", "9d" */
-static void age_words(uint64_t ns, char ret[static 24]) {
-    static const struct {
-        uint64_t seconds;
-        char unit;
-    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
-    uint64_t s = ns / 1000000000;
-
-    for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (s >= units[i].seconds || units[i].seconds == 1) {
-            snprintf(ret, 24, "%" PRIu64 "%c", s / units[i].seconds, units[i].unit);
-            return;
-        }
-}
-
 void box_view_status(const struct box *b, char ret[static BOX_WORD_MAX]) {
     CLEANUP(buf_done) struct buf why = BUF_INIT(4 * sizeof b->state.why);
     enum box_sight s = box_sight(b);
     uint64_t since = b->state.since_ns, now_ns = clock_mark();
     char age[24] = "";
 
-    age_words(now_ns > since ? now_ns - since : 0, age);
+    format_age(now_ns > since ? now_ns - since : 0, age);
     if (s == BOX_SIGHT_FAILED) {
         buf_add_printable(&why, b->state.why);
         snprintf(ret, BOX_WORD_MAX, "failed: %.200s", buf_str(&why));

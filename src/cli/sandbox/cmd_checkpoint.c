@@ -35,7 +35,7 @@ static const struct column columns[] = {
 static const struct record_kind checkpoints = {columns, ARRAY_LEN(columns), sizeof(struct checkpoint)};
 
 /* The operands are SANDBOX and TAG. */
-static int read_line(int argc, char **argv, int min, int max, struct checkpoint_line *q, struct err *err) {
+static int read_operands(int argc, char **argv, int min, int max, struct checkpoint_line *q, struct err *err) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, q, max, err);
 
     if (r >= 0 && r < min)
@@ -70,7 +70,7 @@ static int run_checkpoint(const struct verb *self, int argc, char **argv) {
     struct checkpoint_line q = {0};
     struct checkpoint c = {0};
     struct err err = {0};
-    int r = read_line(argc, argv, 1, 2, &q, &err);
+    int r = read_operands(argc, argv, 1, 2, &q, &err);
 
     r = r < 0 ? r : sandbox_checkpoint(argv[1], r > 1 ? argv[2] : NULL, &progress, &c, &err);
     progress_bar_done(&bar);
@@ -117,7 +117,7 @@ static int list_checkpoints(const char *sandbox, bool json, struct err *err) {
 static int run_ls(const struct verb *self, int argc, char **argv) {
     struct checkpoint_line q = {0};
     struct err err = {0};
-    int r = read_line(argc, argv, 1, 1, &q, &err);
+    int r = read_operands(argc, argv, 1, 1, &q, &err);
 
     r = r < 0 ? r : list_checkpoints(argv[1], q.json, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
@@ -140,7 +140,7 @@ static int run_rm(const struct verb *self, int argc, char **argv) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
     struct checkpoint_line q = {0};
     struct err err = {0};
-    int r = read_line(argc, argv, 2, 2, &q, &err);
+    int r = read_operands(argc, argv, 2, 2, &q, &err);
 
     r = r < 0 ? r : sandbox_checkpoint_remove(argv[1], argv[2], &err);
     if (r == 0 && q.json) {

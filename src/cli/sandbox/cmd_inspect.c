@@ -59,7 +59,7 @@ static void add_changes(const struct box_changes *c, struct jsonout *j) {
     jsonout_close(j, '}');
 }
 
-static void add_json(const struct sandbox_details *s, struct buf *out) {
+static void add_details_json(const struct sandbox_details *s, struct buf *out) {
     const struct box *b = &s->pick.box;
     struct jsonout j = {.to = out};
 
@@ -79,7 +79,7 @@ static void add_json(const struct sandbox_details *s, struct buf *out) {
     buf_adds(out, "}\n");
 }
 
-static void add_row(struct buf *out, const char *key, const char *value) {
+static void add_detail(struct buf *out, const char *key, const char *value) {
     if (!value)
         return;
     buf_addf(out, "%-13s", key);
@@ -87,51 +87,51 @@ static void add_row(struct buf *out, const char *key, const char *value) {
     buf_addc(out, '\n');
 }
 
-static void add_size(struct buf *out, const char *key, uint64_t bytes) {
+static void add_detail_size(struct buf *out, const char *key, uint64_t bytes) {
     char size[24];
 
     format_size(bytes, size);
     if (bytes)
-        add_row(out, key, size);
+        add_detail(out, key, size);
 }
 
-static void add_list(struct buf *out, const char *key, const struct strv *list) {
+static void add_detail_list(struct buf *out, const char *key, const struct strv *list) {
     for (size_t i = 0; i < list->len; i++)
-        add_row(out, i ? "" : key, list->v[i]);
+        add_detail(out, i ? "" : key, list->v[i]);
 }
 
-static void add_text(const struct sandbox_details *s, struct buf *out) {
+static void add_details(const struct sandbox_details *s, struct buf *out) {
     const struct box *b = &s->pick.box;
     char status[BOX_WORD_MAX], memory[64], cpu[64], pids[64], words[400];
 
     box_view_status(b, status);
     box_usage_words(b, &s->usage, memory, cpu, pids);
     box_changes_words(&s->changes, words);
-    add_row(out, "name", b->name);
-    add_row(out, "id", b->info.id);
-    add_row(out, "status", status);
-    add_row(out, "workspace", b->info.workspace);
-    add_row(out, "mode", b->state.mode);
-    add_row(out, "profile", b->state.profile);
-    add_row(out, "engine", b->state.engine);
-    add_row(out, "rung", b->state.rung);
-    add_row(out, "fork of", b->info.from);
-    add_list(out, "options", &b->info.options);
-    add_row(out, "memory", memory);
-    add_row(out, "cpu", cpu);
-    add_row(out, "processes", pids);
-    add_row(out, "changes", words);
-    add_row(out, "folder", b->path);
-    add_row(out, "exec", s->exec);
-    add_row(out, "control", s->control);
-    add_row(out, "audit", s->audit);
-    add_row(out, "volumes", s->volumes);
-    add_list(out, "checkpoints", &s->checkpoints);
-    add_size(out, "home uses", s->sizes.home);
-    add_size(out, "changes use", s->sizes.run);
-    add_size(out, "logs use", s->sizes.log);
-    add_size(out, "volumes use", s->sizes.volumes);
-    add_size(out, "copies use", s->sizes.checkpoints);
+    add_detail(out, "name", b->name);
+    add_detail(out, "id", b->info.id);
+    add_detail(out, "status", status);
+    add_detail(out, "workspace", b->info.workspace);
+    add_detail(out, "mode", b->state.mode);
+    add_detail(out, "profile", b->state.profile);
+    add_detail(out, "engine", b->state.engine);
+    add_detail(out, "rung", b->state.rung);
+    add_detail(out, "fork of", b->info.from);
+    add_detail_list(out, "options", &b->info.options);
+    add_detail(out, "memory", memory);
+    add_detail(out, "cpu", cpu);
+    add_detail(out, "processes", pids);
+    add_detail(out, "changes", words);
+    add_detail(out, "folder", b->path);
+    add_detail(out, "exec", s->exec);
+    add_detail(out, "control", s->control);
+    add_detail(out, "audit", s->audit);
+    add_detail(out, "volumes", s->volumes);
+    add_detail_list(out, "checkpoints", &s->checkpoints);
+    add_detail_size(out, "home uses", s->sizes.home);
+    add_detail_size(out, "changes use", s->sizes.run);
+    add_detail_size(out, "logs use", s->sizes.log);
+    add_detail_size(out, "volumes use", s->sizes.volumes);
+    add_detail_size(out, "copies use", s->sizes.checkpoints);
     if (s->jobs) {
         buf_addc(out, '\n');
         box_view_jobs(s->jobs, out);
@@ -148,14 +148,14 @@ static int run_inspect(const struct verb *self, int argc, char **argv) {
 
     r = words < 0 ? words : sandbox_inspect(&o, &s, &err);
     if (r >= 0) {
-        (q.json || !isatty(STDOUT_FILENO) ? add_json : add_text)(&s, &out);
+        (q.json || !isatty(STDOUT_FILENO) ? add_details_json : add_details)(&s, &out);
         r = run_print_out(&out, &err);
     }
     return r < 0 ? verb_fail(self, &err) : 0;
 }
 
 static const char description[] =
-    "Shows everything that is known of a kept sandbox, running or not: what it was made with, how it is, limits and usage, folders and "
+    "Shows everything that is known of a persistent sandbox, running or not: what it was made with, how it is, limits and usage, folders and "
     "sockets with what they take on the disk, checkpoints, changes that wait to be applied, and, while it runs, its commands. Without "
     "NAME: the one of the project in the current folder. JSON with --json, and wherever the output is no terminal.\n\n"
     "    bawn inspect dev\n"
@@ -163,7 +163,7 @@ static const char description[] =
 
 const struct verb verb_inspect = {
     .name = "inspect",
-    .summary = "show everything about a kept sandbox",
+    .summary = "show everything about a persistent sandbox",
     .synopsis = "[options] [NAME]",
     .description = description,
     .opts = opts,

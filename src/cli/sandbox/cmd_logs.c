@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper writes log/job-N.out and .err, cuts the older half off when one grows too large, and tells whoever is attached
- * about output. So following is: attach, read the files on each message, and once more at the end. What is printed is always
+ * The keeper writes log/job-N.out and .err, cuts the older half off when one grows too large, and tells attached
+ * clients about output. So following is: attach, read the files on each message, and once more at the end. What is printed is always
  * the files' content.
  */
 #include <errno.h>
@@ -59,7 +59,7 @@ static void logs_done(struct logs *l) {
     closep(&l->v[1].fd);
 }
 
-static int read_line(int argc, char **argv, struct logs *l, struct err *err) {
+static int read_logs_line(int argc, char **argv, struct logs *l, struct err *err) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, l, 2, err);
 
     r = r < 0 ? r : exec_operands(r, argv + 1, &l->name, &l->job, err);
@@ -230,7 +230,7 @@ static int add_stream(struct buf *b, const char *key, int fd, off_t at, struct e
     return buf_ok(&text) ? 0 : err_oom(err);
 }
 
-static int print_json(struct logs *l, const char *sandbox, struct err *err) {
+static int print_logs_json(struct logs *l, const char *sandbox, struct err *err) {
     static const char *const keys[2] = {"stdout", "stderr"};
     CLEANUP(buf_done) struct buf b = BUF_INIT((size_t)4 * JSON_TEXT_MAX);
     int r = 0;
@@ -259,14 +259,14 @@ static int show_logs(struct logs *l, struct err *err) {
         if (l->v[i].fd >= 0)
             l->v[i].at = tail_begin(l->v[i].fd, l->tail);
     if (r < 0 || l->json)
-        return r < 0 ? r : print_json(l, p.box.name, err);
+        return r < 0 ? r : print_logs_json(l, p.box.name, err);
     return l->follow ? follow_job(l, p.box.name, err) : print_all(l, err);
 }
 
 static int run_logs(const struct verb *self, int argc, char **argv) {
     CLEANUP(logs_done) struct logs l = {.tail = UINT64_MAX, .log = -1, .v = {{.fd = -1}, {.fd = -1}}};
     struct err err = {0};
-    int r = read_line(argc, argv, &l, &err);
+    int r = read_logs_line(argc, argv, &l, &err);
 
     r = r < 0 ? r : show_logs(&l, &err);
     return r < 0 && r != -EPIPE ? verb_fail(self, &err) : 0;

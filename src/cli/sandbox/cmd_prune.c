@@ -44,7 +44,7 @@ static const struct record_kind removed_items = {removed_columns, ARRAY_LEN(remo
                                 left_items = {left_columns, ARRAY_LEN(left_columns), sizeof(struct prune_item)},
                                 spaces = {space_columns, ARRAY_LEN(space_columns), sizeof(struct space_item)};
 
-static void add_json(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
+static void add_prune_json(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
     struct jsonout j = {.to = out};
 
     jsonout_open(&j, NULL, '{');
@@ -69,7 +69,7 @@ static void add_json(const struct prune_line *q, const struct prune_result *o, s
     buf_addc(out, '\n');
 }
 
-static void add_text(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
+static void add_prune_lines(const struct prune_line *q, const struct prune_result *o, struct buf *out) {
     int stale = o->swept.sockets + o->swept.folders + o->swept.groups + o->swept.sandboxes + o->swept.checkpoints;
     const char *verb = q->opts.dry_run ? "would remove" : "removed";
     uint64_t freed = 0;
@@ -83,7 +83,7 @@ static void add_text(const struct prune_line *q, const struct prune_result *o, s
         buf_addf(out, " (%s)\n", size);
     }
     for (size_t i = 0; i < o->left.n; i++) {
-        buf_addf(out, "kept %s %s: ", o->left.v[i].kind, o->left.v[i].name);
+        buf_addf(out, "left %s %s: ", o->left.v[i].kind, o->left.v[i].name);
         buf_add_printable(out, o->left.v[i].why);
         buf_addc(out, '\n');
     }
@@ -99,7 +99,7 @@ static void add_text(const struct prune_line *q, const struct prune_result *o, s
 static int print_result(const struct prune_line *q, const struct prune_result *o, struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
 
-    (q->json ? add_json : add_text)(q, o, &out);
+    (q->json ? add_prune_json : add_prune_lines)(q, o, &out);
     if (!q->json && q->opts.budget && !q->opts.dry_run && o->space.total > q->opts.budget)
         log_line("more than the budget is left: what runs, what waits to be applied, and what no sandbox owns stays");
     return run_print_out(&out, err);
@@ -117,7 +117,7 @@ static int run_prune(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "Removes what is not needed any more: leftovers of processes that were killed (sockets, control groups, half-made folders); kept "
+    "Removes what is not needed any more: leftovers of processes that were killed (sockets, control groups, half-made folders); persistent "
     "sandboxes that are stopped and were not used for 30 days, or for the time of --older; runs in which nothing waits to be applied; "
     "rotated logs, and what the tasks of batches printed, of that age. With --budget it goes on with the least used sandboxes and runs until everything takes no more than "
     "that.\n\n"

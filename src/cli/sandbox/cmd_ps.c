@@ -51,7 +51,7 @@ static int add_cells(const struct ps_line *q, const struct box *b, const struct 
     return 0;
 }
 
-static int add_table(const struct ps_line *q, const struct sandbox_list *l, struct buf *out, struct err *err) {
+static int add_boxes_table(const struct ps_line *q, const struct sandbox_list *l, struct buf *out, struct err *err) {
     static const char *const titles[COLUMNS] = {"NAME", "STATUS", "MODE", "MEMORY", "CPU", "PIDS", "WORKSPACE"};
     CLEANUP(strv_done) struct strv cells = {0};
     bool colours = manual_colours();
@@ -77,7 +77,7 @@ static int add_table(const struct ps_line *q, const struct sandbox_list *l, stru
     return 0;
 }
 
-static void add_json(const struct ps_line *q, const struct sandbox_list *l, struct buf *out) {
+static void add_boxes_json(const struct ps_line *q, const struct sandbox_list *l, struct buf *out) {
     struct jsonout j = {.to = out};
 
     jsonout_open(&j, NULL, '[');
@@ -103,8 +103,8 @@ static int list_all(const struct ps_line *q, struct buf *out, struct err *err) {
     if (r < 0 || names)
         return r;
     if (!q->json)
-        return add_table(q, &l, out, err);
-    add_json(q, &l, out);
+        return add_boxes_table(q, &l, out, err);
+    add_boxes_json(q, &l, out);
     return 0;
 }
 
@@ -149,7 +149,7 @@ static int run_ps(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "Lists the kept sandboxes that run, with -a all of them: what each uses against its limits (CPU: time used so far), the mode of "
+    "Lists the persistent sandboxes that run, with -a all of them: what each uses against its limits (CPU: time used so far), the mode of "
     "its workspace, and where that is. A sandbox whose supervisor was killed, or that was running when the machine went down, is "
     "'crashed': 'bawn start NAME' starts it again with all it had.\n\n"
     "With NAME: its commands (jobs), and the processes inside.\n\n"
@@ -159,7 +159,7 @@ static const char description[] =
 
 const struct verb verb_ps = {
     .name = "ps",
-    .summary = "list kept sandboxes, or what runs in one",
+    .summary = "list persistent sandboxes, or what runs in one",
     .synopsis = "[options] [NAME]",
     .description = description,
     .opts = opts,

@@ -38,13 +38,13 @@ static int run_rename(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "Gives a kept sandbox another name, whether it runs or not; with it goes what overlay or sync mode keeps of its changes. Its id, "
+    "Gives a persistent sandbox another name, whether it runs or not; with it goes what overlay or sync mode keeps of its changes. Its id, "
     "as audit logs have it, stays. One in worktree mode cannot be renamed while it has a branch.\n\n"
     "    bawn rename dev dev-old";
 
 const struct verb verb_rename = {
     .name = "rename",
-    .summary = "give a kept sandbox another name",
+    .summary = "give a persistent sandbox another name",
     .synopsis = "[options] OLD NEW",
     .description = description,
     .opts = opts,

@@ -35,7 +35,7 @@ static int check_line(const struct sandbox_remove *q, struct err *err) {
     return 0;
 }
 
-static void add_json(const struct sandbox_outcomes *l, struct buf *out) {
+static void add_outcomes_json(const struct sandbox_outcomes *l, struct buf *out) {
     struct jsonout j = {.to = out};
 
     jsonout_open(&j, NULL, '[');
@@ -57,7 +57,7 @@ static int print_outcomes(const struct sandbox_outcomes *l, bool json, struct er
     int status = 0, r;
 
     if (json)
-        add_json(l, &out);
+        add_outcomes_json(l, &out);
     for (size_t i = 0; i < l->n; i++) {
         const struct sandbox_outcome *o = &l->v[i];
 
@@ -86,7 +86,7 @@ static int run_rm_verb(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "Removes kept sandboxes with their home, logs and checkpoints, for good. One that runs is refused, unless --force stops it "
+    "Removes persistent sandboxes with their home, logs and checkpoints, for good. One that runs is refused, unless --force stops it "
     "first. NAME is a name or an id.\n\n"
     "Changes in overlay, sync or worktree mode that were not applied yet are never deleted silently: the sandbox stays, and the "
     "message names them. --discard-changes throws them away, --keep-changes leaves them as a run of the same name, for 'bawn "
@@ -96,7 +96,7 @@ static const char description[] =
 
 const struct verb verb_rm = {
     .name = "rm",
-    .summary = "remove kept sandboxes",
+    .summary = "remove persistent sandboxes",
     .synopsis = "[options] NAME...",
     .description = description,
     .opts = opts,

@@ -53,7 +53,7 @@ static int run_shell_verb(const struct verb *self, int argc, char **argv) {
 
 const struct verb verb_shell = {
     .name = "shell",
-    .summary = "open a shell in a sandbox that is kept",
+    .summary = "open a shell in a persistent sandbox",
     .synopsis = "[options] [SANDBOX]",
     .description =
         "Your shell ($SHELL if it is there inside, else bash, else sh) in the sandbox, which is started if it is stopped. Without "

@@ -13,7 +13,7 @@ static const char description[] =
     "Starts a sandbox that stays: 'bawn exec' runs commands in it, 'bawn shell' opens a shell there, 'bawn stop' ends it. Its home, its "
     "installed programs there and what overlay, sync and worktree mode keep of the workspace are still there when it is started again, "
     "also after a reboot.\n\n"
-    "Without SANDBOX it is the project's own, named after the workspace. The options are those of 'bawn run' and are kept: the next 'bawn "
+    "Without SANDBOX it is the project's own, named after the workspace. The options are those of 'bawn run' and are stored: the next 'bawn "
     "start' of a sandbox that was stopped needs none. Options that are given then replace all the old ones.\n\n"
     "With a COMMAND that is run in the background: see 'bawn logs', 'bawn attach' and 'bawn ps SANDBOX'.\n\n"
     "    bawn start web -p dev -- npm run dev";
@@ -35,7 +35,7 @@ static void line_done(struct start_line *l) {
 }
 
 /* [options] [SANDBOX] [options] [-- COMMAND...] */
-static int read_line(int argc, char **argv, struct start_line *l, struct err *err) {
+static int read_start_line(int argc, char **argv, struct start_line *l, struct err *err) {
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r = opt_fill(&it, l, err);
 
@@ -78,7 +78,7 @@ static int run_start(const struct verb *self, int argc, char **argv) {
     bool closed[3];
     int r = stdio_reserve(closed);
 
-    r = r < 0 ? err_sys(&err, r, "standard streams") : read_line(argc, argv, &l, &err);
+    r = r < 0 ? err_sys(&err, r, "standard streams") : read_start_line(argc, argv, &l, &err);
     r = r < 0 ? r : sandbox_start(&l.start, &s, &err);
     r = r < 0 ? r : print_started(&s, l.json, &err);
     return r < 0 ? verb_fail(self, &err) : 0;
@@ -86,7 +86,7 @@ static int run_start(const struct verb *self, int argc, char **argv) {
 
 const struct verb verb_start = {
     .name = "start",
-    .summary = "start a sandbox that stays",
+    .summary = "start a persistent sandbox",
     .synopsis = "[options] [SANDBOX] [-- COMMAND [ARG...]]",
     .description = description,
     .opts = opts,

@@ -34,7 +34,7 @@ static bool wants_colours(const struct status_line *q) {
 }
 
 /* "⬡ Sandbox (native) │ dev │ name"; without colours, what is not running says so. */
-static void add_line(const struct box *b, bool colours, struct buf *out) {
+static void add_prompt_line(const struct box *b, bool colours, struct buf *out) {
     enum box_sight s = box_sight(b);
     const struct box_state *st = &b->state;
 
@@ -51,7 +51,7 @@ static void add_line(const struct box *b, bool colours, struct buf *out) {
     buf_addf(out, "%s\n", box_view_plain(colours));
 }
 
-static void add_row(struct buf *out, const char *key, const char *value) {
+static void add_detail(struct buf *out, const char *key, const char *value) {
     buf_addf(out, "%-10s ", key);
     buf_add_printable(out, value);
     buf_addc(out, '\n');
@@ -66,16 +66,16 @@ static void add_details(const struct box *b, const char *home, bool colours, str
     box_view_path(b->info.workspace, home, &path);
     buf_addf(out, "%-10s %s\n%-10s %s%s%s\n", "name", b->name, "status", box_view_colour(box_sight(b), colours), status,
              box_view_plain(colours));
-    add_row(out, "id", b->info.id);
+    add_detail(out, "id", b->info.id);
     buf_addf(out, "%-10s %s\n", "workspace", buf_str(&path));
     if (b->state.engine[0]) {
-        add_row(out, "mode", b->state.mode);
+        add_detail(out, "mode", b->state.mode);
         buf_addf(out, "%-10s ", "engine");
         buf_add_printable(out, b->state.engine);
         buf_addf(out, " (%s)\n", b->state.rung[0] ? b->state.rung : "-");
     }
     if (b->state.profile[0])
-        add_row(out, "profile", b->state.profile);
+        add_detail(out, "profile", b->state.profile);
     box_usage_all(b, 1, &u);
     box_usage_words(b, &u, memory, cpu, pids);
     if (u.has_memory || u.has_cpu || u.has_pids)
@@ -97,7 +97,7 @@ static int print_status(const struct status_line *q, const struct box *b, struct
         box_view_json(b, &u, &j);
         buf_adds(&out, "}\n");
     } else if (q->line) {
-        add_line(b, wants_colours(q), &out);
+        add_prompt_line(b, wants_colours(q), &out);
     } else {
         add_details(b, home, wants_colours(q), &out);
     }
@@ -125,8 +125,8 @@ static int run_status_verb(const struct verb *self, int argc, char **argv) {
 }
 
 static const char description[] =
-    "Says how a kept sandbox is: without NAME, the one of the project in the current folder. No configuration is read and nobody is "
-    "asked, so it is fast enough for every prompt.\n\n"
+    "Says how a persistent sandbox is: without NAME, the one of the project in the current folder. No configuration is read and no process "
+    "is asked, so it is fast enough for every prompt.\n\n"
     "--line prints one line, for prompts and for footers of agents: engine, profile and name. It is green while the sandbox runs, "
     "yellow while it starts or stops, red otherwise; colours only on a terminal, or with --color=always. Where there is no sandbox "
     "it prints nothing.\n\n"
@@ -136,7 +136,7 @@ static const char description[] =
 
 const struct verb verb_status = {
     .name = "status",
-    .summary = "how a kept sandbox is",
+    .summary = "how a persistent sandbox is",
     .synopsis = "[options] [NAME]",
     .description = description,
     .opts = opts,

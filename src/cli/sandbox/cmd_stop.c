@@ -83,7 +83,7 @@ static int run_stop(const struct verb *self, int argc, char **argv) {
 
 const struct verb verb_stop = {
     .name = "stop",
-    .summary = "stop sandboxes that are kept",
+    .summary = "stop persistent sandboxes",
     .synopsis = "[options] [SANDBOX...]",
     .description =
         "Asks the programs in it to end (SIGTERM), kills what is left after some seconds, and ends the sandbox as after a run: its home "

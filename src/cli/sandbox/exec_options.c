@@ -38,7 +38,7 @@ int exec_operands(int n, char **words, const char **ret_name, uint64_t *ret_job,
     return 0;
 }
 
-static void print_json(const struct attach_result *r) {
+static void print_attached_json(const struct attach_result *r) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
 
     buf_addf(&b, "{\"sandbox\":\"%s\",\"job\":%d,\"detached\":%s,\"status\":", r->sandbox, r->exec.job,
@@ -54,6 +54,6 @@ int exec_print_attached(const struct attach_result *r, bool json) {
     if (r->detached && r->exec.job)
         log_line("detached; 'bawn attach %s %d' comes back", r->sandbox, r->exec.job);
     if (json)
-        print_json(r);
+        print_attached_json(r);
     return r->detached ? 0 : r->exec.status;
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/fields/field.h"
 
+#include <errno.h>
+
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 
 #define EVERYWHERE (IN_SANDBOX | IN_PROFILE | IN_FLOOR)
@@ -73,6 +77,65 @@ bool field_is_group(const char *key, unsigned where) {
 
 void settings_add_value(const struct settings *s, enum setting id, struct buf *b) {
     fields[id].type->add_json(&fields[id], s, b);
+}
+
+int field_read_strings(struct jsonwalk *w, json_t *v, const char *wanted, field_add *add, void *arg, struct err *err) {
+    if (!json_is_array(v))
+        return jsonwalk_wrong_type(w, v, wanted, err);
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const json_t *item = json_array_get(v, i);
+        int r;
+
+        jsonwalk_enter_index(w, i);
+        if (!json_is_string(item))
+            return jsonwalk_wrong_type(w, item, "a string", err);
+        r = add(arg, json_string_value(item), err);
+        if (r < 0)
+            return jsonwalk_ctx(w, r, err);
+        jsonwalk_leave(w);
+    }
+    return 0;
+}
+
+int field_unknown_word(const char *word, const char *kind, const char *const *names, size_t n, struct err *err) {
+    CLEANUP(buf_done) struct buf known = BUF_INIT(256);
+    const char *near = str_nearest(word, names, n);
+
+    if (near)
+        return err_usage(err, "'%.60s' is not %s (did you mean '%s'?)", word, kind, near);
+    for (size_t i = 0; i < n; i++)
+        buf_addf(&known, "%s%s", i ? ", " : "", names[i]);
+    return err_usage(err, "'%.60s' is not %s (one of: %s)", word, kind, buf_str(&known));
+}
+
+int list_merge(const struct field *f, struct settings *into, const struct settings *from) {
+    const struct strv *more = member_of(f, from);
+    struct strv *list = member(f, into);
+
+    for (size_t i = 0; i < more->len; i++)
+        if (!strv_has(list, more->v[i]) && strv_add(list, more->v[i]) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+void field_add_pair(struct jsonout *j, const char *key, const char *value) {
+    jsonout_key(j, NULL);
+    buf_add_json(j->to, key);
+    buf_adds(j->to, ": ");
+    jsonout_text(j, NULL, value);
+}
+
+void field_add_strings(struct buf *b, const struct strv *list) {
+    struct jsonout j = {.to = b};
+
+    buf_addc(b, '['); /* not jsonout_open(): a value may come behind any text */
+    for (size_t i = 0; i < list->len; i++)
+        jsonout_text(&j, NULL, list->v[i]);
+    buf_addc(b, ']');
+}
+
+void list_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+    field_add_strings(b, member_of(f, s));
 }
 
 enum { VALUE_MAX = 2 * DOC_SIZE_MAX };

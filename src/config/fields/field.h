@@ -10,13 +10,14 @@
 
 struct buf;
 struct field;
+struct jsonout;
 
 enum { IN_SANDBOX = 1, IN_PROFILE = 2, IN_FLOOR = 4 }; /* kinds of sections */
 
 struct field_type {
     /* From a file: the value is the one the reader stands on. Returns 1 if it is empty, i.e. says nothing. NULL: a string,
      * read by from_text. */
-    int (*from_json)(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err);
+    int (*from_json)(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err);
     int (*from_text)(const struct field *f, const char *text, struct settings *out, struct err *err); /* may be NULL */
     /* True if s grants no more than `than` does. Lets an untrusted project narrow, and finds what a floor must cut. */
     bool (*within)(const struct field *f, const struct settings *s, const struct settings *than);
@@ -52,6 +53,23 @@ extern const size_t n_fields;
 const struct field *field_find(const char *key, unsigned where);
 /* True if "key.something" exists in this kind of section. */
 bool field_is_group(const char *key, unsigned where);
+
+/* What several types do alike. */
+typedef int field_add(void *arg, const char *text, struct err *err);
+/* Gives each string of an array to add(). wanted: "an array of hosts" */
+int field_read_strings(struct jsonwalk *w, json_t *v, const char *wanted, field_add *add, void *arg, struct err *err);
+/* "'x' is not <kind> (did you mean 'y'?)", or else all names. */
+int field_unknown_word(const char *word, const char *kind, const char *const *names, size_t n, struct err *err);
+/* char *, owned; NULL: none. */
+bool string_within(const struct field *f, const struct settings *s, const struct settings *than);
+int string_merge(const struct field *f, struct settings *into, const struct settings *from);
+void string_add_json(const struct field *f, const struct settings *s, struct buf *b);
+/* A member of an object whose key is text of the user's. */
+void field_add_pair(struct jsonout *j, const char *key, const char *value);
+void field_add_strings(struct buf *b, const struct strv *list);
+/* struct strv */
+int list_merge(const struct field *f, struct settings *into, const struct settings *from); /* adds what is not there yet */
+void list_add_json(const struct field *f, const struct settings *s, struct buf *b);
 
 extern const struct field_type type_mode, type_enabled, type_engine, type_engines, type_profile, type_image, type_cpus, type_size,
     type_swap, type_pids, type_duration, type_network, type_ssh_agent, type_bool, type_mounts, type_env, type_tools,

@@ -24,11 +24,7 @@ static int check_key(const char *name, struct err *err) {
     return 0;
 }
 
-static int add(struct setting_choice *c, const char *name, int (*check)(const char *name, struct err *err), struct err *err) {
-    int r = check(name, err);
-
-    if (r < 0)
-        return r;
+static int choice_add(struct setting_choice *c, const char *name, struct err *err) {
     if (strv_has(&c->names, name))
         return 0;
     if (c->names.len == CHOICE_MAX)
@@ -36,36 +32,35 @@ static int add(struct setting_choice *c, const char *name, int (*check)(const ch
     return strv_add(&c->names, name) < 0 ? err_oom(err) : 0;
 }
 
+static int add_secret(void *choice, const char *name, struct err *err) {
+    int r = check_secret(name, err);
+
+    return r < 0 ? r : choice_add(choice, name, err);
+}
+
+static int add_key(void *choice, const char *name, struct err *err) {
+    int r = check_key(name, err);
+
+    return r < 0 ? r : choice_add(choice, name, err);
+}
+
 int secrets_add_text(struct settings *s, const char *text, struct err *err) {
-    return add(&s->secrets, text, check_secret, err);
+    return add_secret(&s->secrets, text, err);
 }
 
 int ssh_keys_add_text(struct settings *s, const char *text, struct err *err) {
-    return add(&s->ssh_keys, text, check_key, err);
+    return add_key(&s->ssh_keys, text, err);
 }
 
-static int choice_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int choice_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     const char *word = json_is_string(v) ? json_string_value(v) : "";
     struct setting_choice *c = member(f, out);
 
     c->all = str_eq(word, "all");
     if (c->all || str_eq(word, "none"))
         return 0;
-    if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "\"all\", \"none\" or an array of names", err);
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        json_t *item = json_array_get(v, i);
-        int r;
-
-        reader_enter_index(rd, i);
-        if (!json_is_string(item))
-            return reader_wrong_type(rd, item, "a string", err);
-        r = add(c, json_string_value(item), f->type == &type_secrets ? check_secret : check_key, err);
-        if (r < 0)
-            return reader_ctx(rd, r, err);
-        reader_leave(rd);
-    }
-    return 0;
+    return field_read_strings(w, v, "\"all\", \"none\" or an array of names", f->type == &type_secrets ? add_secret : add_key, c,
+                              err);
 }
 
 static bool choice_within(const struct field *f, const struct settings *s, const struct settings *than) {
@@ -80,7 +75,7 @@ static bool choice_within(const struct field *f, const struct settings *s, const
 }
 
 /* Keeps what `only` has; NULL: everything. */
-static int copy(const struct setting_choice *from, const struct setting_choice *only, struct setting_choice *to) {
+static int copy_choice(const struct setting_choice *from, const struct setting_choice *only, struct setting_choice *to) {
     CLEANUP(strv_done) struct strv names = {0};
 
     for (size_t i = 0; i < from->names.len; i++)
@@ -93,13 +88,13 @@ static int copy(const struct setting_choice *from, const struct setting_choice *
 }
 
 static int choice_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    return copy(member_of(f, from), NULL, member(f, into));
+    return copy_choice(member_of(f, from), NULL, member(f, into));
 }
 
 static int choice_clamp(const struct field *f, struct settings *s, const struct settings *floor, struct err *err) {
     const struct setting_choice *most = member_of(f, floor);
     struct setting_choice *c = member(f, s);
-    int r = c->all ? copy(most, NULL, c) : copy(c, most, c);
+    int r = c->all ? copy_choice(most, NULL, c) : copy_choice(c, most, c);
 
     return r < 0 ? err_oom(err) : 0;
 }
@@ -107,16 +102,10 @@ static int choice_clamp(const struct field *f, struct settings *s, const struct 
 static void choice_add_json(const struct field *f, const struct settings *s, struct buf *b) {
     const struct setting_choice *c = member_of(f, s);
 
-    if (c->all || c->names.len == 0) {
+    if (c->all || c->names.len == 0)
         buf_adds(b, c->all ? "\"all\"" : "\"none\"");
-        return;
-    }
-    buf_addc(b, '[');
-    for (size_t i = 0; i < c->names.len; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, c->names.v[i]);
-    }
-    buf_addc(b, ']');
+    else
+        field_add_strings(b, &c->names);
 }
 
 bool choice_has(const struct setting_choice *c, const char *name) {

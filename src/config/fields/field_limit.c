@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "config/fields/field.h"
 
-enum { SIZE_LEAST = 1024 * 1024, PIDS_MAX = 4194304 };
+enum { SIZE_LEAST = 1024 * 1024, PIDS_MAX = 4194304, ASK_TIMEOUT_LEAST_MS = 1000, ASK_TIMEOUT_MOST_MS = 24 * 60 * 60 * 1000 };
 
 static uint64_t limit_get(const struct field *f, const struct settings *s) {
     return *(const uint64_t *)member_of(f, s);
@@ -20,7 +20,8 @@ static bool limit_within(const struct field *f, const struct settings *s, const 
     return limit == 0 || (wish != 0 && wish <= limit);
 }
 
-static bool swap_within(const struct field *f, const struct settings *s, const struct settings *than) {
+/* Swap, and the time that a question waits: more is more. */
+static bool number_within(const struct field *f, const struct settings *s, const struct settings *than) {
     return limit_get(f, s) <= limit_get(f, than);
 }
 
@@ -49,27 +50,40 @@ static int duration_from_text(const struct field *f, const char *text, struct se
     return str_eq(text, "unlimited") ? (*(uint64_t *)member(f, out) = 0, 0) : parse_duration(text, member(f, out), err);
 }
 
+static int ask_timeout_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
+    uint64_t ms;
+    int r = parse_duration(text, &ms, err);
+
+    if (r < 0)
+        return r;
+    if (ms < ASK_TIMEOUT_LEAST_MS || ms > ASK_TIMEOUT_MOST_MS)
+        return err_usage(err, "'%.60s' must be a time from 1s to 24h", text);
+    *(uint64_t *)member(f, out) = ms;
+    return 0;
+}
+
 static int cpus_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
     return parse_cpus(text, member(f, out), err);
 }
 
-static int cpus_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int cpus_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_number(v))
-        return reader_wrong_type(rd, v, "a number", err);
-    return reader_ctx(rd, parse_cpus_number(json_number_value(v), member(f, out), err), err);
+        return jsonwalk_wrong_type(w, v, "a number", err);
+    return jsonwalk_ctx(w, parse_cpus_number(json_number_value(v), member(f, out), err), err);
 }
 
 static int pids_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
     return parse_u64(text, 1, PIDS_MAX, member(f, out), err);
 }
 
-static int pids_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int pids_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     json_int_t n = json_integer_value(v);
 
     if (!json_is_integer(v))
-        return json_is_real(v) ? reader_fail(rd, err, "must be a whole number") : reader_wrong_type(rd, v, "a whole number", err);
+        return json_is_real(v) ? jsonwalk_fail(w, err, "must be a whole number")
+                               : jsonwalk_wrong_type(w, v, "a whole number", err);
     if (n < 1 || n > PIDS_MAX)
-        return reader_fail(rd, err, "%" JSON_INTEGER_FORMAT " is out of range (1 to %d)", n, PIDS_MAX);
+        return jsonwalk_fail(w, err, "%" JSON_INTEGER_FORMAT " is out of range (1 to %d)", n, PIDS_MAX);
     *(uint64_t *)member(f, out) = (uint64_t)n;
     return 0;
 }
@@ -138,4 +152,6 @@ const struct field_type type_duration = {LIMIT, .from_text = duration_from_text,
 const struct field_type type_cpus = {LIMIT, .from_json = cpus_from_json, .from_text = cpus_from_text, .add_json = cpus_add_json};
 const struct field_type type_pids = {LIMIT, .from_json = pids_from_json, .from_text = pids_from_text, .add_json = pids_add_json};
 const struct field_type type_swap = {
-    .from_text = swap_from_text, .within = swap_within, .merge = limit_merge, .add_json = swap_add_json};
+    .from_text = swap_from_text, .within = number_within, .merge = limit_merge, .add_json = swap_add_json};
+const struct field_type type_ask_timeout = {
+    .from_text = ask_timeout_from_text, .within = number_within, .merge = limit_merge, .add_json = duration_add_json};

@@ -4,7 +4,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/fields/field.h"
 
 enum { TOOL_LEN_MAX = 128, ENV_NAME_MAX = 256 };
@@ -25,7 +27,6 @@ void env_done(struct settings *s) {
 
 static int env_put(struct settings *s, const char *name, const char *value) {
     CLEANUP(env_entry_done) struct env_spec e = {strdup(name), value ? strdup(value) : NULL};
-    struct env_spec *grown;
 
     if (!e.name || (value && !e.value))
         return -ENOMEM;
@@ -35,12 +36,7 @@ static int env_put(struct settings *s, const char *name, const char *value) {
             s->env[i] = TAKE(e, (struct env_spec){0});
             return 0;
         }
-    grown = reallocarray(s->env, s->n_env + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    s->env = grown;
-    s->env[s->n_env++] = TAKE(e, (struct env_spec){0});
-    return 0;
+    return VEC_ADD(s->env, s->n_env, TAKE(e, (struct env_spec){0}));
 }
 
 static int env_add(struct settings *s, const char *name, const char *value, struct err *err) {
@@ -61,22 +57,32 @@ int env_add_text(struct settings *s, const char *text, struct err *err) {
     return name ? env_add(s, name, eq ? eq + 1 : NULL, err) : err_oom(err);
 }
 
-static int env_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+int settings_add_env(struct settings *s, const char *text, struct err *err) {
+    size_t n = strcspn(text, "=");
+    CLEANUP(freep) char *name = strndup(text, n);
+
+    for (size_t i = 0; name && i < s->n_env; i++)
+        if (str_eq(s->env[i].name, name))
+            return 0;
+    return !name || env_put(s, name, text + n + (text[n] == '=')) < 0 ? err_oom(err) : 0;
+}
+
+static int env_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     const char *key;
     json_t *item;
 
     if (!json_is_object(v))
-        return reader_wrong_type(rd, v, "an object of names and values", err);
+        return jsonwalk_wrong_type(w, v, "an object of names and values", err);
     json_object_foreach(v, key, item) {
         int r;
 
-        reader_enter(rd, key);
+        jsonwalk_enter(w, key);
         if (!json_is_string(item) && !json_is_null(item))
-            return reader_wrong_type(rd, item, "a string (or null: the host's value)", err);
+            return jsonwalk_wrong_type(w, item, "a string (or null: the host's value)", err);
         r = env_add(out, key, json_string_value(item), err);
         if (r < 0)
-            return reader_ctx(rd, r, err);
-        reader_leave(rd);
+            return jsonwalk_ctx(w, r, err);
+        jsonwalk_leave(w);
     }
     return out->n_env == 0;
 }
@@ -93,16 +99,11 @@ static int env_merge(const struct field *f, struct settings *into, const struct 
 }
 
 static void env_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+    struct jsonout j = {.to = b};
+
     buf_addc(b, '{');
-    for (size_t i = 0; i < s->n_env; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, s->env[i].name);
-        buf_adds(b, ": ");
-        if (s->env[i].value)
-            buf_add_json(b, s->env[i].value);
-        else
-            buf_adds(b, "null");
-    }
+    for (size_t i = 0; i < s->n_env; i++)
+        field_add_pair(&j, s->env[i].name, s->env[i].value);
     buf_addc(b, '}');
 }
 
@@ -111,24 +112,18 @@ const struct field_type type_env = {
 
 /* Tools that run on the host: names only, what they mean is the agent's business */
 
-static int tools_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
-    if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "an array of tool names", err);
-    if (json_array_size(v) > TOOLS_MAX)
-        return reader_fail(rd, err, "more than %d tools", TOOLS_MAX);
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        json_t *item = json_array_get(v, i);
+static int add_tool(void *list, const char *name, struct err *err) {
+    struct strv *tools = list;
 
-        reader_enter_index(rd, i);
-        if (!json_is_string(item))
-            return reader_wrong_type(rd, item, "a string", err);
-        if (json_string_length(item) == 0 || json_string_length(item) > TOOL_LEN_MAX)
-            return reader_fail(rd, err, "a tool's name has 1 to %d bytes", TOOL_LEN_MAX);
-        if (strv_add(&out->bypass_tools, json_string_value(item)) < 0)
-            return err_oom(err);
-        reader_leave(rd);
-    }
-    return 0;
+    if (!*name || strlen(name) > TOOL_LEN_MAX)
+        return err_usage(err, "a tool's name has 1 to %d bytes", TOOL_LEN_MAX);
+    if (tools->len == TOOLS_MAX)
+        return err_usage(err, "more than %d tools", TOOLS_MAX);
+    return strv_add(tools, name) < 0 ? err_oom(err) : 0;
+}
+
+static int tools_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
+    return field_read_strings(w, v, "an array of tool names", add_tool, member(f, out), err);
 }
 
 static bool tools_within(const struct field *f, const struct settings *s, const struct settings *than) {
@@ -141,9 +136,8 @@ static bool tools_within(const struct field *f, const struct settings *s, const 
 static int tools_merge(const struct field *f, struct settings *into, const struct settings *from) {
     CLEANUP(strv_done) struct strv copy = {0};
 
-    for (size_t i = 0; i < from->bypass_tools.len; i++)
-        if (strv_add(&copy, from->bypass_tools.v[i]) < 0)
-            return -ENOMEM;
+    if (strv_add_all(&copy, &from->bypass_tools) < 0)
+        return -ENOMEM;
     strv_done(&into->bypass_tools);
     into->bypass_tools = TAKE(copy, (struct strv){0});
     return 0;
@@ -160,14 +154,5 @@ static int tools_clamp(const struct field *f, struct settings *s, const struct s
     return 0;
 }
 
-static void tools_add_json(const struct field *f, const struct settings *s, struct buf *b) {
-    buf_addc(b, '[');
-    for (size_t i = 0; i < s->bypass_tools.len; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, s->bypass_tools.v[i]);
-    }
-    buf_addc(b, ']');
-}
-
 const struct field_type type_tools = {
-    .from_json = tools_from_json, .within = tools_within, .merge = tools_merge, .clamp = tools_clamp, .add_json = tools_add_json};
+    .from_json = tools_from_json, .within = tools_within, .merge = tools_merge, .clamp = tools_clamp, .add_json = list_add_json};

@@ -4,7 +4,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/fields/field.h"
 
 enum { PATH_LEN_MAX = 4095 };
@@ -79,20 +81,13 @@ void mounts_done(struct settings *s) {
 
 /* Takes m. One place inside has one mount: the later one. */
 static int mount_put(struct settings *s, struct mount_spec *m) {
-    struct mount_spec *grown;
-
     for (size_t i = 0; i < s->n_mounts; i++)
         if (str_eq(s->mounts[i].to, m->to)) {
             mount_done(&s->mounts[i]);
             s->mounts[i] = TAKE(*m, (struct mount_spec){0});
             return 0;
         }
-    grown = reallocarray(s->mounts, s->n_mounts + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    s->mounts = grown;
-    s->mounts[s->n_mounts++] = TAKE(*m, (struct mount_spec){0});
-    return 0;
+    return VEC_ADD(s->mounts, s->n_mounts, TAKE(*m, (struct mount_spec){0}));
 }
 
 static int mount_add(struct settings *s, const char *from, const char *to, bool writable, const char *home, struct err *err) {
@@ -137,48 +132,57 @@ int mounts_add_text(struct settings *s, const char *text, const char *home, stru
     return mount_add(s, parts[0], n == 2 ? parts[1] : NULL, writable, home, err);
 }
 
-/* One {from, to?, mode?}; the reader stands on it. */
-static int mount_from_json(struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
-    static const char *const keys[] = {"from", "to", "mode"};
-    const char *text[ARRAY_LEN(keys)] = {0};
-    bool writable = false;
-    const char *key;
-    json_t *item;
-    size_t i;
+int settings_add_mount(struct settings *s, const char *path, struct err *err) {
+    CLEANUP(mount_done) struct mount_spec m = {strdup(path), strdup(path), false};
 
-    if (!json_is_object(v))
-        return reader_wrong_type(rd, v, "an object {from, to, mode}", err);
-    json_object_foreach(v, key, item) {
-        reader_enter(rd, key);
-        for (i = 0; i < ARRAY_LEN(keys) && !str_eq(keys[i], key); i++)
-            ;
-        if (i == ARRAY_LEN(keys))
-            return reader_unknown_key(rd, str_nearest(key, keys, ARRAY_LEN(keys)), "from, to, mode", err);
-        if (!json_is_string(item))
-            return reader_wrong_type(rd, item, "a string", err);
-        text[i] = json_string_value(item);
-        if (i == 2 && mount_mode(text[i], &writable) < 0)
-            return reader_fail(rd, err, "'%.60s' is not known (one of: ro, rw)", text[i]);
-        reader_leave(rd);
-    }
-    if (!text[0])
-        return reader_fail(rd, err, "key 'from' is missing");
-    return reader_ctx(rd, mount_add(out, text[0], text[1], writable, rd->home, err), err);
+    for (size_t i = 0; i < s->n_mounts; i++)
+        if (str_eq(s->mounts[i].to, path))
+            return 0;
+    return !m.from || !m.to || mount_put(s, &m) < 0 ? err_oom(err) : 0;
 }
 
-static int mounts_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
-    if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "an array of {from, to, mode}", err);
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        int r;
+/* As written in a file. */
+struct mount_text {
+    const char *from, *to;
+    bool writable;
+};
 
-        reader_enter_index(rd, i);
-        r = mount_from_json(rd, json_array_get(v, i), out, err);
-        if (r < 0)
-            return r;
-        reader_leave(rd);
-    }
-    return out->n_mounts == 0;
+static int read_text(struct jsonwalk *w, json_t *v, void *slot, struct err *err) {
+    if (!json_is_string(v))
+        return jsonwalk_wrong_type(w, v, "a string", err);
+    *(const char **)slot = json_string_value(v);
+    return 0;
+}
+
+static int read_mode(struct jsonwalk *w, json_t *v, void *writable, struct err *err) {
+    const char *word;
+    int r = read_text(w, v, &word, err);
+
+    if (r == 0 && mount_mode(word, writable) < 0)
+        return jsonwalk_fail(w, err, "'%.60s' is not known (one of: ro, rw)", word);
+    return r;
+}
+
+/* One {from, to?, mode?}. */
+static int mount_from_json(struct jsonwalk *w, json_t *v, void *settings, struct err *err) {
+    static const struct jsonwalk_key keys[] = {{"from", read_text, offsetof(struct mount_text, from)},
+                                               {"to", read_text, offsetof(struct mount_text, to)},
+                                               {"mode", read_mode, offsetof(struct mount_text, writable)}};
+    struct mount_text m = {0};
+    int r = jsonwalk_members(w, v, keys, ARRAY_LEN(keys), &m, err);
+
+    if (r < 0)
+        return r;
+    if (!m.from)
+        return jsonwalk_fail(w, err, "key 'from' is missing");
+    return jsonwalk_ctx(w, mount_add(settings, m.from, m.to, m.writable, w->home, err), err);
+}
+
+static int mounts_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
+    int r = json_is_array(v) ? jsonwalk_elements(w, v, MOUNTS_MAX, mount_from_json, out, err)
+                             : jsonwalk_wrong_type(w, v, "an array of {from, to, mode}", err);
+
+    return r < 0 ? r : out->n_mounts == 0;
 }
 
 static bool mount_is_granted(const struct mount_spec *m, const struct settings *by) {
@@ -220,13 +224,15 @@ static int mounts_clamp(const struct field *f, struct settings *s, const struct 
 }
 
 static void mounts_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+    struct jsonout j = {.to = b};
+
     buf_addc(b, '[');
     for (size_t i = 0; i < s->n_mounts; i++) {
-        buf_adds(b, i ? ", {\"from\": " : "{\"from\": ");
-        buf_add_json(b, s->mounts[i].from);
-        buf_adds(b, ", \"to\": ");
-        buf_add_json(b, s->mounts[i].to);
-        buf_addf(b, ", \"mode\": \"%s\"}", s->mounts[i].writable ? "rw" : "ro");
+        jsonout_open(&j, NULL, '{');
+        jsonout_text(&j, "from", s->mounts[i].from);
+        jsonout_text(&j, "to", s->mounts[i].to);
+        jsonout_text(&j, "mode", s->mounts[i].writable ? "rw" : "ro");
+        jsonout_close(&j, '}');
     }
     buf_addc(b, ']');
 }

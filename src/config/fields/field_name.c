@@ -9,39 +9,26 @@
 
 enum { NAME_LEN_MAX = 64, IMAGE_LEN_MAX = 512 };
 
-static int string_set(const struct field *f, struct settings *s, const char *text) {
-    char **owner = member(f, s);
-    char *copy = text ? strdup(text) : NULL;
-
-    if (text && !copy)
-        return -ENOMEM;
-    free(*owner);
-    *owner = copy;
-    return 0;
-}
-
 static const char *string_get(const struct field *f, const struct settings *s) {
     return *(char *const *)member_of(f, s);
 }
 
 static int string_take(const struct field *f, const char *text, struct settings *out, struct err *err) {
-    int r = string_set(f, out, text);
-
-    return r < 0 ? err_oom(err) : 0;
+    return str_set(member(f, out), text) < 0 ? err_oom(err) : 0;
 }
 
-static int string_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    return string_set(f, into, string_get(f, from));
+int string_merge(const struct field *f, struct settings *into, const struct settings *from) {
+    return str_set(member(f, into), string_get(f, from));
 }
 
-static void string_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+void string_add_json(const struct field *f, const struct settings *s, struct buf *b) {
     if (string_get(f, s))
         buf_add_json(b, string_get(f, s));
     else
         buf_adds(b, "null");
 }
 
-static bool string_within(const struct field *f, const struct settings *s, const struct settings *than) {
+bool string_within(const struct field *f, const struct settings *s, const struct settings *than) {
     const char *a = string_get(f, s), *b = string_get(f, than);
 
     return !a || (b && str_eq(a, b));
@@ -86,9 +73,7 @@ static const struct {
 };
 
 static int engine_strength(const char *name, int *ret, struct err *err) {
-    CLEANUP(buf_done) struct buf known = BUF_INIT(256);
     const char *names[ARRAY_LEN(engines)];
-    const char *near;
 
     for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
         if (str_eq(engines[i].name, name)) {
@@ -96,12 +81,8 @@ static int engine_strength(const char *name, int *ret, struct err *err) {
             return 0;
         }
         names[i] = engines[i].name;
-        buf_addf(&known, "%s%s", i ? ", " : "", names[i]);
     }
-    near = str_nearest(name, names, ARRAY_LEN(names));
-    if (near)
-        return err_usage(err, "'%.60s' is not an engine (did you mean '%s'?)", name, near);
-    return err_usage(err, "'%.60s' is not an engine (one of: %s)", name, buf_str(&known));
+    return field_unknown_word(name, "an engine", names, ARRAY_LEN(names), err);
 }
 
 static int engine_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
@@ -123,26 +104,18 @@ const struct field_type type_engine = {
 
 /* The organisation's list of engines */
 
-static int engines_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
-    if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "an array of engine names", err);
-    if (json_array_size(v) == 0 || json_array_size(v) > ARRAY_LEN(engines))
-        return reader_fail(rd, err, "must name at least one engine, each once");
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        json_t *item = json_array_get(v, i);
-        int strength, r;
+static int add_engine(void *list, const char *name, struct err *err) {
+    int strength, r = engine_strength(name, &strength, err);
 
-        reader_enter_index(rd, i);
-        if (!json_is_string(item))
-            return reader_wrong_type(rd, item, "a string", err);
-        r = engine_strength(json_string_value(item), &strength, err);
-        if (r < 0)
-            return reader_ctx(rd, r, err);
-        reader_leave(rd);
-        if (strv_add(&out->allowed_engines, json_string_value(item)) < 0)
-            return err_oom(err);
-    }
-    return 0;
+    if (r < 0)
+        return r;
+    return strv_add(list, name) < 0 ? err_oom(err) : 0;
+}
+
+static int engines_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
+    if (json_is_array(v) && (json_array_size(v) == 0 || json_array_size(v) > ARRAY_LEN(engines)))
+        return jsonwalk_fail(w, err, "must name at least one engine, each once");
+    return field_read_strings(w, v, "an array of engine names", add_engine, member(f, out), err);
 }
 
 static bool engines_within(const struct field *f, const struct settings *s, const struct settings *than) {

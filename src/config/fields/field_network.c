@@ -9,7 +9,7 @@
 #include "config/fields/field.h"
 #include "proto/gatemsg.h"
 
-enum { ASK_TIMEOUT_LEAST_MS = 1000, ASK_TIMEOUT_MOST_MS = 24 * 60 * 60 * 1000, HOOK_LEN_MAX = 4095 };
+enum { HOOK_LEN_MAX = 4095 };
 
 /* Hosts. What they mean is the policy's business, of which configuration knows nothing. */
 
@@ -26,45 +26,15 @@ int network_host_add_text(struct strv *list, const char *text, struct err *err) 
     return strv_add(list, text) < 0 ? err_oom(err) : 0;
 }
 
-static int hosts_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int add_host(void *list, const char *text, struct err *err) {
+    return network_host_add_text(list, text, err);
+}
+
+static int hosts_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     struct strv *list = member(f, out);
+    int r = field_read_strings(w, v, "an array of hosts", add_host, list, err);
 
-    if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "an array of hosts", err);
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        json_t *item = json_array_get(v, i);
-        int r;
-
-        reader_enter_index(rd, i);
-        if (!json_is_string(item))
-            return reader_wrong_type(rd, item, "a string", err);
-        r = network_host_add_text(list, json_string_value(item), err);
-        if (r < 0)
-            return reader_ctx(rd, r, err);
-        reader_leave(rd);
-    }
-    return list->len == 0;
-}
-
-static int hosts_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    const struct strv *more = member_of(f, from);
-    struct strv *list = member(f, into);
-
-    for (size_t i = 0; i < more->len; i++)
-        if (!strv_has(list, more->v[i]) && strv_add(list, more->v[i]) < 0)
-            return -ENOMEM;
-    return 0;
-}
-
-static void hosts_add_json(const struct field *f, const struct settings *s, struct buf *b) {
-    const struct strv *list = member_of(f, s);
-
-    buf_addc(b, '[');
-    for (size_t i = 0; i < list->len; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, list->v[i]);
-    }
-    buf_addc(b, ']');
+    return r < 0 ? r : list->len == 0;
 }
 
 static bool allow_within(const struct field *f, const struct settings *s, const struct settings *than) {
@@ -75,7 +45,7 @@ static bool deny_within(const struct field *f, const struct settings *s, const s
     return true;
 }
 
-#define HOSTS .from_json = hosts_from_json, .merge = hosts_merge, .add_json = hosts_add_json, .adds_up = true
+#define HOSTS .from_json = hosts_from_json, .merge = list_merge, .add_json = list_add_json, .adds_up = true
 const struct field_type type_network_allow = {HOSTS, .within = allow_within};
 const struct field_type type_network_deny = {HOSTS, .within = deny_within};
 
@@ -107,22 +77,22 @@ int publish_add_text(struct settings *s, const char *text, struct err *err) {
     return strv_add(&s->publish, text) < 0 ? err_oom(err) : 0;
 }
 
-static int publish_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int publish_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "an array of ports", err);
+        return jsonwalk_wrong_type(w, v, "an array of ports", err);
     for (size_t i = 0; i < json_array_size(v); i++) {
         json_t *item = json_array_get(v, i);
         char number[24];
         int r;
 
-        reader_enter_index(rd, i);
+        jsonwalk_enter_index(w, i);
         if (!json_is_string(item) && !json_is_integer(item))
-            return reader_wrong_type(rd, item, "a port, or \"INSIDE:OUTSIDE\"", err);
+            return jsonwalk_wrong_type(w, item, "a port, or \"INSIDE:OUTSIDE\"", err);
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(item));
         r = publish_add_text(out, json_is_string(item) ? json_string_value(item) : number, err);
         if (r < 0)
-            return reader_ctx(rd, r, err);
-        reader_leave(rd);
+            return jsonwalk_ctx(w, r, err);
+        jsonwalk_leave(w);
     }
     return out->publish.len == 0;
 }
@@ -132,28 +102,25 @@ static bool publish_within(const struct field *f, const struct settings *s, cons
 }
 
 static int publish_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    int r = hosts_merge(f, into, from);
+    int r = list_merge(f, into, from);
 
     return r == 0 && into->publish.len > GATE_PUBLISH_MAX ? -E2BIG : r;
 }
 
-const struct field_type type_publish = {.from_json = publish_from_json,
-                                        .within = publish_within,
-                                        .merge = publish_merge,
-                                        .add_json = hosts_add_json,
-                                        .adds_up = true};
+const struct field_type type_publish = {
+    .from_json = publish_from_json, .within = publish_within, .merge = publish_merge, .add_json = list_add_json, .adds_up = true};
 
 /* The hook: a program, not a command line, so that nothing in a question can ever become a word of a shell */
 
-static int hook_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int hook_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     const char *text = json_string_value(v);
     char *path;
 
     if (!text)
-        return reader_wrong_type(rd, v, "a string", err);
-    if ((text[0] != '/' && !(str_starts(text, "~/") && rd->home)) || strlen(text) > HOOK_LEN_MAX)
-        return reader_fail(rd, err, "must be the path of a program, absolute or starting with ~/");
-    path = text[0] == '/' ? strdup(text) : str_dupf("%s%s", rd->home, text + 1);
+        return jsonwalk_wrong_type(w, v, "a string", err);
+    if ((text[0] != '/' && !(str_starts(text, "~/") && w->home)) || strlen(text) > HOOK_LEN_MAX)
+        return jsonwalk_fail(w, err, "must be the path of a program, absolute or starting with ~/");
+    path = text[0] == '/' ? strdup(text) : str_dupf("%s%s", w->home, text + 1);
     if (!path)
         return err_oom(err);
     free(out->ask_hook);
@@ -161,58 +128,5 @@ static int hook_from_json(const struct field *f, struct doc_reader *rd, json_t *
     return 0;
 }
 
-static bool hook_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return !s->ask_hook || (than->ask_hook && str_eq(s->ask_hook, than->ask_hook));
-}
-
-static int hook_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    char *copy = strdup(from->ask_hook);
-
-    if (!copy)
-        return -ENOMEM;
-    free(into->ask_hook);
-    into->ask_hook = copy;
-    return 0;
-}
-
-static void hook_add_json(const struct field *f, const struct settings *s, struct buf *b) {
-    if (s->ask_hook)
-        buf_add_json(b, s->ask_hook);
-    else
-        buf_adds(b, "null");
-}
-
 const struct field_type type_ask_hook = {
-    .from_json = hook_from_json, .within = hook_within, .merge = hook_merge, .add_json = hook_add_json, .none = "none"};
-
-/* How long a question waits */
-
-static int ask_timeout_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
-    uint64_t ms;
-    int r = parse_duration(text, &ms, err);
-
-    if (r < 0)
-        return r;
-    if (ms < ASK_TIMEOUT_LEAST_MS || ms > ASK_TIMEOUT_MOST_MS)
-        return err_usage(err, "'%.60s' must be a time from 1s to 24h", text);
-    out->ask_timeout_ms = ms;
-    return 0;
-}
-
-static bool ask_timeout_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return s->ask_timeout_ms <= than->ask_timeout_ms;
-}
-
-static int ask_timeout_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    into->ask_timeout_ms = from->ask_timeout_ms;
-    return 0;
-}
-
-static void ask_timeout_add_json(const struct field *f, const struct settings *s, struct buf *b) {
-    type_duration.add_json(f, s, b);
-}
-
-const struct field_type type_ask_timeout = {.from_text = ask_timeout_from_text,
-                                            .within = ask_timeout_within,
-                                            .merge = ask_timeout_merge,
-                                            .add_json = ask_timeout_add_json};
+    .from_json = hook_from_json, .within = string_within, .merge = string_merge, .add_json = string_add_json, .none = "none"};

@@ -30,9 +30,7 @@ static const struct field_word ssh_words[] = {{"off", SSH_AGENT_OFF}, {"auto", S
 static const struct field_word mode_words[] = {{"auto", MODE_AUTO}, {"require", MODE_REQUIRE}, {"off", MODE_OFF}};
 
 static int word_parse(const struct field_word *words, size_t n, const char *text, int *ret, struct err *err) {
-    CLEANUP(buf_done) struct buf known = BUF_INIT(256);
     const char *names[WORDS_MAX];
-    const char *near;
 
     for (size_t i = 0; i < n; i++) {
         if (str_eq(words[i].text, text)) {
@@ -40,12 +38,8 @@ static int word_parse(const struct field_word *words, size_t n, const char *text
             return 0;
         }
         names[i] = words[i].text;
-        buf_addf(&known, "%s%s", i ? ", " : "", words[i].text);
     }
-    near = str_nearest(text, names, n);
-    if (near)
-        return err_usage(err, "'%.60s' is not known (did you mean '%s'?)", text, near);
-    return err_usage(err, "'%.60s' is not known (one of: %s)", text, buf_str(&known));
+    return field_unknown_word(text, "known", names, n, err);
 }
 
 static void word_add(const struct field_word *words, size_t n, int value, struct buf *b) {
@@ -106,9 +100,9 @@ static int mode_clamp(const struct field *f, struct settings *s, const struct se
     return 0;
 }
 
-static int enabled_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int enabled_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_boolean(v))
-        return reader_wrong_type(rd, v, "true or false", err);
+        return jsonwalk_wrong_type(w, v, "true or false", err);
     out->mode = json_is_true(v) ? MODE_AUTO : MODE_OFF;
     return 0;
 }
@@ -119,9 +113,9 @@ const struct field_type type_enabled = {MODE, .from_json = enabled_from_json};
 
 /* Switches: true grants more */
 
-static int bool_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int bool_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     if (!json_is_boolean(v))
-        return reader_wrong_type(rd, v, "true or false", err);
+        return jsonwalk_wrong_type(w, v, "true or false", err);
     *(bool *)member(f, out) = json_is_true(v);
     return 0;
 }

@@ -4,7 +4,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/fields/field.h"
 
 const char *const workspace_mode_names[WORKSPACE_MODES] = {
@@ -22,17 +24,12 @@ static int mode_reach(enum workspace_mode m) {
 }
 
 static int mode_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
-    const char *near;
+    int i = str_index(text, workspace_mode_names, WORKSPACE_MODES);
 
-    for (size_t i = 0; i < WORKSPACE_MODES; i++)
-        if (str_eq(workspace_mode_names[i], text)) {
-            out->workspace_mode = (enum workspace_mode)i;
-            return 0;
-        }
-    near = str_nearest(text, workspace_mode_names, WORKSPACE_MODES);
-    if (near)
-        return err_usage(err, "'%.60s' is not known (did you mean '%s'?)", text, near);
-    return err_usage(err, "'%.60s' is not known (one of: direct, overlay, sync, worktree, ro)", text);
+    if (i < 0)
+        return field_unknown_word(text, "known", workspace_mode_names, WORKSPACE_MODES, err);
+    out->workspace_mode = (enum workspace_mode)i;
+    return 0;
 }
 
 static bool mode_within(const struct field *f, const struct settings *s, const struct settings *than) {
@@ -53,48 +50,26 @@ const struct field_type type_workspace_mode = {
 
 /* Lists of paths and patterns that add up over the levels */
 
-static int list_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int add_path(void *list, const char *text, struct err *err) {
+    struct strv *paths = list;
+
+    if (!*text || strchr(text, '\n') || strlen(text) >= WORKSPACE_PATH_MAX)
+        return err_usage(err, "must be one line of 1 to %d bytes", WORKSPACE_PATH_MAX - 1);
+    if (paths->len == WORKSPACE_LIST_MAX)
+        return err_usage(err, "more than %d entries", WORKSPACE_LIST_MAX);
+    return strv_add(paths, text) < 0 ? err_oom(err) : 0;
+}
+
+static int paths_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     struct strv *list = member(f, out);
+    int r = field_read_strings(w, v, "an array of strings", add_path, list, err);
 
-    if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "an array of strings", err);
-    if (json_array_size(v) > WORKSPACE_LIST_MAX)
-        return reader_fail(rd, err, "more than %d entries", WORKSPACE_LIST_MAX);
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        json_t *item = json_array_get(v, i);
-        const char *text = json_string_value(item);
-
-        reader_enter_index(rd, i);
-        if (!text)
-            return reader_wrong_type(rd, item, "a string", err);
-        if (!*text || strchr(text, '\n') || strlen(text) >= WORKSPACE_PATH_MAX)
-            return reader_fail(rd, err, "must be one line of 1 to %d bytes", WORKSPACE_PATH_MAX - 1);
-        if (strv_add(list, text) < 0)
-            return err_oom(err);
-        reader_leave(rd);
-    }
-    return list->len == 0;
+    return r < 0 ? r : list->len == 0;
 }
 
-static int list_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    const struct strv *more = member_of(f, from);
-    struct strv *list = member(f, into);
-
-    for (size_t i = 0; i < more->len; i++)
-        if (strv_add(list, more->v[i]) < 0)
-            return -ENOMEM;
-    return 0;
-}
-
-static void list_add_json(const struct field *f, const struct settings *s, struct buf *b) {
-    const struct strv *list = member_of(f, s);
-
-    buf_addc(b, '[');
-    for (size_t i = 0; i < list->len; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, list->v[i]);
-    }
-    buf_addc(b, ']');
+/* Patterns: order counts, and so does one that is there twice. */
+static int paths_merge(const struct field *f, struct settings *into, const struct settings *from) {
+    return strv_add_all(member(f, into), member_of(f, from));
 }
 
 /* A project may protect more of its files, never less. */
@@ -105,14 +80,14 @@ static bool protect_within(const struct field *f, const struct settings *s, cons
     return true;
 }
 
-static int volumes_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
-    int r = list_from_json(f, rd, v, out, err);
+static int volumes_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
+    int r = paths_from_json(f, w, v, out, err);
 
     for (size_t i = 0; r >= 0 && i < out->volumes.len; i++)
         if (!workspace_path_is_good(out->volumes.v[i]) || str_eq(out->volumes.v[i], ".git") ||
             str_starts(out->volumes.v[i], ".git/"))
-            return reader_fail(rd, err, "'%.80s' must be the path of a folder below the workspace, such as \"node_modules\"",
-                               out->volumes.v[i]);
+            return jsonwalk_fail(w, err, "'%.80s' must be the path of a folder below the workspace, such as \"node_modules\"",
+                                 out->volumes.v[i]);
     return r;
 }
 
@@ -120,8 +95,8 @@ static bool volumes_within(const struct field *f, const struct settings *s, cons
     return s->volumes.len == 0;
 }
 
-#define LIST .merge = list_merge, .add_json = list_add_json, .adds_up = true
-const struct field_type type_protect = {LIST, .from_json = list_from_json, .within = protect_within};
+#define LIST .merge = paths_merge, .add_json = list_add_json, .adds_up = true
+const struct field_type type_protect = {LIST, .from_json = paths_from_json, .within = protect_within};
 const struct field_type type_volumes = {LIST, .from_json = volumes_from_json, .within = volumes_within};
 
 /* Substitutes: {".env": ".env.sandbox"} */
@@ -137,25 +112,14 @@ void substitutes_done(struct settings *s) {
 }
 
 static int substitute_put(struct settings *s, const char *path, const char *shown) {
-    struct substitute_spec *grown = reallocarray(s->substitutes, s->n_substitutes + 1, sizeof *grown);
-    struct substitute_spec one = {strdup(path), strdup(shown)};
+    struct substitute_spec *one = NULL;
 
-    if (grown)
-        s->substitutes = grown;
-    if (!grown || !one.path || !one.shown) {
-        free(one.path);
-        free(one.shown);
-        return -ENOMEM;
-    }
     for (size_t i = 0; i < s->n_substitutes; i++)
-        if (str_eq(s->substitutes[i].path, path)) {
-            free(s->substitutes[i].path);
-            free(s->substitutes[i].shown);
-            s->substitutes[i] = one;
-            return 0;
-        }
-    s->substitutes[s->n_substitutes++] = one;
-    return 0;
+        if (str_eq(s->substitutes[i].path, path))
+            one = &s->substitutes[i];
+    if (!one)
+        one = VEC_NEW(s->substitutes, s->n_substitutes);
+    return !one || str_set(&one->path, path) < 0 || str_set(&one->shown, shown) < 0 ? -ENOMEM : 0;
 }
 
 /* Below the workspace, written plainly: what is compared later is the text. */
@@ -174,23 +138,23 @@ bool workspace_path_is_good(const char *path) {
     return true;
 }
 
-static int substitutes_from_json(const struct field *f, struct doc_reader *rd, json_t *v, struct settings *out, struct err *err) {
+static int substitutes_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     const char *key;
     json_t *item;
 
     if (!json_is_object(v))
-        return reader_wrong_type(rd, v, "an object of paths and the files shown in their place", err);
+        return jsonwalk_wrong_type(w, v, "an object of paths and the files shown in their place", err);
     if (json_object_size(v) > WORKSPACE_LIST_MAX)
-        return reader_fail(rd, err, "more than %d entries", WORKSPACE_LIST_MAX);
+        return jsonwalk_fail(w, err, "more than %d entries", WORKSPACE_LIST_MAX);
     json_object_foreach(v, key, item) {
-        reader_enter(rd, key);
+        jsonwalk_enter(w, key);
         if (!json_is_string(item))
-            return reader_wrong_type(rd, item, "a string", err);
+            return jsonwalk_wrong_type(w, item, "a string", err);
         if (!workspace_path_is_good(key) || !workspace_path_is_good(json_string_value(item)))
-            return reader_fail(rd, err, "both must be paths below the workspace, such as \"config/.env\"");
+            return jsonwalk_fail(w, err, "both must be paths below the workspace, such as \"config/.env\"");
         if (substitute_put(out, key, json_string_value(item)) < 0)
             return err_oom(err);
-        reader_leave(rd);
+        jsonwalk_leave(w);
     }
     return out->n_substitutes == 0;
 }
@@ -208,13 +172,11 @@ static int substitutes_merge(const struct field *f, struct settings *into, const
 }
 
 static void substitutes_add_json(const struct field *f, const struct settings *s, struct buf *b) {
+    struct jsonout j = {.to = b};
+
     buf_addc(b, '{');
-    for (size_t i = 0; i < s->n_substitutes; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, s->substitutes[i].path);
-        buf_adds(b, ": ");
-        buf_add_json(b, s->substitutes[i].shown);
-    }
+    for (size_t i = 0; i < s->n_substitutes; i++)
+        field_add_pair(&j, s->substitutes[i].path, s->substitutes[i].shown);
     buf_addc(b, '}');
 }
 

@@ -15,7 +15,7 @@ struct layer {
     const char *origin_of[SETTING_COUNT]; /* where one setting has a more exact origin, "flag --memory"; static strings */
     char *file;                           /* for notes */
     char *via;                            /* for notes: " of profile 'dev'"; may be NULL */
-    struct position at[SETTING_COUNT];
+    struct jsonfile_position at[SETTING_COUNT];
     bool project;     /* comes with the workspace */
     bool narrow_only; /* an untrusted project: may take away, not give */
     bool said;        /* the command line */
@@ -34,7 +34,7 @@ static inline void layer_mark(struct layer *l, enum setting id) {
 }
 
 /* Reads the object the reader stands on. `where` is IN_SANDBOX, IN_PROFILE or IN_FLOOR; with positions, at[] is filled in. */
-int layer_read(struct layer *l, struct doc_reader *rd, json_t *section, unsigned where, bool positions, struct err *err);
+int layer_read(struct layer *l, struct jsonwalk *w, json_t *section, unsigned where, bool positions, struct err *err);
 
 /* Sets what the layer may set; what it may not becomes a line in s->notes. */
 int layer_apply(const struct layer *l, struct settings *s, struct err *err);

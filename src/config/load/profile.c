@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/load/profile.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 
 enum { NAMES_MAX = 1000 };
 
@@ -47,20 +47,13 @@ int profile_install(const struct profile_place *p, struct err *err) {
     return r;
 }
 
-static int compare(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void closedirp(DIR **d) {
-    if (*d)
-        closedir(*d);
-}
-
 static int add_files(const char *folder, struct strv *names) {
-    CLEANUP(closedirp) DIR *d = folder ? opendir(folder) : NULL;
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    while (d && names->len < NAMES_MAX && (e = readdir(d))) {
+    if (folder)
+        dir_open_linked(folder, &d);
+    while (names->len < NAMES_MAX && (e = dir_next(&d))) {
         char name[256];
 
         if (!str_ends(e->d_name, ".json"))
@@ -80,7 +73,7 @@ int profile_names(const struct profile_place *p, struct strv *ret, struct err *e
             return err_oom(err);
     if (add_files(p->folder, &names) < 0)
         return err_oom(err);
-    qsort(names.v, names.len, sizeof *names.v, compare);
+    qsort(names.v, names.len, sizeof *names.v, str_compare);
     *ret = TAKE(names, (struct strv){0});
     return 0;
 }
@@ -101,7 +94,8 @@ static int not_found(const struct profile_place *p, const char *name, struct err
     return err_usage(err, "there is no profile '%s' (known: %s)", name, buf_str(&known));
 }
 
-static int find_by_path(const struct profile_place *p, const char *path, struct doc *ret, char **ret_source, struct err *err) {
+static int find_by_path(const struct profile_place *p, const char *path, struct jsonfile *ret, char **ret_source,
+                        struct err *err) {
     CLEANUP(freep) char *full = NULL;
     int r;
 
@@ -122,18 +116,18 @@ static int find_by_path(const struct profile_place *p, const char *path, struct 
 }
 
 /* The copy in the program, put into the folder if that can be done: a read-only home is no reason to refuse. */
-static int find_builtin(const struct profile_place *p, const struct builtin_file *b, char *file, struct doc *ret,
+static int find_builtin(const struct profile_place *p, const struct builtin_file *b, char *file, struct jsonfile *ret,
                         char **ret_source, struct err *err) {
     bool kept = file && !p->look_only && profile_install(p, NULL) == 0 && access(file, R_OK) == 0;
     CLEANUP(freep) char *source = strdup(kept ? file : "built-in");
-    int r = source ? doc_parse(source, b->text, b->len, ret, err) : err_oom(err);
+    int r = source ? jsonfile_parse(source, b->text, b->len, DOC_SIZE_MAX, ret, err) : err_oom(err);
 
     if (r == 0)
         *ret_source = TAKE_PTR(source);
     return r;
 }
 
-int profile_find(const struct profile_place *p, const char *name, struct doc *ret, char **ret_source, struct err *err) {
+int profile_find(const struct profile_place *p, const char *name, struct jsonfile *ret, char **ret_source, struct err *err) {
     const struct builtin_file *b = profile_builtin(name);
     CLEANUP(freep) char *file = NULL;
     int r = 0;
@@ -156,7 +150,7 @@ int profile_find(const struct profile_place *p, const char *name, struct doc *re
 }
 
 int profile_read(const struct profile_place *p, const char *name, struct layer *l, struct err *err) {
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     CLEANUP(freep) char *source = NULL;
     CLEANUP(freep) char *origin = NULL;
     int r = profile_find(p, name, &d, &source, err);

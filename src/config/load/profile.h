@@ -19,7 +19,7 @@ int profile_place_init(struct profile_place *p, char *const *environ_, const cha
 void profile_place_done(struct profile_place *p);
 
 /* A profile's file, by name or, if it contains '/', by path. *ret_source is "built-in" or the file's path. */
-int profile_find(const struct profile_place *p, const char *name, struct doc *ret, char **ret_source, struct err *err);
+int profile_find(const struct profile_place *p, const char *name, struct jsonfile *ret, char **ret_source, struct err *err);
 /* Finds and reads; the layer's origin becomes "profile NAME (SOURCE)". The layer must be empty before. */
 int profile_read(const struct profile_place *p, const char *name, struct layer *l, struct err *err);
 

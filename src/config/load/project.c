@@ -14,7 +14,7 @@
 #include "os/safepath.h"
 
 void project_done(struct project *p) {
-    doc_done(&p->doc);
+    jsonfile_done(&p->doc);
     free(p->workspace);
     *p = (struct project){0};
 }

@@ -13,7 +13,7 @@
 #define PROJECT_NETWORK_FILE ".bawn/network.json"
 
 struct project {
-    struct doc doc;
+    struct jsonfile doc;
     char *workspace; /* symbolic links resolved: what trust is bound to */
     char hash[SHA256_HEX_SIZE];
 };

@@ -11,7 +11,7 @@ enum { KEY_MAX = 64 };
 
 struct section {
     struct layer *out;
-    struct doc_reader *rd;
+    struct jsonwalk *w;
     unsigned where;
     bool positions;
 };
@@ -55,18 +55,18 @@ static int unknown_key(const struct section *s, const char *prefix, const char *
             return err_oom(err);
     }
     near = str_nearest(key, (const char *const *)names.v, names.len);
-    return reader_unknown_key(s->rd, near ? near : misplaced(s, key), buf_str(&known), err);
+    return jsonwalk_unknown_key(s->w, near ? near : misplaced(s, key), buf_str(&known), err);
 }
 
 static int read_value(struct section *s, const struct field *f, json_t *v, struct err *err) {
     int r;
 
     if (f->type->from_json)
-        return f->type->from_json(f, s->rd, v, &s->out->values, err);
+        return f->type->from_json(f, s->w, v, &s->out->values, err);
     if (!json_is_string(v))
-        return reader_wrong_type(s->rd, v, "a string", err);
+        return jsonwalk_wrong_type(s->w, v, "a string", err);
     r = f->type->from_text(f, json_string_value(v), &s->out->values, err);
-    return reader_ctx(s->rd, r, err);
+    return jsonwalk_ctx(s->w, r, err);
 }
 
 static int read_field(struct section *s, const struct field *f, json_t *v, struct err *err) {
@@ -74,7 +74,7 @@ static int read_field(struct section *s, const struct field *f, json_t *v, struc
     int r;
 
     if (layer_has(l, f->id))
-        return reader_fail(s->rd, err, "says the same thing as another key here ('%s'); keep one of them", fields[f->id].key);
+        return jsonwalk_fail(s->w, err, "says the same thing as another key here ('%s'); keep one of them", fields[f->id].key);
     r = read_value(s, f, v, err);
     if (r < 0)
         return r;
@@ -83,7 +83,7 @@ static int read_field(struct section *s, const struct field *f, json_t *v, struc
     layer_mark(l, f->id);
     l->enable_only |= f->type == &type_enabled && l->values.mode == MODE_AUTO;
     if (s->positions)
-        l->at[f->id] = reader_position(s->rd, LOCATE_VALUE);
+        l->at[f->id] = jsonwalk_position(s->w);
     return 0;
 }
 
@@ -100,7 +100,7 @@ static int read_key(struct section *s, const char *prefix, const char *key, json
     if (!field_is_group(full, s->where))
         return unknown_key(s, prefix, key, err);
     if (!json_is_object(v))
-        return reader_wrong_type(s->rd, v, "an object", err);
+        return jsonwalk_wrong_type(s->w, v, "an object", err);
     return read_keys(s, v, full, err);
 }
 
@@ -111,13 +111,13 @@ static int read_keys(struct section *s, json_t *object, const char *prefix, stru
     json_object_foreach(object, key, v) {
         int r;
 
-        if (s->rd->depth == 0 && str_eq(key, "$schema") && json_is_string(v))
+        if (s->w->depth == 0 && str_eq(key, "$schema") && json_is_string(v))
             continue;
-        reader_enter(s->rd, key);
+        jsonwalk_enter(s->w, key);
         r = read_key(s, prefix, key, v, err);
         if (r < 0)
             return r;
-        reader_leave(s->rd);
+        jsonwalk_leave(s->w);
     }
     return 0;
 }
@@ -129,19 +129,19 @@ static int settle_none(struct section *s, struct err *err) {
     if (!layer_has(l, SETTING_ENGINE) || s->where == IN_FLOOR || !str_eq(l->values.engine, "none"))
         return 0;
     if (layer_has(l, SETTING_ENABLED) && l->values.mode != MODE_OFF)
-        return reader_fail(s->rd, err, "engine 'none' means no sandbox, but mode asks for one");
+        return jsonwalk_fail(s->w, err, "engine 'none' means no sandbox, but mode asks for one");
     l->values.mode = MODE_OFF;
     l->at[SETTING_ENABLED] = l->at[SETTING_ENGINE];
     layer_mark(l, SETTING_ENABLED);
     return 0;
 }
 
-int layer_read(struct layer *l, struct doc_reader *rd, json_t *object, unsigned where, bool positions, struct err *err) {
-    struct section s = {l, rd, where, positions};
+int layer_read(struct layer *l, struct jsonwalk *w, json_t *object, unsigned where, bool positions, struct err *err) {
+    struct section s = {l, w, where, positions};
     int r;
 
     if (!json_is_object(object))
-        return reader_wrong_type(rd, object, "an object", err);
+        return jsonwalk_wrong_type(w, object, "an object", err);
     r = read_keys(&s, object, "", err);
     return r < 0 ? r : settle_none(&s, err);
 }

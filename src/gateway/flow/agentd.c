@@ -45,7 +45,7 @@ static void agentd_answered(void *arg, int status, const uint8_t *data, size_t l
 static void guess_host(const struct gate *g, struct broker_request *req) {
     const struct flow *best = NULL;
 
-    for (const struct flow *f = g->flows; f; f = f->next)
+    for (const struct flow *f = g->flows.first; f; f = f->next)
         if (f->state == FLOW_RELAY && f->host.len && !f->is_tls && (!best || (f->port == PORT_SSH && best->port != PORT_SSH)))
             best = f;
     if (!best)

@@ -43,7 +43,7 @@ static void entry_target(struct flow *f) {
     bool ours = str_eq(f->host.text, "bawn.internal") || (a.len && names_is_gate(&a));
 
     flow_need_any(f);
-    if (ours && f->entry == ENTRY_URI && f->port == PORT_HTTP) {
+    if (ours && f->entry.kind == ENTRY_URI && f->port == PORT_HTTP) {
         flow_why(f);
         return;
     }
@@ -70,7 +70,7 @@ static void socks_ask(struct flow *f, const struct socks_request *req) {
     uint8_t reply[SOCKS_REPLY_MAX];
     struct err err = {0};
 
-    f->entry = ENTRY_SOCKS;
+    f->entry.kind = ENTRY_SOCKS;
     f->port = req->port;
     if (!consume(f, req->len))
         flow_abort(f);
@@ -92,7 +92,7 @@ static void socks_greet(struct flow *f, const struct socks_greeting *greeting) {
     else if (say(f, fine, sizeof fine) < 0)
         flow_abort(f);
     else
-        f->greeted = true;
+        f->entry.greeted = true;
 }
 
 static enum socks_result socks_data(struct flow *f, const uint8_t *data, size_t len) {
@@ -100,7 +100,7 @@ static enum socks_result socks_data(struct flow *f, const uint8_t *data, size_t 
     struct socks_request req;
     enum socks_result r;
 
-    if (f->greeted) {
+    if (f->entry.greeted) {
         r = socks_request_parse(data, len, &req);
         if (r == SOCKS_OK)
             socks_ask(f, &req);
@@ -117,7 +117,7 @@ static enum socks_result socks_data(struct flow *f, const uint8_t *data, size_t 
 static void http_ask(struct flow *f, const struct proxyreq *req) {
     struct err err = {0};
 
-    f->entry = req->connect ? ENTRY_CONNECT : ENTRY_URI;
+    f->entry.kind = req->connect ? ENTRY_CONNECT : ENTRY_URI;
     if (req->connect && !consume(f, req->head_len)) {
         flow_abort(f);
         return;
@@ -139,7 +139,7 @@ static enum proxyreq_result http_data(struct flow *f, const uint8_t *data, size_
     if (r == PROXYREQ_OK) {
         http_ask(f, &req);
     } else if (r == PROXYREQ_BAD) {
-        f->entry = ENTRY_URI;
+        f->entry.kind = ENTRY_URI;
         f->port = 0;
         flow_refuse_code(f, POLICY_NOT_HTTP, req.why);
     }
@@ -158,7 +158,7 @@ static void entry_ready(void *arg, uint32_t events) {
         flow_free(f);
         return;
     }
-    if (data[0] == SOCKS5 || f->greeted) {
+    if (data[0] == SOCKS5 || f->entry.greeted) {
         enum socks_result r = socks_data(f, data, (size_t)n);
 
         if (r == SOCKS_BAD)
@@ -179,18 +179,17 @@ static void entry_ready(void *arg, uint32_t events) {
 }
 
 void entry_begin(struct flow *f) {
-    if (flow_watch(f, FLOW_ENTRY, EPOLLIN | EPOLLRDHUP, entry_ready, FLOW_FIRST_MS) < 0)
-        flow_abort(f);
+    flow_wait(f, FLOW_ENTRY, EPOLLIN | EPOLLRDHUP, entry_ready, FLOW_FIRST_MS);
 }
 
 int entry_welcome(struct flow *f) {
     static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
     uint8_t reply[SOCKS_REPLY_MAX];
 
-    f->welcomed = f->entry != ENTRY_URI;
-    if (f->entry == ENTRY_CONNECT)
+    f->entry.welcomed = f->entry.kind != ENTRY_URI;
+    if (f->entry.kind == ENTRY_CONNECT)
         return say(f, established, sizeof established - 1);
-    return f->entry == ENTRY_SOCKS ? say(f, reply, socks_reply_write(SOCKS_SUCCEEDED, reply)) : 0;
+    return f->entry.kind == ENTRY_SOCKS ? say(f, reply, socks_reply_write(SOCKS_SUCCEEDED, reply)) : 0;
 }
 
 void entry_refuse(struct flow *f, const struct policy_verdict *v) {
@@ -198,12 +197,12 @@ void entry_refuse(struct flow *f, const struct policy_verdict *v) {
     uint8_t reply[SOCKS_REPLY_MAX], data[FLOW_PEEK_MAX];
     long n;
 
-    if (f->entry == ENTRY_SOCKS) {
+    if (f->entry.kind == ENTRY_SOCKS) {
         flow_last_word(f, reply,
                        socks_reply_write(v->code >= POLICY_NO_ADDRESS ? SOCKS_HOST_UNREACHABLE : SOCKS_NOT_ALLOWED, reply));
         return;
     }
-    n = f->entry == ENTRY_URI ? flow_peek(f, data) : 0;
+    n = f->entry.kind == ENTRY_URI ? flow_peek(f, data) : 0;
     refuse_http1(v, f->host.text, f->port, !sniff_wants_text(data, n > 0 ? (size_t)n : 0), false, &b);
     flow_last_word(f, buf_str(&b), b.len);
 }
@@ -227,6 +226,5 @@ static void why_ready(void *arg, uint32_t events) {
 }
 
 void flow_why(struct flow *f) {
-    if (flow_watch(f, FLOW_WHY, EPOLLIN | EPOLLRDHUP, why_ready, FLOW_FIRST_MS) < 0)
-        flow_abort(f);
+    flow_wait(f, FLOW_WHY, EPOLLIN | EPOLLRDHUP, why_ready, FLOW_FIRST_MS);
 }

@@ -4,13 +4,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gateway/flow/flow_priv.h"
 #include "gateway/gate_control.h"
-#include "gateway/net/dial_priv.h"
+#include "gateway/net/dial.h"
 #include "gateway/net/dnsd.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum { ACCEPT_MAX = 16, FEW_FLOWS = 8, ACCEPT_PAUSE_MS = 100, PORT_DNS = 53, PORT_HTTP = 80 };
@@ -23,30 +23,23 @@ struct listener {
     struct deadline pause;
 };
 
-static uint64_t now_us(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 static struct flow *flow_new(struct gate *g, int fd) {
     struct flow *f = calloc(1, sizeof *f);
 
     if (!f)
         return NULL;
     f->gate = g;
-    f->id = ++g->next_flow;
-    f->started_us = now_us();
+    f->id = ++g->flows.last_id;
+    f->started_us = clock_us();
     f->client = fd;
     f->server = -1;
     f->watch = (struct watch)WATCH_INIT;
-    f->next = g->flows;
-    f->at = &g->flows;
+    f->next = g->flows.first;
+    f->at = &g->flows.first;
     if (f->next)
         f->next->at = &f->next;
-    g->flows = f;
-    g->n_flows++;
+    g->flows.first = f;
+    g->flows.n++;
     return f;
 }
 
@@ -54,7 +47,7 @@ static void flow_unlink(struct flow *f) {
     *f->at = f->next;
     if (f->next)
         f->next->at = f->at;
-    f->gate->n_flows--;
+    f->gate->flows.n--;
 }
 
 void flow_free(struct flow *f) {
@@ -78,9 +71,9 @@ void flow_free(struct flow *f) {
         names_release(g->names, &f->dest);
     closep(&f->client);
     closep(&f->server);
-    free(f->denied);
-    free(f->out);
-    tls_retry_done(&f->retry);
+    free(f->ruling.denied);
+    free(f->out.data);
+    tls_retry_done(&f->first.retry);
     flow_unlink(f);
     free(f);
     listeners_resume(g);
@@ -105,7 +98,7 @@ static void flow_late(void *arg) {
     flow_abort(arg);
 }
 
-int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms) {
+void flow_wait(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms) {
     int r;
 
     f->state = state;
@@ -115,7 +108,8 @@ int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn 
     } else {
         r = watch_start(f->gate->hub, &f->watch, f->client, events, fn, f);
     }
-    return r < 0 ? r : deadline_set(&f->gate->loop, &f->deadline, ms, flow_late, f);
+    if (r < 0 || deadline_set(&f->gate->loop, &f->deadline, ms, flow_late, f) < 0)
+        flow_abort(f);
 }
 
 void flow_unwatch(struct flow *f) {
@@ -134,14 +128,14 @@ static void set_low_water(struct flow *f, int bytes) {
 }
 
 void flow_need_more(struct flow *f, size_t have) {
-    f->low_water = true;
+    f->first.low_water = true;
     set_low_water(f, (int)have + 1);
 }
 
 void flow_need_any(struct flow *f) {
-    if (f->low_water)
+    if (f->first.low_water)
         set_low_water(f, 1);
-    f->low_water = false;
+    f->first.low_water = false;
 }
 
 const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SIZE]) {
@@ -176,6 +170,37 @@ static void flow_inside_accepted(struct gate *g, int fd, const struct addr *dest
         flow_begin(f);
 }
 
+/* Somebody outside connected to a port that the user published. Only bawn-init can connect inside: the supervisor asks it. */
+static void publish_waiting(void *arg, uint32_t events) {
+    if (events & (EPOLLERR | EPOLLHUP))
+        flow_free(arg);
+}
+
+static void flow_publish(struct flow *f, uint16_t inside) {
+    f->port = inside;
+    gate_send(f->gate, &(struct gate_msg){.type = GATE_MSG_WANT_INSIDE, .id = (uint32_t)f->id, .port = inside});
+    flow_wait(f, FLOW_INSIDE, 0, publish_waiting, FLOW_FIRST_MS);
+}
+
+static void publish_over(void *arg, enum relay_end how, uint64_t sent UNUSED, uint64_t received UNUSED) {
+    if (how == RELAY_DONE)
+        flow_free(arg);
+    else
+        flow_abort(arg);
+}
+
+static int publish_join(struct flow *f) {
+    const struct relay_opts opts = {.client = f->client, .server = f->server, .arg = f, .end = publish_over};
+    int flags = fcntl(f->server, F_GETFL), on = 1;
+
+    if (flags < 0 || fcntl(f->server, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    setsockopt(f->server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    flow_unwatch(f);
+    f->state = FLOW_RELAY;
+    return relay_new(f->gate, &opts, &f->relay);
+}
+
 static void listener_take(struct listener *l, int fd) {
     struct gate *g = l->gate;
     struct sockaddr_storage name;
@@ -199,7 +224,7 @@ static void listener_take(struct listener *l, int fd) {
 }
 
 static bool has_room(const struct gate *g) {
-    return g->n_flows < g->config.max_flows && !control_is_full(g->control);
+    return g->flows.n < g->config.max_flows && !control_is_full(g->control);
 }
 
 static void pause_over(void *arg) {
@@ -212,7 +237,7 @@ static void listener_ready(void *arg, uint32_t events UNUSED) {
     struct listener *l = arg;
 
     /* A single client gets one try: the second would find nothing. */
-    for (int i = 0; i < (l->gate->n_flows < FEW_FLOWS ? 1 : ACCEPT_MAX) && has_room(l->gate); i++) {
+    for (int i = 0; i < (l->gate->flows.n < FEW_FLOWS ? 1 : ACCEPT_MAX) && has_room(l->gate); i++) {
         int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
@@ -257,63 +282,25 @@ int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err) {
     return 0;
 }
 
-static void listener_free(struct listener *l) {
-    watch_stop(l->gate->hub, &l->watch);
-    deadline_done(&l->pause);
-    closep(&l->fd);
-    free(l);
-}
-
-void listeners_free(struct gate *g) {
-    while (g->n_listeners)
-        listener_free(g->listeners[--g->n_listeners]);
-}
-
-static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
-    const struct policy_request req = {
-        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
-
-    gate_judge(f->gate, &req, v);
-    if (f->state == FLOW_INSPECT)
-        return v->action != RULE_DENY && (f->guarded || !f->gate->config.n_grants) && flow_http_judge_again(f);
-    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->approved)) && !flow_must_look(f, v) && !flow_is_opaque(f, v);
-}
-
-void flows_judge_again(struct gate *g) {
-    struct policy_verdict v;
-
-    for (struct flow *f = g->flows, *next; f; f = next) {
-        uint64_t sent = 0, received = 0;
-
-        next = f->next;
-        if (f->state == FLOW_ASK) {
-            flow_judge_asked(f);
-            continue;
-        }
-        if (f->state == FLOW_FIRST) {
-            flow_judge_anew(f);
-            continue;
-        }
-        if ((f->state != FLOW_RELAY && f->state != FLOW_INSPECT) || !f->host.len || is_still_allowed(f, &v))
-            continue;
-        if (v.action == RULE_DENY)
-            gate_event(g, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
-        if (f->relay)
-            relay_bytes(f->relay, &sent, &received);
-        if (f->inspect)
-            inspect_bytes(f->inspect, &sent, &received);
-        flow_end_event(f, sent, received);
-        flow_abort(f);
-    }
-}
-
 void flows_forget_rules(struct gate *g) {
-    for (struct flow *f = g->flows; f; f = f->next)
-        if (f->denied)
-            f->denied->rule = NULL;
+    for (struct flow *f = g->flows.first; f; f = f->next)
+        if (f->ruling.denied)
+            f->ruling.denied->rule = NULL;
 }
 
 void flows_close_all(struct gate *g) {
-    while (g->flows)
-        flow_abort(g->flows);
+    while (g->flows.first)
+        flow_abort(g->flows.first);
+}
+
+void flow_inside(struct gate *g, uint32_t id, int error UNUSED, int fd) {
+    for (struct flow *f = g->flows.first; f; f = f->next) {
+        if (f->state != FLOW_INSIDE || (uint32_t)f->id != id)
+            continue;
+        f->server = fd;
+        if (fd < 0 || publish_join(f) < 0)
+            flow_abort(f);
+        return;
+    }
+    closep(&fd); /* the one who wanted it has gone */
 }

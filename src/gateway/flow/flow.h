@@ -11,7 +11,6 @@
 int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err);
 /* Polls the listeners or not, as there is room for more. */
 void listeners_resume(struct gate *g);
-void listeners_free(struct gate *g);
 
 /* The supervisor answered WANT_INSIDE: takes fd; -1: error says why. */
 void flow_inside(struct gate *g, uint32_t id, int error, int fd);

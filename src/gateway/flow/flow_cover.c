@@ -120,8 +120,7 @@ static bool can_be_searched(const struct flow_request *q, const struct http_head
     return !why;
 }
 
-bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite UNUSED,
-                             struct policy_verdict *ret) {
+bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_head *head, struct policy_verdict *ret) {
     struct flow_request *q = flow_request_find(arg, id);
     struct flow_secret *s = q ? q->secret : NULL;
 

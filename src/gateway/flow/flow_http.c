@@ -118,7 +118,7 @@ static bool request_ask(struct flow_request *q, struct policy_verdict *ret) {
 
 /* First what the request is like, then what a human says, then the values. */
 static enum httpx_answer request_begin(struct flow_request *q, struct httpx_request *req, struct policy_verdict *ret) {
-    enum httpx_answer answer = q->flow->guarded ? flow_secret_begin(q, req, ret) : HTTPX_ALLOW;
+    enum httpx_answer answer = q->flow->ruling.guarded ? flow_secret_begin(q, req, ret) : HTTPX_ALLOW;
 
     if (answer == HTTPX_DENY)
         return HTTPX_DENY;
@@ -146,9 +146,9 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
     struct flow_request *q = NULL;
 
     gate_judge(f->gate, &question, ret);
-    if (f->look)
+    if (f->ruling.inspect)
         http_head_strip_overrides(req->head);
-    if (ret->action == RULE_ASK && f->approved)
+    if (ret->action == RULE_ASK && f->ruling.approved)
         ret->action = RULE_ALLOW;
     if (ret->action != RULE_DENY) {
         q = request_add(f, req, ret);
@@ -229,11 +229,11 @@ struct httpx_hooks flow_http_hooks(struct flow *f) {
         .judge = http_judge,
         .refused = http_refused,
         .answered = http_answered,
-        .collected = f->guarded ? flow_secret_collected : NULL,
-        .sending = f->guarded ? flow_secret_sending : NULL,
-        .answer_head = f->guarded ? flow_secret_answer_head : NULL,
-        .receiving = f->guarded ? flow_secret_receiving : NULL,
-        .pause = f->guarded ? flow_secret_pause : NULL,
+        .collected = f->ruling.guarded ? flow_secret_collected : NULL,
+        .sending = f->ruling.guarded ? flow_secret_sending : NULL,
+        .answer_head = f->ruling.guarded ? flow_secret_answer_head : NULL,
+        .receiving = f->ruling.guarded ? flow_secret_receiving : NULL,
+        .pause = f->ruling.guarded ? flow_secret_pause : NULL,
         .ended = http_ended,
     };
 }

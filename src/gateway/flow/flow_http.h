@@ -39,7 +39,6 @@ void flow_secret_done(struct flow_secret *s);
 /* Hooks (httpx.h); the last three are in flow_cover.c. */
 void flow_secret_collected(void *arg, uint32_t id, const uint8_t *body, size_t len);
 bool flow_secret_sending(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct policy_verdict *ret);
-bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
-                             struct policy_verdict *ret);
+bool flow_secret_answer_head(void *arg, uint32_t id, int status, struct http_head *head, struct policy_verdict *ret);
 void flow_secret_receiving(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out);
 bool flow_secret_pause(void *arg, uint32_t id, struct buf *out);

@@ -1,27 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <time.h>
 
+#include "base/err.h"
 #include "gateway/flow/flow_priv.h"
 #include "gateway/flow/sniff.h"
 #include "gateway/flow/why.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
-enum { PORT_HTTP = 80 };
+enum { PORT_HTTP = 80, PORT_TLS = 443 };
+
+/* The first bytes of a relayed flow showed that it has to be inspected. */
+#define NOW_INSPECT (-EXDEV)
+
+/* One name for lookup, connection and TLS (ATTACKS 52). A connection by address has no name that could be shown. */
+static int check_name(struct flow *f, const struct tls_hello *hello) {
+    struct host sni;
+    struct err err = {0};
+
+    if (!hello->has_sni)
+        return 0;
+    if (host_parse(hello->sni, hello->sni_len, &sni, &err) < 0)
+        return flow_deny_code(f, POLICY_NAME_MISMATCH, err.msg);
+    if (!host_eq(&sni, &f->host))
+        return flow_deny_code(f, POLICY_NAME_MISMATCH, "the TLS server name is another one");
+    return 0;
+}
+
+static int check_tls(struct flow *f, const uint8_t *data, size_t len) {
+    struct tls_hello hello;
+
+    switch (tls_hello_parse(data, len, &hello)) {
+    case TLS_HELLO_OK:
+        f->is_tls = true;
+        f->first.has_ech = hello.has_ech;
+        tls_retry_init(&f->first.retry, hello.len);
+        return check_name(f, &hello);
+    case TLS_HELLO_MORE:
+        return -EAGAIN;
+    case TLS_HELLO_NOT_TLS:
+        break;
+    }
+    return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* starts like TLS, and is not: who would read that otherwise? */
+}
+
+/* Of a TLS connection that is passed on: the second ClientHello, if there is one, must name the same host. As relay_opts.tap. */
+static int check_second(void *arg, bool from_client, const uint8_t *data, size_t len) {
+    struct flow *f = arg;
+    struct tls_hello hello;
+
+    if (!f->is_tls) /* not TLS; or not known yet, because the server speaks first */
+        return from_client;
+    switch (from_client ? tls_retry_client(&f->first.retry, data, len, &hello) : tls_retry_server(&f->first.retry, data, len)) {
+    case TLS_RETRY_MORE:
+        return 0;
+    case TLS_RETRY_OVER:
+        tls_retry_done(&f->first.retry);
+        return 1;
+    case TLS_RETRY_HELLO:
+        tls_retry_done(&f->first.retry);
+        if (hello.has_ech && !f->first.has_ech)
+            return flow_deny_code(f, POLICY_NAME_MISMATCH, "only the second TLS hello has an encrypted name");
+        return check_name(f, &hello) < 0 ? -EACCES : 1;
+    case TLS_RETRY_BAD:
+        break;
+    }
+    return flow_deny_code(f, POLICY_NOT_TLS, "a second TLS hello that cannot be read");
+}
+
+/* 0, -EAGAIN, or -EACCES with f->ruling.denied. */
+static int check_first(struct flow *f, const uint8_t *data, size_t len) {
+    bool must_be_http = f->ruling.inspect || (f->ruling.wants_first && f->port == PORT_HTTP);
+
+    switch (sniff_first(data, len)) {
+    case SNIFF_TLS:
+        return check_tls(f, data, len);
+    case SNIFF_MORE:
+        if (f->port == PORT_TLS && len)
+            return flow_deny_code(f, POLICY_NOT_TLS, NULL);
+        return must_be_http || !len ? -EAGAIN : 0;
+    case SNIFF_HTTP:
+        return f->port == PORT_TLS ? flow_deny_code(f, POLICY_NOT_TLS, NULL) : 0;
+    case SNIFF_OTHER:
+        break;
+    }
+    if (f->port == PORT_TLS)
+        return flow_deny_code(f, POLICY_NOT_TLS, NULL);
+    return must_be_http ? flow_deny_code(f, POLICY_NOT_HTTP, NULL) : 0;
+}
 
 void flow_end_event(struct flow *f, uint64_t sent, uint64_t received) {
     char address[ADDR_TEXT_SIZE];
-    struct timespec now;
     struct gate_msg m;
 
     if (!f->host.len) /* --publish: nobody judged it */
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     gate_event_fill(&m, GATE_EVENT_END, f->id, f->host.text, f->port, NULL);
     m.action = RULE_ALLOW;
     m.sent = sent;
     m.received = received;
-    m.micros = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000 - f->started_us;
+    m.micros = clock_us() - f->started_us;
     snprintf(m.address, sizeof m.address, "%s", flow_address_text(f, address));
     gate_send(f->gate, &m);
 }
@@ -31,7 +109,7 @@ static void flow_inspect(struct flow *f);
 static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t received) {
     struct flow *f = arg;
 
-    if (how == RELAY_REFUSED && f->look && !f->denied) {
+    if (how == RELAY_REFUSED && f->ruling.inspect && !f->ruling.denied) {
         relay_free(TAKE_PTR(f->relay));
         flow_inspect(f);
         return;
@@ -42,15 +120,15 @@ static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t re
         flow_free(f);
         return;
     case RELAY_REFUSED:
-        f->reported = false; /* another verdict than the first one */
+        f->ruling.reported = false; /* another verdict than the first one */
         if (received == 0) {
             relay_free(TAKE_PTR(f->relay));
             closep(&f->server);
-            flow_refuse_kept(f);
+            flow_refuse_denied(f);
             return;
         }
-        if (f->denied)
-            gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, f->denied);
+        if (f->ruling.denied)
+            gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, f->ruling.denied);
         break;
     case RELAY_RESET:
     case RELAY_IDLE:
@@ -65,12 +143,12 @@ static int check_covered(struct flow *f, const uint8_t *data, size_t len) {
     uint64_t sent, received;
 
     relay_bytes(f->relay, &sent, &received);
-    if (!f->covers || received || kind == SNIFF_OTHER)
+    if (!f->ruling.covers || received || kind == SNIFF_OTHER)
         return 0;
     if (kind == SNIFF_MORE)
-        return len == f->seen ? 0 : -EAGAIN;
-    f->look = f->has_first = true;
-    return FLOW_LOOK;
+        return len == f->first.peeked ? 0 : -EAGAIN;
+    f->ruling.inspect = f->first.done = true;
+    return NOW_INSPECT;
 }
 
 /* TLS on a port where nobody looked for it: the name must be right there, too. */
@@ -82,11 +160,11 @@ static int relay_check(void *arg) {
 
     if (n <= 0)
         return n == -EAGAIN ? -EAGAIN : 0; /* its end, or its failure: the relay's business */
-    r = flow_check_first(f, data, (size_t)n);
-    if (r == -EAGAIN && (size_t)n == f->seen)
+    r = check_first(f, data, (size_t)n);
+    if (r == -EAGAIN && (size_t)n == f->first.peeked)
         return flow_deny_code(f, POLICY_NOT_TLS, NULL); /* no more will come */
     r = r == 0 ? check_covered(f, data, (size_t)n) : r;
-    f->seen = (size_t)n;
+    f->first.peeked = (size_t)n;
     if (r == -EAGAIN)
         flow_need_more(f, (size_t)n);
     else
@@ -99,8 +177,8 @@ static void flow_relay(struct flow *f) {
         .client = f->client,
         .server = f->server,
         .arg = f,
-        .check = f->has_first ? NULL : relay_check,
-        .tap = f->has_first && !f->is_tls ? NULL : flow_check_second,
+        .check = f->first.done ? NULL : relay_check,
+        .tap = f->first.done && !f->is_tls ? NULL : check_second,
         .end = relay_over,
     };
 
@@ -149,16 +227,12 @@ static void flow_inspect(struct flow *f) {
     struct inspect_opts opts;
     struct err err = {0};
 
-    f->guarded = f->gate->config.n_grants > 0;
+    f->ruling.guarded = f->gate->config.n_grants > 0;
     opts = (struct inspect_opts){
-        .host = &f->host,
-        .port = f->port,
-        .tls = f->is_tls,
-        .http = {.kind = HTTPX_H1,
-                 .host = &f->host,
+        .http = {.host = &f->host,
                  .port = f->port,
                  .tls = f->is_tls,
-                 .proxied = f->entry == ENTRY_URI,
+                 .proxied = f->entry.kind == ENTRY_URI,
                  .hooks = flow_http_hooks(f)},
         .arg = f,
         .end = inspect_over,
@@ -172,38 +246,15 @@ static void flow_inspect(struct flow *f) {
     }
 }
 
-bool flow_judge_anew(struct flow *f) {
-    const struct policy_request req = {
-        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
-    struct policy_verdict v;
-
-    if (f->generation == f->gate->config.generation)
-        return true;
-    gate_judge(f->gate, &req, &v);
-    if (v.action == RULE_DENY || (v.action == RULE_ASK && !f->approved && !(v.needs & NEEDS_HTTP))) {
-        closep(&f->server);
-        flow_refuse(f, &v);
-        return false;
-    }
-    if (flow_is_opaque(f, &v)) {
-        closep(&f->server);
-        flow_refuse_code(f, POLICY_CANNOT_LOOK, FLOW_OPAQUE);
-        return false;
-    }
-    f->look = flow_must_look(f, &v);
-    f->covers = flow_covers(f, &v);
-    return true;
-}
-
 void flow_join(struct flow *f) {
-    bool plain = f->entry == ENTRY_URI || (f->has_first && !f->is_tls && (f->look || f->port == PORT_HTTP));
+    bool plain = f->entry.kind == ENTRY_URI || (f->first.done && !f->is_tls && (f->ruling.inspect || f->port == PORT_HTTP));
 
     if (!flow_judge_anew(f))
         return;
     flow_unwatch(f);
-    if (f->look && !f->has_first && f->entry != ENTRY_URI)
+    if (f->ruling.inspect && !f->first.done && f->entry.kind != ENTRY_URI)
         flow_first(f); /* a rule that has to look came while it was dialled */
-    else if (plain || (f->is_tls && f->look))
+    else if (plain || (f->is_tls && f->ruling.inspect))
         flow_inspect(f);
     else
         flow_relay(f);
@@ -212,10 +263,10 @@ void flow_join(struct flow *f) {
 static void dial_failed(struct flow *f, const char *text) {
     gate_trouble(f->gate, f->id, f->host.text, f->port, text);
     flow_deny_code(f, POLICY_UNREACHABLE, text);
-    if (f->denied)
-        why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, f->denied);
-    f->reported = true;
-    flow_refuse_kept(f);
+    if (f->ruling.denied)
+        why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, f->ruling.denied);
+    f->ruling.reported = true;
+    flow_refuse_denied(f);
 }
 
 static void flow_dialled(void *arg, const struct dial_result *res) {
@@ -226,9 +277,9 @@ static void flow_dialled(void *arg, const struct dial_result *res) {
     case DIAL_OK:
         f->server = res->fd;
         f->address = res->addr;
-        if (f->entry != ENTRY_NONE && entry_welcome(f) < 0)
+        if (f->entry.kind != ENTRY_NONE && entry_welcome(f) < 0)
             flow_abort(f);
-        else if (f->wants_first && !f->has_first)
+        else if (f->ruling.wants_first && !f->first.done)
             flow_first(f);
         else
             flow_join(f);
@@ -253,8 +304,8 @@ void flow_dial(struct flow *f) {
         .host = &f->host,
         .port = f->port,
         .is_tls = f->is_tls,
-        .plain_http = f->entry == ENTRY_URI || f->port == PORT_HTTP,
-        .approved = f->approved,
+        .plain_http = f->entry.kind == ENTRY_URI || f->port == PORT_HTTP,
+        .approved = f->ruling.approved,
     };
 
     if (!flow_judge_anew(f)) /* before anybody hears its name */
@@ -263,4 +314,39 @@ void flow_dial(struct flow *f) {
     f->state = FLOW_DIAL;
     if (dial_start(f->gate, &opts, flow_dialled, f, &f->dial) < 0)
         flow_abort(f);
+}
+
+static void first_ready(void *arg, uint32_t events) {
+    struct flow *f = arg;
+    uint8_t data[FLOW_PEEK_MAX];
+    long n = flow_peek(f, data);
+    int r;
+
+    if (n == -EAGAIN && !(events & (EPOLLHUP | EPOLLERR)))
+        return;
+    if (n <= 0) { /* it went away without a word */
+        flow_free(f);
+        return;
+    }
+    r = check_first(f, data, (size_t)n);
+    if (r == -EAGAIN && !(events & EPOLLRDHUP)) {
+        flow_need_more(f, (size_t)n);
+        return;
+    }
+    flow_need_any(f);
+    if (r == -EAGAIN) {
+        flow_abort(f);
+    } else if (r < 0) {
+        flow_refuse_denied(f);
+    } else {
+        f->first.done = true;
+        if (f->server < 0)
+            flow_dial(f);
+        else
+            flow_join(f);
+    }
+}
+
+void flow_first(struct flow *f) {
+    flow_wait(f, FLOW_FIRST, EPOLLIN | EPOLLRDHUP, first_ready, FLOW_FIRST_MS);
 }

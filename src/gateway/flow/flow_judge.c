@@ -3,34 +3,37 @@
 
 #include "gateway/flow/flow_priv.h"
 #include "gateway/secret/injection.h"
+#include "os/fd.h"
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
+#define OPAQUE "A credential is for this host, and the rule for it forbids to inspect connections (inspect: no)"
+
 void flow_report_allowed(struct flow *f) {
-    const struct policy_verdict v = {.action = RULE_ALLOW, .code = f->cause.code, .layer = f->cause.layer};
+    const struct policy_verdict v = {.action = RULE_ALLOW, .code = f->ruling.cause.code, .layer = f->ruling.cause.layer};
     char address[ADDR_TEXT_SIZE];
     struct gate_msg m;
 
-    if (f->reported)
+    if (f->ruling.reported)
         return;
-    f->reported = true;
+    f->ruling.reported = true;
     gate_event_fill(&m, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
-    snprintf(m.rule, sizeof m.rule, "%s", f->cause.rule);
-    snprintf(m.pattern, sizeof m.pattern, "%s", f->cause.pattern);
+    snprintf(m.rule, sizeof m.rule, "%s", f->ruling.cause.rule);
+    snprintf(m.pattern, sizeof m.pattern, "%s", f->ruling.cause.pattern);
     snprintf(m.address, sizeof m.address, "%s", flow_address_text(f, address));
     gate_send(f->gate, &m);
 }
 
 static void keep_cause(struct flow *f, const struct policy_verdict *v) {
-    f->cause.code = v->code;
-    f->cause.layer = v->layer;
-    snprintf(f->cause.rule, sizeof f->cause.rule, "%s", v->rule ? v->rule->id : "");
-    snprintf(f->cause.pattern, sizeof f->cause.pattern, "%s", v->pattern);
+    f->ruling.cause.code = v->code;
+    f->ruling.cause.layer = v->layer;
+    snprintf(f->ruling.cause.rule, sizeof f->ruling.cause.rule, "%s", v->rule ? v->rule->id : "");
+    snprintf(f->ruling.cause.pattern, sizeof f->ruling.cause.pattern, "%s", v->pattern);
 }
 
 /* The client may speak now, or has to be told first that it is connected. */
 static void flow_go(struct flow *f) {
-    if (f->wants_first && f->entry == ENTRY_NONE)
+    if (f->ruling.wants_first && f->entry.kind == ENTRY_NONE)
         flow_first(f);
     else
         flow_dial(f);
@@ -44,8 +47,8 @@ static void flow_answered(void *arg, enum gate_answer answer) {
         flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "the user was asked, and said no or did not answer in time");
         return;
     }
-    f->approved = true;
-    if (f->has_first)
+    f->ruling.approved = true;
+    if (f->first.done)
         flow_dial(f); /* it was the address that had to be asked about */
     else
         flow_go(f);
@@ -70,11 +73,11 @@ void flow_ask(struct flow *f, const struct policy_verdict *v) {
     f->ask = gate_ask(f->gate, &question, flow_answered, f);
     if (!f->ask)
         flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "too many questions wait for an answer");
-    else if (flow_watch(f, FLOW_ASK, EPOLLRDHUP, waiting_client, 2 * ms + FLOW_FIRST_MS) < 0)
-        flow_abort(f);
+    else
+        flow_wait(f, FLOW_ASK, EPOLLRDHUP, waiting_client, 2 * ms + FLOW_FIRST_MS);
 }
 
-static bool may_not_look(const struct policy_verdict *v) {
+static bool may_not_inspect(const struct policy_verdict *v) {
     return v->look == LOOK_NO && v->rule && v->rule->inspect == INSPECT_NO;
 }
 
@@ -84,28 +87,31 @@ static bool has_credential(const struct flow *f) {
     return cred_any_for(c->grants, c->n_grants, f->host.text, f->port);
 }
 
-bool flow_must_look(const struct flow *f, const struct policy_verdict *v) {
+/* A rule needs it, or the sandbox has credentials: then no placeholder may pass unseen, and no value be left out. */
+static bool must_inspect(const struct flow *f, const struct policy_verdict *v) {
     if (v->look != LOOK_NO)
         return true;
-    return f->gate->config.n_grants && !may_not_look(v) && (f->port == PORT_TLS || has_credential(f));
+    return f->gate->config.n_grants && !may_not_inspect(v) && (f->port == PORT_TLS || has_credential(f));
 }
 
-bool flow_covers(const struct flow *f, const struct policy_verdict *v) {
+/* Answers may have a value in them, and no rule forbids to inspect them. */
+static bool may_cover(const struct flow *f, const struct policy_verdict *v) {
     const struct gate_config *c = &f->gate->config;
 
-    return !may_not_look(v) && cred_any_at(c->grants, c->n_grants, f->host.text);
+    return !may_not_inspect(v) && cred_any_at(c->grants, c->n_grants, f->host.text);
 }
 
-bool flow_is_opaque(const struct flow *f, const struct policy_verdict *v) {
-    return may_not_look(v) && has_credential(f);
+/* The host has a credential, and its rule forbids inspection: one of the two would be broken. */
+static bool is_opaque(const struct flow *f, const struct policy_verdict *v) {
+    return may_not_inspect(v) && has_credential(f);
 }
 
 static bool must_see_first(const struct flow *f, const struct policy_verdict *v) {
-    if (f->entry == ENTRY_URI)
+    if (f->entry.kind == ENTRY_URI)
         return false;
     if (f->port == PORT_HTTP)
-        return !may_not_look(v);
-    return f->port == PORT_TLS || flow_must_look(f, v);
+        return !may_not_inspect(v);
+    return f->port == PORT_TLS || must_inspect(f, v);
 }
 
 void flow_judge(struct flow *f) {
@@ -113,24 +119,25 @@ void flow_judge(struct flow *f) {
     struct policy_verdict v;
 
     gate_judge(f->gate, &req, &v);
-    f->generation = f->gate->config.generation;
-    f->wants_first = must_see_first(f, &v);
-    f->look = flow_must_look(f, &v);
-    f->covers = flow_covers(f, &v);
+    f->ruling.generation = f->gate->config.generation;
+    f->ruling.wants_first = must_see_first(f, &v);
+    f->ruling.inspect = must_inspect(f, &v);
+    f->ruling.covers = may_cover(f, &v);
     keep_cause(f, &v);
     if (v.action == RULE_DENY)
         flow_refuse(f, &v);
-    else if (flow_is_opaque(f, &v))
-        flow_refuse_code(f, POLICY_CANNOT_LOOK, FLOW_OPAQUE);
-    else if (f->entry == ENTRY_URI && f->port == PORT_TLS)
+    else if (is_opaque(f, &v))
+        flow_refuse_code(f, POLICY_CANNOT_LOOK, OPAQUE);
+    else if (f->entry.kind == ENTRY_URI && f->port == PORT_TLS)
         flow_refuse_code(f, POLICY_NOT_TLS, NULL);
-    else if (v.action == RULE_ASK && !(v.needs & NEEDS_HTTP) && !f->approved)
+    else if (v.action == RULE_ASK && !(v.needs & NEEDS_HTTP) && !f->ruling.approved)
         flow_ask(f, &v);
     else
         flow_go(f);
 }
 
-void flow_judge_asked(struct flow *f) {
+/* The rules have changed: no question is left if they decide now. */
+static void judge_asked(struct flow *f) {
     const struct policy_request req = {.host = &f->host, .port = f->port};
     struct policy_verdict v;
 
@@ -159,4 +166,65 @@ void flow_begin(struct flow *f) {
     }
     host_from_addr(&f->dest, &f->host);
     flow_refuse_code(f, POLICY_NOT_HANDED_OUT, NULL);
+}
+
+bool flow_judge_anew(struct flow *f) {
+    const struct policy_request req = {
+        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+    struct policy_verdict v;
+
+    if (f->ruling.generation == f->gate->config.generation)
+        return true;
+    gate_judge(f->gate, &req, &v);
+    if (v.action == RULE_DENY || (v.action == RULE_ASK && !f->ruling.approved && !(v.needs & NEEDS_HTTP))) {
+        closep(&f->server);
+        flow_refuse(f, &v);
+        return false;
+    }
+    if (is_opaque(f, &v)) {
+        closep(&f->server);
+        flow_refuse_code(f, POLICY_CANNOT_LOOK, OPAQUE);
+        return false;
+    }
+    f->ruling.inspect = must_inspect(f, &v);
+    f->ruling.covers = may_cover(f, &v);
+    return true;
+}
+
+static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
+    const struct policy_request req = {
+        .host = &f->host, .port = f->port, .is_tls = f->is_tls, .address = f->address.len ? &f->address : NULL};
+
+    gate_judge(f->gate, &req, v);
+    if (f->state == FLOW_INSPECT)
+        return v->action != RULE_DENY && (f->ruling.guarded || !f->gate->config.n_grants) && flow_http_judge_again(f);
+    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->ruling.approved)) && !must_inspect(f, v) && !is_opaque(f, v);
+}
+
+void flows_judge_again(struct gate *g) {
+    struct policy_verdict v;
+
+    for (struct flow *f = g->flows.first, *next; f; f = next) {
+        uint64_t sent = 0, received = 0;
+
+        next = f->next;
+        if (f->state == FLOW_ASK) {
+            judge_asked(f);
+            continue;
+        }
+        if (f->state == FLOW_FIRST) {
+            flow_judge_anew(f);
+            continue;
+        }
+        if ((f->state != FLOW_RELAY && f->state != FLOW_INSPECT) || !f->host.len || is_still_allowed(f, &v))
+            continue;
+        if (v.action == RULE_DENY)
+            gate_event(g, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
+        if (f->relay)
+            relay_bytes(f->relay, &sent, &received);
+        if (f->inspect)
+            inspect_bytes(f->inspect, &sent, &received);
+        flow_end_event(f, sent, received);
+        flow_abort(f);
+    }
 }

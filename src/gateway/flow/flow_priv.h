@@ -48,6 +48,41 @@ struct flow_cause {
     const char *layer;
 };
 
+/* How it came in through the explicit proxy port. */
+struct flow_way {
+    enum flow_entry kind;
+    bool greeted;  /* SOCKS: the greeting is over */
+    bool welcomed; /* the client was told that it is connected */
+};
+
+/* What the rules say about it. */
+struct flow_ruling {
+    uint32_t generation; /* of the policy that `inspect` and `wants_first` come from */
+    bool inspect;        /* its HTTP is inspected */
+    bool guarded;        /* requests are searched for placeholders: there were credentials when its inspection began */
+    bool covers;         /* a credential belongs to the host: HTTP is inspected on every port */
+    bool wants_first;    /* the client's first bytes have to be seen before any of them goes on */
+    bool approved;       /* the user said yes */
+    bool reported;       /* the log has its verdict */
+    struct flow_cause cause;
+    struct policy_verdict *denied; /* REFUSE, and the relay's check */
+};
+
+/* What the client's first bytes showed. */
+struct flow_first {
+    bool done;
+    bool low_water; /* SO_RCVLOWAT is set */
+    size_t peeked;  /* bytes so far, by the relay's check */
+    bool has_ech;   /* the first ClientHello had it */
+    struct tls_retry retry;
+};
+
+/* LINGER: bytes that the client still has to get. */
+struct flow_out {
+    uint8_t *data;
+    size_t at, len;
+};
+
 struct flow {
     struct gate *gate;
     struct flow *next, **at; /* list of the gate */
@@ -60,44 +95,28 @@ struct flow {
 
     struct addr dest; /* as the client dialled it; len 0: through the entry */
     bool holds_name;  /* names_hold(dest) */
-    struct host host;
+    struct host host; /* len 0: a published port, no rule applies */
     uint16_t port;
-    struct addr address; /* that was dialled; len 0: none, or a proxy knows */
+    struct addr address; /* that was dialled; len 0: none, or only the upstream proxy knows it */
+    bool is_tls;
 
-    enum flow_entry entry;
-    bool greeted;  /* SOCKS: the greeting is over */
-    bool welcomed; /* the entry has told the client that it is connected */
-
-    uint32_t generation; /* of the policy that `look` and `wants_first` come from */
-    bool look;           /* into HTTP */
-    bool guarded;        /* its requests are searched for placeholders: there were credentials when it was looked into */
-    bool covers;         /* a credential belongs to the host: HTTP is looked into on every port */
-    bool wants_first;    /* the client's first bytes have to be seen before any of them goes on */
-    bool has_first, is_tls;
-    bool approved;  /* a human said yes */
-    bool reported;  /* the log has its verdict */
-    bool low_water; /* SO_RCVLOWAT is set */
-    size_t seen;    /* bytes peeked so far by the relay's check */
-    bool has_ech;   /* the first ClientHello had it */
-    struct tls_retry retry;
-    struct flow_cause cause;
+    struct flow_way entry;
+    struct flow_ruling ruling;
+    struct flow_first first;
+    struct flow_out out;
 
     struct ask *ask;
     struct dial *dial;
     struct relay *relay;
     struct inspect *inspect;
     struct flow_request *requests; /* of an inspected one */
-    struct policy_verdict *denied; /* REFUSE, and the relay's check */
-    uint32_t inside_id;
-    uint8_t *out; /* LINGER: what is still to be said */
-    size_t out_at, out_len;
 };
 
 /* flow.c */
 void flow_free(struct flow *f);  /* closes both sockets as they are */
-void flow_abort(struct flow *f); /* by a reset, so that nobody takes it for an end */
-/* One handler, one deadline. */
-int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms);
+void flow_abort(struct flow *f); /* by a reset, so that the peers do not take it for an end */
+/* One handler, one deadline. Aborts the flow on failure. */
+void flow_wait(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms);
 void flow_unwatch(struct flow *f);
 /* How many bytes can be peeked (0: the end), or -errno; buf has FLOW_PEEK_MAX bytes. */
 long flow_peek(struct flow *f, uint8_t *buf);
@@ -110,29 +129,13 @@ const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SI
 void flow_begin(struct flow *f); /* destination known */
 void flow_judge(struct flow *f); /* host and port known */
 void flow_ask(struct flow *f, const struct policy_verdict *v);
-/* A rule needs it, or the sandbox has credentials: then no placeholder may pass unseen, and no value be left out. */
-bool flow_must_look(const struct flow *f, const struct policy_verdict *v);
-/* The host has a credential, and its rule says that nobody may look inside: neither can be done without breaking the other. */
-bool flow_is_opaque(const struct flow *f, const struct policy_verdict *v);
-/* Its answers may have a value in them, and no rule says that nobody looks inside. */
-bool flow_covers(const struct flow *f, const struct policy_verdict *v);
-#define FLOW_OPAQUE "A credential is for this host, and the rule for it says that nobody looks inside (inspect: no)"
-void flow_judge_asked(struct flow *f);    /* the rules have changed: nobody needs to be asked if they decide now */
+bool flow_judge_anew(struct flow *f);     /* if the rules have changed since it was judged; false: refused */
 void flow_report_allowed(struct flow *f); /* one event per flow */
 
-/* flow_first.c */
-void flow_first(struct flow *f);
-/* 0, -EAGAIN, or -EACCES with f->denied. */
-int flow_check_first(struct flow *f, const uint8_t *data, size_t len);
-/* Of a TLS connection that is passed on: the second ClientHello, if there is one, must name the same host. As relay_opts.tap. */
-int flow_check_second(void *arg, bool from_client, const uint8_t *data, size_t len);
-
 /* flow_join.c */
-bool flow_judge_anew(struct flow *f); /* if the rules have changed since it was judged; false: refused */
+void flow_first(struct flow *f);
 void flow_dial(struct flow *f);
 void flow_join(struct flow *f);
-/* The same for a flow that is relayed, where only its first bytes showed that it has to be looked into. */
-#define FLOW_LOOK (-EXDEV)
 void flow_end_event(struct flow *f, uint64_t sent, uint64_t received);
 
 /* flow_http.c: hooks of inspected flows */
@@ -143,13 +146,10 @@ void flow_http_done(struct flow *f);
 /* flow_refuse.c */
 void flow_refuse(struct flow *f, const struct policy_verdict *v);
 void flow_refuse_code(struct flow *f, enum policy_code code, const char *why);
-int flow_deny(struct flow *f, const struct policy_verdict *v); /* keeps the verdict for flow_refuse_kept(); -EACCES */
+int flow_deny(struct flow *f, const struct policy_verdict *v); /* stores the verdict for flow_refuse_denied(); -EACCES */
 int flow_deny_code(struct flow *f, enum policy_code code, const char *why);
-void flow_refuse_kept(struct flow *f);
-void flow_last_word(struct flow *f, const void *data, size_t len); /* says it, then LINGER */
-
-/* flow_publish.c */
-void flow_publish(struct flow *f, uint16_t inside);
+void flow_refuse_denied(struct flow *f);
+void flow_last_word(struct flow *f, const void *data, size_t len); /* sends it, then LINGER */
 
 /* entry.c */
 void entry_begin(struct flow *f);

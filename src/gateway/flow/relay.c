@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "gateway/epoll_set.h"
-#include "gateway/flow/pipes.h"
 #include "gateway/gate.h"
 
 enum {
@@ -20,6 +20,75 @@ enum {
 };
 
 enum { CLIENT, SERVER, SIDES };
+
+/* Pipes for splicing, used again: making one and giving it its size costs more than a small transfer. */
+struct pipe_pair {
+    int in, out; /* bytes go into `in` */
+    struct pipe_pair *next;
+};
+
+struct pipes {
+    struct pipe_pair *free;
+    size_t n;                     /* that exist, in use or not */
+    uint8_t buffer[RELAY_BUFFER]; /* shared by all relays: between two calls nothing is in it */
+};
+
+int pipes_new(struct pipes **ret, struct err *err) {
+    struct pipes *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return err_oom(err);
+    *ret = p;
+    return 0;
+}
+
+static void pair_free(struct pipe_pair *pair) {
+    close(pair->in);
+    close(pair->out);
+    free(pair);
+}
+
+void pipes_free(struct pipes *p) {
+    if (!p)
+        return;
+    for (struct pipe_pair *pair = p->free, *next; pair; pair = next) {
+        next = pair->next;
+        pair_free(pair);
+    }
+    free(p);
+}
+
+/* An empty one, or NULL if all are in use. */
+static struct pipe_pair *pipes_take(struct pipes *p) {
+    struct pipe_pair *pair = p->free;
+    int fds[2];
+
+    if (pair) {
+        p->free = pair->next;
+        return pair;
+    }
+    if (p->n >= RELAY_PIPES_MAX || !(pair = calloc(1, sizeof *pair)))
+        return NULL;
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
+        free(pair);
+        return NULL;
+    }
+    *pair = (struct pipe_pair){.in = fds[1], .out = fds[0]};
+    fcntl(pair->in, F_SETPIPE_SZ, RELAY_PIPE); /* an ordinary user has a share of pipe memory; a smaller pipe works too */
+    p->n++;
+    return pair;
+}
+
+/* Back; with bytes in it: away. */
+static void pipes_give(struct pipes *p, struct pipe_pair *pair, bool empty) {
+    if (empty) {
+        pair->next = p->free;
+        p->free = pair;
+        return;
+    }
+    pair_free(pair);
+    p->n--;
+}
 
 /* One direction. At most one of rest and pipe holds bytes. */
 struct relay_half {
@@ -129,7 +198,7 @@ static bool ask_tap(const struct relay_half *h, const uint8_t *data, size_t len)
 }
 
 static ssize_t move_copy(struct relay_half *h) {
-    uint8_t *buffer = pipes_buffer(h->relay->gate->pipes);
+    uint8_t *buffer = h->relay->gate->pipes->buffer;
     ssize_t n = recv(h->relay->fd[h->from], buffer, RELAY_BUFFER, MSG_DONTWAIT), out;
 
     if (n <= 0)

@@ -165,11 +165,10 @@ static int request_end(struct h1 *h) {
 
 static int answer_end(struct h1 *h) {
     struct h1_side *s = &h->side[HTTPX_TO_CLIENT];
-    bool rewrite = false;
 
     if (h->x.opts.hooks.receiving)
         receive_piece(h, NULL, 0, true);
-    if (s->trailers.fields.len && !httpx_answer_head(&h->x, h->id, 0, &s->trailers.fields, &rewrite))
+    if (s->trailers.fields.len && !httpx_answer_head(&h->x, h->id, 0, &s->trailers.fields))
         return h1_stop_answer(h, &h->x.why);
     write_end(h, HTTPX_TO_CLIENT);
     h1_head_clear(&s->trailers);

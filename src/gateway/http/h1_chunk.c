@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/http/h1_chunk.h"
+#include "base/hex.h"
 
 #include <errno.h>
 
 static int fail(struct httpx_refusal *why, const char *text) {
     httpx_refuse(why, 400, POLICY_NOT_HTTP, text);
     return -EPROTO;
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static int take_size(struct h1_chunk *c, char byte, struct httpx_refusal *why) {

@@ -2,7 +2,7 @@
 /*
  * The head of an HTTP/1 message, read so that there is one reading only (ATTACKS 54): lines end with CRLF, no folded line, no
  * space before a colon, no control byte, one Content-Length or "Transfer-Encoding: chunked", never both. llhttp then reads
- * the same bytes, as a second opinion (h1_second.c): where the two do not say the same about framing, the message is refused.
+ * the same bytes, as a second opinion: where the two do not say the same about framing, the message is refused.
  */
 #pragma once
 
@@ -39,14 +39,3 @@ int h1_head_take(struct h1_head *h, const char *p, size_t n, size_t *ret_used, s
 bool h1_head_parse_request(struct h1_head *h, struct httpx_refusal *why);
 bool h1_head_parse_response(struct h1_head *h, struct httpx_refusal *why);
 bool h1_head_parse_trailers(struct h1_head *h, struct httpx_refusal *why);
-
-/* llhttp's reading of the head, before it was parsed here (which writes into it), compared with ours. */
-struct h1_second {
-    bool ok, unknown_method;
-    int minor, status;
-    const char *method;
-    bool has_length, chunked;
-    uint64_t length;
-};
-void h1_second_read(const struct buf *raw, bool request, struct h1_second *ret);
-bool h1_second_agrees(const struct h1_second *s, const struct h1_head *h, bool request);

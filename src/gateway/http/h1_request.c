@@ -154,7 +154,7 @@ static void judge(struct h1 *h) {
     req->covered = false;
     h->verdict = (struct policy_verdict){0};
     h->judged = true;
-    answer = h->x.opts.hooks.judge(h->x.opts.hooks.arg, req, &h->verdict);
+    answer = httpx_judge(&h->x, &h->verdict);
     h->told = req->covered;
     switch (answer) {
     case HTTPX_ALLOW:

@@ -41,12 +41,11 @@ static enum h1_body body_kind(const struct h1 *h, const struct h1_head *head) {
     return head->has_length ? H1_LENGTH : H1_UNTIL_EOF;
 }
 
-/* rewrite: the length will be another; only the end of the body, or of the connection, says it then. */
-static void pass_answer(struct h1 *h, struct h1_head *head, bool rewrite) {
+static void pass_answer(struct h1 *h, struct h1_head *head) {
     struct h1_side *s = &h->side[HTTPX_TO_CLIENT];
     struct buf *b = http_queue_buf(&h->x.out[HTTPX_TO_CLIENT], 0);
     enum h1_body kind = body_kind(h, head);
-    bool say_length = head->has_length && head->status != 204 && !(rewrite && head->length);
+    bool say_length = head->has_length && head->status != 204;
 
     if (head->close || (head->minor == 0 && !head->keep_alive) || kind == H1_UNTIL_EOF)
         h->keep = false;
@@ -68,17 +67,15 @@ static void pass_answer(struct h1 *h, struct h1_head *head, bool rewrite) {
 }
 
 static int pass(struct h1 *h, struct h1_head *head) {
-    bool rewrite = false;
-
     http_head_strip(&head->fields);
-    if (!httpx_answer_head(&h->x, h->id, head->status, &head->fields, &rewrite))
+    if (!httpx_answer_head(&h->x, h->id, head->status, &head->fields))
         return h1_stop_answer(h, &h->x.why);
     if (head->status == 101)
         pass_upgrade(h, head);
     else if (head->status < 200)
         pass_interim(h, head);
     else
-        pass_answer(h, head, rewrite);
+        pass_answer(h, head);
     return 0;
 }
 

@@ -109,9 +109,6 @@ void h2_leftover(struct h2 *h, struct h2_stream *s, size_t len);
 /* The end of a message was written to a peer. */
 void h2_pipe_ended(struct h2 *h, struct h2_stream *s, enum httpx_way way);
 
-/* h2_head.c: fields as nghttp2 gives and takes them. */
-void h2_head_begin(struct h2_pipe *p, bool trailers);
-void h2_head_add(struct h2_pipe *p, const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len);
 struct h2_fields {
     nghttp2_nv v[HTTPX_HEADERS_MAX + 32];
     size_t len;
@@ -130,7 +127,7 @@ void h2_stop(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v, 
 void h2_stop_for(struct h2 *h, struct h2_stream *s, const struct httpx_refusal *why);
 void h2_note_answer(struct h2 *h, struct h2_stream *s, int status);
 
-/* h2_request.c, h2_response.c: a head is whole; end: there is no body. */
+/* h2_request.c, h2_answer.c: a head is whole; end: there is no body. */
 void h2_request(struct h2 *h, struct h2_stream *s, bool end);
 void h2_request_decide(struct h2 *h, struct h2_stream *s, const struct policy_verdict *v);
 void h2_request_bytes(struct h2 *h, struct h2_stream *s, const uint8_t *data, size_t len);

@@ -189,7 +189,7 @@ static void judge(struct h2 *h, struct h2_stream *s, bool end) {
     req->body_len = s->length = declared_length(&up->head, end);
     req->upgrade = req->covered = false;
     s->judged = true;
-    switch (h->x.opts.hooks.judge(h->x.opts.hooks.arg, req, &v)) {
+    switch (httpx_judge(&h->x, &v)) {
     case HTTPX_ALLOW:
         allow(h, s, &v);
         return;

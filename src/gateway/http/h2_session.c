@@ -2,11 +2,54 @@
 #include <errno.h>
 #include <malloc.h>
 
+#include "base/str.h"
 #include "gateway/http/h2_priv.h"
 
 /* Where the bytes go that this session receives. */
 static enum httpx_way way_in(const struct h2 *h, const nghttp2_session *session) {
     return session == h->session[HTTPX_TO_CLIENT] ? HTTPX_TO_SERVER : HTTPX_TO_CLIENT;
+}
+
+static const char *const pseudo_names[H2_PSEUDOS] = {
+    [H2_METHOD] = ":method", [H2_SCHEME] = ":scheme", [H2_AUTHORITY] = ":authority", [H2_PATH] = ":path", [H2_STATUS] = ":status",
+};
+
+enum { FIELD_COST = 32 }; /* RFC 9113, 6.5.2 */
+
+static void head_begin(struct h2_pipe *p, bool trailers) {
+    p->in_trailers = trailers;
+    if (trailers)
+        return;
+    http_head_clear(&p->head); /* an interim answer may have stood here */
+    memset(p->pseudo, 0, sizeof p->pseudo);
+    p->head_bytes = 0;
+}
+
+static void add_pseudo(struct h2_pipe *p, const char *name, size_t name_len, const char *value, size_t value_len) {
+    for (size_t i = 0; i < H2_PSEUDOS; i++) {
+        if (strlen(pseudo_names[i]) != name_len || memcmp(pseudo_names[i], name, name_len) != 0)
+            continue;
+        if (http_head_add(&p->head, name, name_len, value, value_len) < 0)
+            p->too_large = true;
+        else
+            p->pseudo[i] = p->head.v[--p->head.len].value; /* only its memory is wanted */
+        return;
+    }
+    p->too_large = true; /* :protocol, which nghttp2 refuses before */
+}
+
+static void head_add(struct h2_pipe *p, const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len) {
+    struct http_head *head = p->in_trailers ? &p->trailers : &p->head;
+
+    p->head_bytes += name_len + value_len + FIELD_COST;
+    if (p->head_bytes > HTTPX_HEAD_MAX)
+        p->too_large = true;
+    if (p->too_large)
+        return;
+    if (name_len && name[0] == ':')
+        add_pseudo(p, (const char *)name, name_len, (const char *)value, value_len);
+    else if (http_head_add(head, (const char *)name, name_len, (const char *)value, value_len) < 0)
+        p->too_large = true;
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg) {
@@ -26,7 +69,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     }
     /* An answer may have several heads (1xx first): trailers are what comes behind the last of them. */
     if (s)
-        h2_head_begin(&s->pipe[way], way == HTTPX_TO_SERVER ? s->state != H2_HEAD : s->pipe[way].started);
+        head_begin(&s->pipe[way], way == HTTPX_TO_SERVER ? s->state != H2_HEAD : s->pipe[way].started);
     return 0;
 }
 
@@ -35,7 +78,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
     if (s && frame->hd.type == NGHTTP2_HEADERS)
-        h2_head_add(&s->pipe[way_in(arg, session)], name, name_len, value, value_len);
+        head_add(&s->pipe[way_in(arg, session)], name, name_len, value, value_len);
     return 0;
 }
 

@@ -193,3 +193,54 @@ void h2_stream_closed(struct h2 *h, struct h2_stream *s, enum httpx_way session,
         httpx_note_end(&h->x, (uint32_t)s->id[HTTPX_TO_CLIENT]);
     h2_stream_free(h, s);
 }
+
+/* Fields as nghttp2 takes them ------------------------------------------------------------------------------------------ */
+
+/* A secret is never in a table that both ends keep for the connection, nor copied: h2_request_forget() has the only one. */
+enum { SECRET = NGHTTP2_NV_FLAG_NO_INDEX | NGHTTP2_NV_FLAG_NO_COPY_VALUE };
+
+static void add_field(struct h2_fields *f, char *name, size_t name_len, char *value, size_t value_len, uint8_t flags) {
+    if (f->len == ARRAY_LEN(f->v))
+        BUG("more fields than a head can have");
+    f->v[f->len++] = (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, name_len, value_len, flags};
+}
+
+void h2_fields_add(struct h2_fields *f, const char *name, const char *value) {
+    add_field(f, (char *)name, strlen(name), (char *)value, strlen(value), NGHTTP2_NV_FLAG_NONE);
+}
+
+void h2_fields_add_secret(struct h2_fields *f, const char *name, const char *value) {
+    add_field(f, (char *)name, strlen(name), (char *)value, strlen(value), SECRET);
+}
+
+static bool goes_on(const struct http_header *f) {
+    switch ((enum http_name)f->known) {
+    case HTTP_NAME_OTHER:
+    case HTTP_NAME_ACCEPT:
+    case HTTP_NAME_EXPECT:
+    case HTTP_NAME_CONTENT_LENGTH:
+    case HTTP_NAME_TE: /* "trailers", or nghttp2 had refused it: gRPC insists on it */
+        return true;
+    case HTTP_NAME_HOST: /* is in :authority */
+    case HTTP_NAME_CONNECTION:
+    case HTTP_NAME_HTTP2_SETTINGS:
+    case HTTP_NAME_KEEP_ALIVE:
+    case HTTP_NAME_PROXY_AUTHENTICATE:
+    case HTTP_NAME_PROXY_AUTHORIZATION:
+    case HTTP_NAME_PROXY_CONNECTION:
+    case HTTP_NAME_TRANSFER_ENCODING:
+    case HTTP_NAME_UPGRADE:
+    case HTTP_NAMES:
+        return false;
+    }
+    return false;
+}
+
+void h2_fields_add_head(struct h2_fields *f, const struct http_head *head) {
+    for (size_t i = 0; i < head->len && f->len < ARRAY_LEN(f->v); i++) {
+        const struct http_header *v = &head->v[i];
+
+        if (goes_on(v))
+            add_field(f, v->name, v->name_len, v->value, v->value_len, v->secret ? SECRET : NGHTTP2_NV_FLAG_NONE);
+    }
+}

@@ -7,8 +7,9 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "base/vec.h"
 
-enum { BLOCK_MIN = 4096 - sizeof(void *) * 4 };
+enum { FIELDS_FIRST = 32, BLOCK_MIN = 4096 - sizeof(void *) * 4 };
 
 struct http_block {
     struct http_block *next;
@@ -155,16 +156,9 @@ char *http_head_keep_secret(struct http_head *h, const char *a, size_t a_len, co
     return to;
 }
 
-static int append(struct http_head *h, const struct http_header *field) {
-    if (h->len == h->cap) {
-        size_t cap = h->cap ? h->cap * 2 : 32;
-        struct http_header *grown = realloc(h->v, cap * sizeof *grown);
-
-        if (!grown)
-            return -ENOMEM;
-        h->v = grown;
-        h->cap = cap;
-    }
+static int append_field(struct http_head *h, const struct http_header *field) {
+    if (VEC_RESERVE(h->v, h->len, h->cap, FIELDS_FIRST) < 0)
+        return -ENOMEM;
     h->v[h->len++] = *field;
     return 0;
 }
@@ -172,7 +166,7 @@ static int append(struct http_head *h, const struct http_header *field) {
 int http_head_add_ref(struct http_head *h, char *name, size_t name_len, char *value, size_t value_len) {
     if (h->len >= HTTPX_HEADERS_MAX)
         return -E2BIG;
-    return append(h, &(struct http_header){name, value, name_len, value_len, (uint8_t)find_name(name, name_len)});
+    return append_field(h, &(struct http_header){name, value, name_len, value_len, (uint8_t)find_name(name, name_len)});
 }
 
 int http_head_add(struct http_head *h, const char *name, size_t name_len, const char *value, size_t value_len) {
@@ -229,7 +223,7 @@ static int set(struct http_head *h, const char *name, const char *value, size_t 
     if (!f.value)
         return -ENOMEM;
     http_head_remove(h, name);
-    return h->len < HTTPX_HEADERS_MAX + HTTP_HEAD_EXTRA ? append(h, &f) : -E2BIG;
+    return h->len < HTTPX_HEADERS_MAX + HTTP_HEAD_EXTRA ? append_field(h, &f) : -E2BIG;
 }
 
 int http_head_set(struct http_head *h, const char *name, const char *value, size_t len) {

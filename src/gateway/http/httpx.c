@@ -189,3 +189,11 @@ bool httpx_finished(const struct httpx *x, enum httpx_way way) {
 bool httpx_busy(const struct httpx *x) {
     return x->ops->busy(x);
 }
+
+uint64_t httpx_judged(const struct httpx *x) {
+    return x->judged;
+}
+
+bool httpx_is_answering(const struct httpx *x) {
+    return x->answering;
+}

@@ -88,13 +88,11 @@ struct httpx_hooks {
      * whole request. May be NULL. */
     bool (*sending)(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct policy_verdict *ret);
     /* The head of the server's answer (also of 1xx), or its trailers (status 0, behind the last receiving()), before it goes
-     * on: fields may be changed. *ret_rewrite: the body will have another length than the server said. false: the client
-     * gets a 502 with *ret, or where an answer has begun already, no end of it; refused() is not called. May be NULL. */
-    bool (*answer_head)(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
-                        struct policy_verdict *ret);
+     * on: fields may be changed. false: the client gets a 502 with *ret, or where an answer has begun already, no end of
+     * it; refused() is not called. May be NULL. */
+    bool (*answer_head)(void *arg, uint32_t id, int status, struct http_head *head, struct policy_verdict *ret);
     /* Bytes of an answer's body (or, after 101, of the tunnel to the client): puts into out what goes on. It may keep some
-     * back until more come; at the end all. As many bytes go out as came in, unless *ret_rewrite said otherwise. Not called
-     * for answers of our own, nor for those without a body. If it fails it marks out as failed: the connection ends. May be
+     * back until more come; at the end all. As many bytes go out as came in. Not called for answers of our own, nor for those without a body. If it fails it marks out as failed: the connection ends. May be
      * NULL: everything goes on as it is. */
     void (*receiving)(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out);
     /* The clock, after httpx_pause(): puts into out what receiving() keeps back of this answer, if no byte of it came since the last
@@ -110,7 +108,8 @@ struct httpx_opts {
     const struct host *host; /* the name of the connection: Host and :authority must be it */
     uint16_t port;
     bool tls;
-    bool proxied; /* HTTP/1 with absolute URIs on the explicit proxy port: one request, then the connection is closed */
+    bool proxied;        /* HTTP/1 with absolute URIs on the explicit proxy port: one request, then the connection is closed */
+    const char *trouble; /* why no request can be served: each is answered with it. NULL: they are judged. Not copied */
     struct httpx_hooks hooks;
 };
 
@@ -143,3 +142,5 @@ bool httpx_pause(struct httpx *x);
 bool httpx_finished(const struct httpx *x, enum httpx_way way);
 /* True while requests are open (for idle timeouts). */
 bool httpx_busy(const struct httpx *x);
+uint64_t httpx_judged(const struct httpx *x);   /* how many requests were judged so far */
+bool httpx_is_answering(const struct httpx *x); /* HTTP/1: the head of the answer to the last of them is out */

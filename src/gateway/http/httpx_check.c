@@ -76,6 +76,19 @@ bool httpx_check_collect(uint64_t len, struct httpx_refusal *ret) {
                         "The body has to be seen whole before it goes on, and has more than 4 MiB");
 }
 
+enum httpx_answer httpx_judge(struct httpx *x, struct policy_verdict *ret) {
+    struct httpx_request *req = &x->req;
+    struct httpx_refusal why;
+
+    x->judged++;
+    x->answering = false;
+    if (!x->opts.trouble)
+        return x->opts.hooks.judge(x->opts.hooks.arg, req, ret);
+    httpx_refuse(&why, 502, POLICY_NOT_TRUSTED, x->opts.trouble);
+    httpx_note_refusal(x, req->id, req->method, req->path.text, &why, ret);
+    return HTTPX_DENY;
+}
+
 int httpx_note_refusal(struct httpx *x, uint32_t id, const char *method, const char *path, const struct httpx_refusal *why,
                        struct policy_verdict *ret) {
     policy_refuse(why->code, x->host.text, why->why, ret);
@@ -85,6 +98,7 @@ int httpx_note_refusal(struct httpx *x, uint32_t id, const char *method, const c
 }
 
 void httpx_note_answer(struct httpx *x, uint32_t id, int status) {
+    x->answering = true;
     if (x->opts.hooks.answered)
         x->opts.hooks.answered(x->opts.hooks.arg, id, status);
 }
@@ -112,10 +126,10 @@ bool httpx_sending_end(struct httpx *x, uint32_t id, const struct http_head *tra
     return false;
 }
 
-bool httpx_answer_head(struct httpx *x, uint32_t id, int status, struct http_head *head, bool *ret_rewrite) {
+bool httpx_answer_head(struct httpx *x, uint32_t id, int status, struct http_head *head) {
     const struct httpx_hooks *hooks = &x->opts.hooks;
 
-    return !hooks->answer_head || hooks->answer_head(hooks->arg, id, status, head, ret_rewrite, &x->why);
+    return !hooks->answer_head || hooks->answer_head(hooks->arg, id, status, head, &x->why);
 }
 
 bool httpx_wants_json(const struct http_head *h) {

@@ -68,6 +68,8 @@ struct httpx {
     char authority[HTTPX_AUTHORITY_MAX]; /* as it is sent to the server */
     struct http_queue out[2];
     bool finished[2];
+    uint64_t judged;           /* requests */
+    bool answering;            /* since the last of them: an answer has begun */
     struct httpx_request req;  /* the one that is judged: 16 KB, so there is one per connection */
     struct policy_verdict why; /* of the last hook that refused; 1.5 KB that nobody clears for each piece of a body */
 };
@@ -96,6 +98,8 @@ bool httpx_check_query(const char *query, size_t len);
 /* For a body that is collected. */
 bool httpx_check_collect(uint64_t len, struct httpx_refusal *ret);
 
+/* Asks hooks.judge() about x->req. */
+enum httpx_answer httpx_judge(struct httpx *x, struct policy_verdict *ret);
 /* Makes the verdict of a refusal, tells the hook, gives the status. */
 int httpx_note_refusal(struct httpx *x, uint32_t id, const char *method, const char *path, const struct httpx_refusal *why,
                        struct policy_verdict *ret);
@@ -104,7 +108,7 @@ void httpx_note_end(struct httpx *x, uint32_t id);
 /* The hooks of httpx.h; true if there is none, false with x->why. Trailers of a request are given as text. */
 bool httpx_sending(struct httpx *x, uint32_t id, const void *data, size_t len, bool end);
 bool httpx_sending_end(struct httpx *x, uint32_t id, const struct http_head *trailers);
-bool httpx_answer_head(struct httpx *x, uint32_t id, int status, struct http_head *head, bool *ret_rewrite);
+bool httpx_answer_head(struct httpx *x, uint32_t id, int status, struct http_head *head);
 /* JSON unless the client's first wish is text. */
 bool httpx_wants_json(const struct http_head *h);
 /* Does the client wait for "100 Continue" before it sends the body? */

@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "gateway/epoll_set.h"
-#include "gateway/net/dial_priv.h"
 #include "gateway/net/proxy.h"
 #include "gateway/net/resolve.h"
 #include "os/fd.h"

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <sys/socket.h>
+
 #include "gateway/gate.h"
 
 enum { DIAL_STAGGER_MS = 250, DIAL_TIMEOUT_MS = 20 * 1000, DIAL_TEXT_MAX = 300 };
@@ -45,3 +47,7 @@ void dial_cancel(struct dial *d);
 
 /* policy_judge() that knows which addresses are this machine's own: the one that is asked about is tried out. */
 void gate_judge(struct gate *g, const struct policy_request *given, struct policy_verdict *ret);
+
+/* Addresses as the kernel has them. */
+socklen_t sockaddr_make(const struct addr *a, uint16_t port, struct sockaddr_storage *ret);
+bool sockaddr_read(const struct sockaddr_storage *from, struct addr *ret, uint16_t *ret_port); /* false: no internet address */

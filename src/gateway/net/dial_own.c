@@ -6,7 +6,6 @@
 
 #include "base/str.h"
 #include "gateway/net/dial.h"
-#include "gateway/net/dial_priv.h"
 #include "os/fd.h"
 
 enum { OWN_CACHE_MS = 1000 };

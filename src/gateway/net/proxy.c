@@ -6,27 +6,20 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
 
 enum { PROXY_PORT_DEFAULT = 80, NO_PROXY_ENTRY_MAX = 300 };
-
-static int hex_digit(char c) {
-    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
-
-    return at && *at ? (int)(at - digits) : -1;
-}
 
 /* user:password of a URL, with its %XX read. */
 static int read_auth(const char *text, size_t len, char out[static PROXY_AUTH_MAX]) {
     size_t n = 0;
 
     for (size_t i = 0; i < len; i++) {
-        char c = text[i];
+        int byte = hex_percent(text + i, len - i);
+        char c = byte >= 0 ? (char)byte : text[i];
 
-        if (c == '%' && i + 2 < len && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
-            c = (char)(hex_digit(text[i + 1]) << 4 | hex_digit(text[i + 2]));
-            i += 2;
-        }
+        i += byte >= 0 ? 2 : 0;
         if (c < 0x20 || c == 0x7f || n + 1 >= PROXY_AUTH_MAX)
             return -EINVAL;
         out[n++] = c;
@@ -104,22 +97,6 @@ int proxy_choose(const struct gate_config *c, const struct host *host, bool plai
     return r < 0 ? r : 1;
 }
 
-static void add_base64(struct buf *b, const char *text) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t len = strlen(text);
-
-    for (size_t i = 0; i < len; i += 3) {
-        uint32_t v = (uint32_t)(uint8_t)text[i] << 16;
-
-        v |= i + 1 < len ? (uint32_t)(uint8_t)text[i + 1] << 8 : 0;
-        v |= i + 2 < len ? (uint32_t)(uint8_t)text[i + 2] : 0;
-        buf_addc(b, digits[v >> 18]);
-        buf_addc(b, digits[v >> 12 & 63]);
-        buf_addc(b, i + 1 < len ? digits[v >> 6 & 63] : '=');
-        buf_addc(b, i + 2 < len ? digits[v & 63] : '=');
-    }
-}
-
 void proxy_request(const struct proxy *p, const struct host *host, uint16_t port, struct buf *b) {
     const char *open = host->kind == HOST_IPV6 ? "[" : "", *close = host->kind == HOST_IPV6 ? "]" : "";
 
@@ -127,7 +104,7 @@ void proxy_request(const struct proxy *p, const struct host *host, uint16_t port
     buf_addf(b, "Host: %s%s%s:%u\r\n", open, host->text, close, port);
     if (p->auth[0]) {
         buf_adds(b, "Proxy-Authorization: Basic ");
-        add_base64(b, p->auth);
+        base64_add(b, p->auth, strlen(p->auth));
         buf_adds(b, "\r\n");
     }
     buf_adds(b, "\r\n");

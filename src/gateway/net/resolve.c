@@ -133,8 +133,7 @@ int resolver_set(struct resolver *r, const char *resolv_conf, const char *hosts,
     }
     r->channel = channel;
     resolve_hosts_done(&r->hosts);
-    r->hosts = table;
-    table = (struct resolve_hosts){0};
+    r->hosts = TAKE(table, (struct resolve_hosts){0});
     forget_known(r);
     return 0;
 }

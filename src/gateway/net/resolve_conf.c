@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 enum { DNS_PORT = 53, WORD_MAX = 255, TIMEOUT_DEFAULT_S = 5, ATTEMPTS_DEFAULT = 2 };
 
@@ -92,26 +93,15 @@ void resolve_conf_read(const char *text, struct resolve_conf *ret) {
 }
 
 static int add_entry(struct resolve_hosts *hosts, const struct host *name, const struct addr *addr) {
-    char *copy;
+    struct resolve_hosts_entry e = {.name = strndup(name->text, name->len), .addr = *addr, .line = hosts->len};
 
-    if (hosts->len == hosts->cap) {
-        size_t cap = hosts->cap ? 2 * hosts->cap : 16;
-        struct resolve_hosts_entry *v = reallocarray(hosts->v, cap, sizeof *v);
-
-        if (!v)
-            return -ENOMEM;
-        hosts->v = v;
-        hosts->cap = cap;
-    }
-    copy = strndup(name->text, name->len);
-    if (!copy)
-        return -ENOMEM;
-    hosts->v[hosts->len] = (struct resolve_hosts_entry){.name = copy, .addr = *addr, .line = hosts->len};
-    hosts->len++;
-    return 0;
+    if (e.name && VEC_ADD(hosts->v, hosts->len, e) == 0)
+        return 0;
+    free(e.name);
+    return -ENOMEM;
 }
 
-static int add_line(struct resolve_hosts *hosts, const char *line, size_t len) {
+static int add_hosts_line(struct resolve_hosts *hosts, const char *line, size_t len) {
     char word[WORD_MAX + 1];
     struct addr addr;
     struct host name;
@@ -125,7 +115,7 @@ static int add_line(struct resolve_hosts *hosts, const char *line, size_t len) {
     return r;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_entries(const void *a, const void *b) {
     const struct resolve_hosts_entry *x = a, *y = b;
     int r = strcmp(x->name, y->name);
 
@@ -139,14 +129,13 @@ int resolve_hosts_read(const char *text, struct resolve_hosts *ret) {
     int r;
 
     while (next_line(&text, &line, &len)) {
-        r = add_line(&hosts, line, len);
+        r = add_hosts_line(&hosts, line, len);
         if (r < 0)
             return r;
     }
     if (hosts.len)
-        qsort(hosts.v, hosts.len, sizeof *hosts.v, compare);
-    *ret = hosts;
-    hosts = (struct resolve_hosts){0};
+        qsort(hosts.v, hosts.len, sizeof *hosts.v, compare_entries);
+    *ret = TAKE(hosts, (struct resolve_hosts){0});
     return 0;
 }
 

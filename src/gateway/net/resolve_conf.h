@@ -26,7 +26,7 @@ struct resolve_hosts_entry;
 
 struct resolve_hosts {
     struct resolve_hosts_entry *v; /* by name, then as in the file */
-    size_t len, cap;
+    size_t len;
 };
 
 int resolve_hosts_read(const char *text, struct resolve_hosts *ret); /* -ENOMEM */

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/secret.h"
+#include "base/vec.h"
 #include "gateway/secret/cover_priv.h"
 
-enum { BASE64_BITS = 6, BASE32_BITS = 5, PREFIX_MAX = 16, SLACK = 64 };
+enum { BASE64_BITS = 6, BASE32_BITS = 5, PREFIX_MAX = 16, SLACK = 64, TEXTS_FIRST = 32 };
 
 int cover_new(struct cover **ret) {
     struct cover *c = calloc(1, sizeof *c);
@@ -100,20 +101,13 @@ const uint8_t cover_folds[UINT8_MAX + 1] = {
     ['-'] = '+', ['+'] = '+',
 };
 
-static int add_text(struct cover *c, enum cover_kind kind, size_t at, size_t size, size_t len, size_t bit) {
+static int add_form(struct cover *c, enum cover_kind kind, size_t at, size_t size, size_t len, size_t bit) {
     if (len < COVER_VALUE_MIN)
         return 0;
     if (c->n >= COVER_TEXTS_MAX)
         return -E2BIG;
-    if (c->n == c->n_cap) {
-        size_t cap = c->n_cap ? c->n_cap * 2 : 32;
-        struct cover_text *grown = realloc(c->texts, cap * sizeof *grown);
-
-        if (!grown)
-            return -ENOMEM;
-        c->texts = grown;
-        c->n_cap = cap;
-    }
+    if (VEC_RESERVE(c->texts, c->n, c->n_cap, TEXTS_FIRST) < 0)
+        return -ENOMEM;
     c->texts[c->n++] =
         (struct cover_text){.at = at, .len = (uint32_t)len, .kind = (uint8_t)kind, .bit = (uint8_t)bit, .size = (uint32_t)size};
     return 0;
@@ -125,9 +119,9 @@ static int add_bases(struct cover *c, size_t at, size_t len) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(bits64); i++)
-        r = add_text(c, COVER_BASE64, at, len, (len * 8 - bits64[i]) / BASE64_BITS, bits64[i]);
+        r = add_form(c, COVER_BASE64, at, len, (len * 8 - bits64[i]) / BASE64_BITS, bits64[i]);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(bits32); i++)
-        r = add_text(c, COVER_BASE32, at, len, (len * 8 - bits32[i]) / BASE32_BITS, bits32[i]);
+        r = add_form(c, COVER_BASE32, at, len, (len * 8 - bits32[i]) / BASE32_BITS, bits32[i]);
     return r;
 }
 
@@ -154,7 +148,7 @@ static int add_segments(struct cover *c, size_t at, size_t len) {
         for (to = from; to < len && is_plain((uint8_t)p[to]);)
             to++;
         if (to - from < len && to - from >= COVER_SEGMENT_MIN + (from ? 0 : public_part(p, to)))
-            r = add_text(c, COVER_RAW, at + from, to - from, to - from, 0);
+            r = add_form(c, COVER_RAW, at + from, to - from, to - from, 0);
     }
     return r;
 }
@@ -187,9 +181,9 @@ int cover_add(struct cover *c, const char *value, size_t len) {
     memcpy(c->bytes + at, value, len);
     c->used += len;
     c->longest = MAX_OF(c->longest, longest_of(len));
-    r = add_text(c, COVER_RAW, at, len, len, 0);
-    r = r < 0 ? r : add_text(c, COVER_REVERSED, at, len, len, 0);
-    r = r < 0 ? r : add_text(c, COVER_HEX, at, len, len * 2, 0);
+    r = add_form(c, COVER_RAW, at, len, len, 0);
+    r = r < 0 ? r : add_form(c, COVER_REVERSED, at, len, len, 0);
+    r = r < 0 ? r : add_form(c, COVER_HEX, at, len, len * 2, 0);
     r = r < 0 ? r : add_bases(c, at, len);
     return r < 0 ? r : add_segments(c, at, len);
 }

@@ -19,7 +19,6 @@ enum {
 };
 
 int credd_new(struct gate *g, int fd /* taken */, struct credd **ret, struct err *err);
-void credd_free(struct credd *d); /* NULL is fine */
 
 /* Exposed for tests and fuzzers: one line, without its end. *ret_url: what is to be opened (malloc'ed), or NULL. */
 void credd_answer(const struct gate_config *c, const char *line, size_t len, struct buf *out, char **ret_url);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <strings.h>
 
+#include "base/hex.h"
 #include "base/str.h"
 #include "gateway/secret/injection.h"
 
@@ -20,19 +21,14 @@ static const char *next_param(const char *at, struct param *ret) {
     return at + ret->len;
 }
 
-static int hex_value(uint8_t c) {
-    return isdigit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 size_t cred_url_decode(const char *p, size_t len, char *out) {
     size_t n = 0;
 
     for (size_t i = 0; i < len; i++) {
-        int high = p[i] == '%' && len - i > 2 ? hex_value((uint8_t)p[i + 1]) : -1;
-        int low = high >= 0 ? hex_value((uint8_t)p[i + 2]) : -1;
+        int byte = hex_percent(p + i, len - i);
 
-        out[n++] = low >= 0 ? (char)(high << 4 | low) : p[i] == '+' ? ' ' : p[i];
-        i += low >= 0 ? 2 : 0;
+        out[n++] = byte >= 0 ? (char)byte : p[i] == '+' ? ' ' : p[i];
+        i += byte >= 0 ? 2 : 0;
     }
     return n;
 }

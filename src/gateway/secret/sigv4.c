@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
 
 enum { HASH_HEX = 64, PORT_TLS = 443, NAME_MAX_LEN = 128 };
@@ -15,16 +16,6 @@ enum { HASH_HEX = 64, PORT_TLS = 443, NAME_MAX_LEN = 128 };
 
 static bool is_unreserved(uint8_t c) {
     return isalnum(c) || c == '-' || c == '_' || c == '.' || c == '~';
-}
-
-static int hex_digit(char c) {
-    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, tolower((uint8_t)c)) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
-static bool is_encoded(const char *p, size_t len) {
-    return len > 2 && p[0] == '%' && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0;
 }
 
 static void add_encoded(struct buf *b, uint8_t c) {
@@ -37,7 +28,7 @@ static void add_encoded(struct buf *b, uint8_t c) {
 /* twice: what is encoded already is encoded again. */
 static void add_path(struct buf *b, const char *path, bool twice) {
     for (size_t len = strlen(path); len; path++, len--)
-        if (*path == '/' || (!twice && is_encoded(path, len)))
+        if (*path == '/' || (!twice && hex_percent(path, len) >= 0))
             buf_addc(b, *path);
         else
             add_encoded(b, (uint8_t)*path);
@@ -45,13 +36,12 @@ static void add_path(struct buf *b, const char *path, bool twice) {
 
 /* Decoded, then encoded as AWS does it. */
 static void add_query_text(struct buf *b, const char *p, size_t len) {
-    for (size_t i = 0; i < len; i++)
-        if (is_encoded(p + i, len - i)) {
-            add_encoded(b, (uint8_t)(hex_digit(p[i + 1]) << 4 | hex_digit(p[i + 2])));
-            i += 2;
-        } else {
-            add_encoded(b, (uint8_t)p[i]);
-        }
+    for (size_t i = 0; i < len; i++) {
+        int byte = hex_percent(p + i, len - i);
+
+        add_encoded(b, byte >= 0 ? (uint8_t)byte : (uint8_t)p[i]);
+        i += byte >= 0 ? 2 : 0;
+    }
 }
 
 /* "key=value" with each of them ended by a NUL, so that a key sorts before a longer one that begins with it. */

@@ -16,7 +16,7 @@ static void release(struct inspect *i) {
         return;
     if (i->http)
         httpx_free(i->http);
-    SSL_CTX_free(i->ctx);
+    SSL_CTX_free(i->tls.ctx);
     free(i);
 }
 
@@ -43,8 +43,8 @@ void inspect_close_side(struct inspect_side *side) {
 
 static void close_all(struct inspect *i) {
     i->state = STATE_ENDED;
-    if (i->leaf)
-        tls_leaf_cancel(TAKE_PTR(i->leaf));
+    if (i->tls.leaf)
+        tls_leaf_cancel(TAKE_PTR(i->tls.leaf));
     inspect_close_side(inspect_client(i));
     inspect_close_side(inspect_server(i));
     close_handle((uv_handle_t *)&i->timer);
@@ -95,8 +95,8 @@ int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect 
         return err_oom(err);
     i->gate = g;
     i->opts = *opts;
-    i->host = *opts->host;
-    i->opts.host = &i->host;
+    i->host = *opts->http.host;
+    i->opts.http.host = &i->host;
     uv_timer_init(&g->loop, &i->timer);
     uv_idle_init(&g->loop, &i->turn);
     i->timer.data = i->turn.data = i;
@@ -104,13 +104,13 @@ int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect 
     r = open_side(i, HTTPX_TO_CLIENT, TAKE_FD(client), err);
     if (r == 0)
         r = open_side(i, HTTPX_TO_SERVER, TAKE_FD(server), err);
-    if (r == 0 && !opts->tls && inspect_open(i, HTTPX_H1) < 0)
+    if (r == 0 && !opts->http.tls && inspect_open(i, HTTPX_H1) < 0)
         r = err_oom(err);
     if (r < 0) {
         inspect_free(i);
         return r;
     }
-    inspect_enter(i, opts->tls ? STATE_HELLO : STATE_OPEN);
+    inspect_enter(i, opts->http.tls ? STATE_HELLO : STATE_OPEN);
     i->turning = true; /* the first bytes may be here already, but end() must not be called before this returns */
     uv_idle_start(&i->turn, on_turn);
     *ret = i;
@@ -158,7 +158,7 @@ void inspect_answer(struct inspect *i, uint32_t id, int status, const char *cont
 
 void inspect_enter(struct inspect *i, enum inspect_state state) {
     i->state = state;
-    i->since = i->moved = uv_now(&i->gate->loop);
+    i->clock.since = i->clock.moved = uv_now(&i->gate->loop);
     i->again = true;
 }
 
@@ -227,13 +227,13 @@ static void watch_side(struct inspect *i, enum httpx_way way) {
 }
 
 static uint64_t due_time(const struct inspect *i) {
-    uint64_t due = i->busy ? i->moved + INSPECT_BUSY_MS : i->since + INSPECT_IDLE_MS;
+    uint64_t due = i->busy ? i->clock.moved + INSPECT_BUSY_MS : i->clock.since + INSPECT_IDLE_MS;
 
     if (i->state == STATE_OPEN && i->side[HTTPX_TO_CLIENT].eof) /* it may be gone: that shows only when it is written to */
-        due = i->moved + INSPECT_IDLE_MS;
+        due = i->clock.moved + INSPECT_IDLE_MS;
     if (i->state == STATE_OPEN)
-        return i->pause ? MIN_OF(i->pause, due) : due;
-    return i->since + (i->state == STATE_DRAIN ? INSPECT_DRAIN_MS : INSPECT_HANDSHAKE_MS);
+        return i->clock.pause ? MIN_OF(i->clock.pause, due) : due;
+    return i->clock.since + (i->state == STATE_DRAIN ? INSPECT_DRAIN_MS : INSPECT_HANDSHAKE_MS);
 }
 
 static void give_up(struct inspect *i) {
@@ -252,8 +252,8 @@ static void on_timer(uv_timer_t *timer) {
     struct inspect *i = timer->data;
     uint64_t now = uv_now(&i->gate->loop), due = due_time(i);
 
-    i->due = 0;
-    if (i->state == STATE_OPEN && i->pause && i->pause <= now) {
+    i->clock.due = 0;
+    if (i->state == STATE_OPEN && i->clock.pause && i->clock.pause <= now) {
         inspect_pause(i);
         inspect_run(i);
         return;
@@ -262,16 +262,16 @@ static void on_timer(uv_timer_t *timer) {
         give_up(i);
         return;
     }
-    i->due = due;
+    i->clock.due = due;
     uv_timer_start(timer, on_timer, due - now, 0);
 }
 
 static void watch_time(struct inspect *i) {
     uint64_t now = uv_now(&i->gate->loop), due = due_time(i);
 
-    if (i->due && i->due <= due)
+    if (i->clock.due && i->clock.due <= due)
         return;
-    i->due = due;
+    i->clock.due = due;
     uv_timer_start(&i->timer, on_timer, due > now ? due - now : 0, 0);
 }
 

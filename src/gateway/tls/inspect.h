@@ -23,11 +23,8 @@ enum inspect_end {
 };
 
 struct inspect_opts {
-    int client, server; /* non-blocking, connected; taken, also on failure. Nothing was read from client (only peeked) */
-    const struct host *host;
-    uint16_t port;
-    bool tls;
-    struct httpx_opts http; /* kind is chosen here if tls; else HTTPX_H1 */
+    int client, server;     /* non-blocking, connected; taken, also on failure. Nothing was read from client (only peeked) */
+    struct httpx_opts http; /* kind and trouble are chosen here */
     void *arg;
     /* Once, never before inspect_new() returns; the sockets are closed. inspect_free() may be called in it, or later. */
     void (*end)(void *arg, enum inspect_end how, uint64_t sent, uint64_t received);

@@ -4,100 +4,12 @@
 
 #include "gateway/tls/inspect_priv.h"
 
-/* Requests that nobody can serve are answered with the reason instead. */
-static void refuse_request(struct inspect *i, struct policy_verdict *ret) {
-    policy_refuse(POLICY_NOT_TRUSTED, i->host.text, i->why, ret);
-}
-
-static enum httpx_answer on_judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
-    struct inspect *i = arg;
-    const struct httpx_hooks *hooks = &i->opts.http.hooks;
-
-    i->answering = false;
-    i->since = uv_now(&i->gate->loop);
-    if (!i->has_trouble)
-        return hooks->judge(hooks->arg, req, ret);
-    refuse_request(i, ret);
-    if (hooks->refused)
-        hooks->refused(hooks->arg, req->id, req->method, req->path.text, ret, 502);
-    return HTTPX_DENY;
-}
-
-static void on_refused(void *arg, uint32_t id, const char *method, const char *path, const struct policy_verdict *why,
-                       int status) {
-    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
-
-    if (hooks->refused)
-        hooks->refused(hooks->arg, id, method, path, why, status);
-}
-
-static void on_answered(void *arg, uint32_t id, int status) {
-    struct inspect *i = arg;
-    const struct httpx_hooks *hooks = &i->opts.http.hooks;
-
-    i->answering = true;
-    if (hooks->answered)
-        hooks->answered(hooks->arg, id, status);
-}
-
-static void on_collected(void *arg, uint32_t id, const uint8_t *body, size_t len) {
-    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
-
-    hooks->collected(hooks->arg, id, body, len);
-}
-
-static bool on_sending(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct policy_verdict *ret) {
-    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
-
-    return hooks->sending(hooks->arg, id, data, len, end, ret);
-}
-
-static bool on_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
-                           struct policy_verdict *ret) {
-    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
-
-    return hooks->answer_head(hooks->arg, id, status, head, ret_rewrite, ret);
-}
-
-static void on_receiving(void *arg, uint32_t id, const uint8_t *data, size_t len, bool end, struct buf *out) {
-    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
-
-    hooks->receiving(hooks->arg, id, data, len, end, out);
-}
-
-static bool on_pause(void *arg, uint32_t id, struct buf *out) {
-    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
-
-    return hooks->pause(hooks->arg, id, out);
-}
-
-static void on_ended(void *arg, uint32_t id) {
-    const struct httpx_hooks *hooks = &((struct inspect *)arg)->opts.http.hooks;
-
-    hooks->ended(hooks->arg, id);
-}
-
 int inspect_open(struct inspect *i, enum httpx_kind kind) {
-    const struct httpx_hooks *theirs = &i->opts.http.hooks;
-    struct httpx_opts o = i->opts.http;
+    struct httpx_opts *o = &i->opts.http;
 
-    i->opts.http.kind = o.kind = kind;
-    o.host = &i->host;
-    o.port = i->opts.port;
-    o.tls = i->opts.tls;
-    o.hooks = (struct httpx_hooks){
-        .arg = i,
-        .judge = on_judge,
-        .refused = on_refused,
-        .answered = on_answered,
-        .collected = theirs->collected ? on_collected : NULL,
-        .sending = theirs->sending ? on_sending : NULL,
-        .answer_head = theirs->answer_head ? on_answer_head : NULL,
-        .receiving = theirs->receiving ? on_receiving : NULL,
-        .pause = theirs->pause ? on_pause : NULL,
-        .ended = theirs->ended ? on_ended : NULL,
-    };
-    return httpx_new(&o, &i->http);
+    o->kind = kind;
+    o->trouble = i->has_trouble ? i->why : NULL;
+    return httpx_new(o, &i->http);
 }
 
 /*
@@ -120,7 +32,7 @@ static bool gone(struct inspect *i, enum httpx_way side) {
         return false;
     }
     i->side[side].eof = i->side[side].shut = true;
-    if (i->opts.http.kind == HTTPX_H1 && i->answering && httpx_busy(i->http))
+    if (i->opts.http.kind == HTTPX_H1 && httpx_is_answering(i->http) && httpx_busy(i->http))
         cut_client(i);
     else
         httpx_eof(i->http, HTTPX_TO_CLIENT);
@@ -144,7 +56,7 @@ static bool pull(struct inspect *i, enum httpx_way way) {
         return false;
     if (n < 0)
         return gone(i, !way);
-    i->moved = uv_now(&i->gate->loop);
+    i->clock.moved = uv_now(&i->gate->loop);
     if (n == 0) {
         from->eof = true;
         httpx_eof(i->http, way);
@@ -158,7 +70,7 @@ static bool pull(struct inspect *i, enum httpx_way way) {
     }
     if (way == HTTPX_TO_CLIENT && inspect_covers(i)) {
         explicit_bzero(data, (size_t)n);
-        i->pause = i->pause ? i->pause : i->moved + INSPECT_PAUSE_MS;
+        i->clock.pause = i->clock.pause ? i->clock.pause : i->clock.moved + INSPECT_PAUSE_MS;
     }
     return true;
 }
@@ -206,7 +118,7 @@ static bool push(struct inspect *i, enum httpx_way way) {
         }
         if (way == HTTPX_TO_SERVER)
             i->sent += (uint64_t)n;
-        i->moved = uv_now(&i->gate->loop);
+        i->clock.moved = uv_now(&i->gate->loop);
         moved = true;
         httpx_wrote(i->http, way, (size_t)n);
         if (i->state != STATE_OPEN)
@@ -225,12 +137,15 @@ static bool move(struct inspect *i) {
     return moved;
 }
 
+/* A request that was refused at once counts, too. */
 static void note_busy(struct inspect *i) {
     bool busy = httpx_busy(i->http);
+    uint64_t judged = httpx_judged(i->http);
 
-    if (busy || i->busy)
-        i->since = uv_now(&i->gate->loop);
+    if (busy || i->busy || judged != i->judged)
+        i->clock.since = uv_now(&i->gate->loop);
     i->busy = busy;
+    i->judged = judged;
 }
 
 void inspect_step_open(struct inspect *i) {
@@ -257,7 +172,7 @@ int inspect_open_events(struct inspect *i, enum httpx_way way) {
 void inspect_pause(struct inspect *i) {
     bool again = !inspect_server(i)->eof && (!can_pull(i, HTTPX_TO_CLIENT) || httpx_pause(i->http));
 
-    i->pause = again ? uv_now(&i->gate->loop) + INSPECT_PAUSE_MS : 0;
+    i->clock.pause = again ? uv_now(&i->gate->loop) + INSPECT_PAUSE_MS : 0;
 }
 
 bool inspect_has_more(struct inspect *i) {

@@ -51,6 +51,24 @@ struct inspect_side {
     bool shut;  /* was told that no more comes, or cannot be told anything */
 };
 
+/* The handshakes. */
+struct inspect_tls {
+    struct tls_leaf *leaf;    /* asked for */
+    SSL_CTX *ctx;             /* came */
+    bool no_leaf;             /* will not come */
+    const char *client_likes; /* the first protocol of the client's that we know; a constant */
+    const char *alpn;         /* that both sides speak; a constant */
+    size_t peeked;            /* HELLO: bytes that were not enough */
+};
+
+/* Moments, in ms as the loop has them. */
+struct inspect_clock {
+    uint64_t since; /* when the state, or the time between requests, began */
+    uint64_t moved; /* the last byte */
+    uint64_t due;   /* when the timer fires; 0: not started */
+    uint64_t pause; /* when httpx_pause() is called next; 0: nothing is held back */
+};
+
 struct inspect {
     struct gate *gate;
     enum inspect_state state;
@@ -65,23 +83,15 @@ struct inspect {
     struct host host;
     struct inspect_opts opts;
     struct httpx *http;
-    struct tls_leaf *leaf;    /* asked for */
-    SSL_CTX *ctx;             /* came */
-    bool no_leaf;             /* will not come */
-    const char *client_likes; /* the first protocol of the client's that we know; a constant */
-    const char *alpn;         /* that both sides speak; a constant */
-    bool bad;                 /* httpx refused to go on: only what it has to say is written */
-    bool cut;                 /* the answer is not whole, and must not look so */
-    size_t peeked;            /* HELLO: bytes that were not enough */
-    bool answering;           /* HTTP/1: the head of the answer went to the client */
-    bool busy;                /* at the last look */
+    struct inspect_tls tls;
+    bool bad;        /* httpx refused to go on: only what it has to say is written */
+    bool cut;        /* the answer is not whole, and must not look so */
+    bool busy;       /* at the last look */
+    uint64_t judged; /* requests, at the last look */
     bool has_trouble;
     enum inspect_end trouble; /* with the server, of which the client is told */
     enum inspect_end how;     /* DRAIN: what end() will be told */
-    uint64_t since;           /* ms: when the state, or the time between requests, began */
-    uint64_t moved;           /* ms: the last byte */
-    uint64_t due;             /* ms: when the timer fires; 0: not started */
-    uint64_t pause;           /* ms: when httpx_pause() is called next; 0: nothing is kept back */
+    struct inspect_clock clock;
     uint64_t sent, received;
     char why[200];
 };

@@ -17,7 +17,7 @@ void inspect_trouble(struct inspect *i, enum inspect_end how, const char *why) {
     i->trouble = how;
     say(i, "", why);
     inspect_close_side(inspect_server(i));
-    i->alpn = i->client_likes;
+    i->tls.alpn = i->tls.client_likes;
     inspect_enter(i, STATE_LEAF);
 }
 
@@ -37,9 +37,9 @@ static size_t common_protocols(const struct tls_hello *hello, const char *ret[st
 static void on_leaf(void *arg, SSL_CTX *ctx) {
     struct inspect *i = arg;
 
-    i->leaf = NULL;
-    i->no_leaf = !ctx || SSL_CTX_up_ref(ctx) != 1;
-    i->ctx = i->no_leaf ? NULL : ctx;
+    i->tls.leaf = NULL;
+    i->tls.no_leaf = !ctx || SSL_CTX_up_ref(ctx) != 1;
+    i->tls.ctx = i->tls.no_leaf ? NULL : ctx;
     inspect_run(i);
 }
 
@@ -50,9 +50,9 @@ static void start(struct inspect *i, const struct tls_hello *hello) {
     struct err err = {0};
     SSL *ssl;
 
-    i->client_likes = alpn[0];
-    i->leaf = tls_leaf_get(i->gate->tls, &i->host, on_leaf, i);
-    i->no_leaf = !i->leaf;
+    i->tls.client_likes = alpn[0];
+    i->tls.leaf = tls_leaf_get(i->gate->tls, &i->host, on_leaf, i);
+    i->tls.no_leaf = !i->tls.leaf;
     ssl = tls_client(i->gate->tls, &i->host, alpn, n, &err);
     if (!ssl || stream_start_tls(&inspect_server(i)->s, ssl, &err) < 0)
         inspect_trouble(i, INSPECT_HANDSHAKE, err.msg);
@@ -71,11 +71,11 @@ static void start(struct inspect *i, const struct tls_hello *hello) {
 static void wait_for_more(struct inspect *i, size_t n) {
     int low = (int)n + 1;
 
-    if (n <= i->peeked) {
+    if (n <= i->tls.peeked) {
         inspect_finish(i, INSPECT_CLIENT_GONE);
         return;
     }
-    i->peeked = n;
+    i->tls.peeked = n;
     setsockopt(inspect_client(i)->s.fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low);
 }
 
@@ -122,7 +122,7 @@ static void judge_server(struct inspect *i, int r, const struct err *err) {
         return;
     }
     SSL_get0_alpn_selected(ssl, &alpn, &len);
-    i->alpn = protocols[len == 2 && memcmp(alpn, "h2", 2) == 0 ? PROTOCOL_H2 : PROTOCOL_H1];
+    i->tls.alpn = protocols[len == 2 && memcmp(alpn, "h2", 2) == 0 ? PROTOCOL_H2 : PROTOCOL_H1];
     inspect_enter(i, STATE_LEAF);
 }
 
@@ -148,11 +148,11 @@ static void refuse_client(struct inspect *i) {
 void inspect_step_leaf(struct inspect *i) {
     SSL *ssl;
 
-    if (i->no_leaf)
+    if (i->tls.no_leaf)
         refuse_client(i);
-    if (!i->ctx)
+    if (!i->tls.ctx)
         return;
-    ssl = tls_server(i->ctx, i->alpn);
+    ssl = tls_server(i->tls.ctx, i->tls.alpn);
     if (!ssl || stream_start_tls(&inspect_client(i)->s, ssl, NULL) < 0)
         inspect_finish(i, INSPECT_HANDSHAKE);
     else
@@ -165,7 +165,7 @@ static bool client_agrees(const struct inspect *i, const SSL *ssl) {
     unsigned len;
 
     SSL_get0_alpn_selected(ssl, &alpn, &len);
-    return i->alpn != protocols[PROTOCOL_H2] || (len == 2 && memcmp(alpn, "h2", 2) == 0);
+    return i->tls.alpn != protocols[PROTOCOL_H2] || (len == 2 && memcmp(alpn, "h2", 2) == 0);
 }
 
 void inspect_step_client(struct inspect *i) {
@@ -177,7 +177,7 @@ void inspect_step_client(struct inspect *i) {
         return;
     if (r == 0 && !client_agrees(i, client->s.ssl))
         r = err_set(&err, -EPROTO, "the client and the server do not agree on a protocol");
-    if (r == 0 && inspect_open(i, i->alpn == protocols[PROTOCOL_H2] ? HTTPX_H2 : HTTPX_H1) < 0)
+    if (r == 0 && inspect_open(i, i->tls.alpn == protocols[PROTOCOL_H2] ? HTTPX_H2 : HTTPX_H1) < 0)
         r = err_oom(&err);
     if (r == 0) {
         inspect_enter(i, STATE_OPEN);

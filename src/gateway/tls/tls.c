@@ -2,16 +2,92 @@
 #include "gateway/tls/tls.h"
 
 #include <errno.h>
+#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "gateway/gate.h"
 #include "gateway/tls/tls_priv.h"
 #include "os/fd.h"
 
 /* Large enough that a bulk transfer needs few system calls; given back when it is empty (SSL_MODE_RELEASE_BUFFERS). */
-enum { TLS_READ_AHEAD = 64 * 1024, TLS_ALPN_WIRE_MAX = 64, TLS_SERVER_TICKETS = 1 };
+enum { TLS_READ_AHEAD = 64 * 1024, TLS_ALPN_WIRE_MAX = 64, TLS_SERVER_TICKETS = 1, SESSIONS_MAX = 256 };
+
+/* Sessions with servers, by name, so that the next connection needs no certificates --------------------------------- */
+
+/*
+ * One place per name, found by its hash; two names with the same place take turns. A session was made with a certificate that
+ * was verified for exactly this name, which is why it may be used for no other. Addresses are left out: they have no name to
+ * keep it by.
+ */
+struct sessions {
+    struct {
+        char *host;
+        SSL_SESSION *session;
+    } v[SESSIONS_MAX];
+};
+
+static size_t place_of(const char *host) {
+    uint32_t h = 2166136261u;
+
+    for (; *host; host++)
+        h = (h ^ (uint8_t)*host) * 16777619u;
+    return (h ^ h >> 16) % SESSIONS_MAX;
+}
+
+static void forget(struct sessions *c, size_t i) {
+    SSL_SESSION_free(TAKE_PTR(c->v[i].session));
+    free(TAKE_PTR(c->v[i].host));
+}
+
+static int on_new_session(SSL *ssl, SSL_SESSION *session) {
+    struct sessions *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    const char *host = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    size_t i;
+
+    if (!host || SSL_get_verify_result(ssl) != X509_V_OK)
+        return 0;
+    i = place_of(host);
+    forget(c, i);
+    c->v[i].host = strdup(host);
+    if (!c->v[i].host)
+        return 0;
+    c->v[i].session = session;
+    return 1;
+}
+
+static int sessions_new(struct sessions **ret) {
+    struct sessions *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return -ENOMEM;
+    *ret = c;
+    return 0;
+}
+
+static void sessions_free(struct sessions *c) {
+    for (size_t i = 0; c && i < SESSIONS_MAX; i++)
+        forget(c, i);
+    free(c);
+}
+
+/* Keeps what connections of ctx get; c must outlive them. */
+static void sessions_watch(struct sessions *c, SSL_CTX *ctx) {
+    SSL_CTX_set_app_data(ctx, c);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(ctx, on_new_session);
+}
+
+static void sessions_use(struct sessions *c, SSL *ssl, const struct host *host) {
+    size_t i = place_of(host->text);
+
+    if (host->kind == HOST_NAME && c->v[i].host && str_eq(c->v[i].host, host->text))
+        SSL_set_session(ssl, c->v[i].session);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- */
 
 int tls_new(struct gate *g, const int *trust, size_t n_trust, struct tls **ret, struct err *err) {
     struct tls *t = n_trust <= TLS_TRUST_MAX ? calloc(1, sizeof *t) : NULL;
@@ -47,7 +123,8 @@ void tls_library_init(void) {
     OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS | OPENSSL_INIT_LOAD_CRYPTO_STRINGS, NULL);
 }
 
-SSL_CTX *tls_context_new(const SSL_METHOD *method) {
+/* What server and client sides have in common: versions, buffers, no renegotiation. NULL: no memory. */
+static SSL_CTX *tls_context_new(const SSL_METHOD *method) {
     SSL_CTX *ctx = SSL_CTX_new(method);
 
     if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tls.c, tls_session.c, tls_trust.c and leaf.c share. */
+/* What tls.c, tls_trust.c and leaf.c share. */
 #pragma once
 
 #include "gateway/tls/tls.h"
@@ -25,14 +25,6 @@ struct tls {
  * harm.
  */
 void tls_library_init(void);
-/* What server and client sides have in common: versions, buffers, no renegotiation. NULL: no memory. */
-SSL_CTX *tls_context_new(const SSL_METHOD *method);
-
-/* tls_session.c: sessions with servers, by name, so that the next connection needs no certificates. */
-int sessions_new(struct sessions **ret);
-void sessions_free(struct sessions *c);
-void sessions_watch(struct sessions *c, SSL_CTX *ctx); /* keeps what connections of ctx get; c must outlive them */
-void sessions_use(struct sessions *c, SSL *ssl, const struct host *host);
 
 /* tls_trust.c: reads the bundles and closes them. */
 int trust_read(int *fds, size_t n, struct trust **ret, struct err *err);

@@ -11,8 +11,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/vec.h"
 #include "gateway/tls/tls_priv.h"
 #include "os/fd.h"
+#include "os/file.h"
 
 enum { TRUST_BUNDLE_MAX = 16 * 1024 * 1024, TRUST_CERTS_MAX = 4096 };
 
@@ -92,16 +94,18 @@ static X509_NAME *read_subject(const uint8_t *der, long len) {
 }
 
 static int add_anchor(struct trust *t, uint8_t *der, long len) {
-    struct anchor *v = t->len < TRUST_CERTS_MAX ? realloc(t->v, (t->len + 1) * sizeof *v) : NULL;
-    X509_NAME *subject = v ? read_subject(der, len) : NULL;
+    X509_NAME *subject = read_subject(der, len);
+    int r = 0;
 
-    t->v = v ? v : t->v;
-    if (!subject) {
-        OPENSSL_free(der);
-        return v ? 0 : -ENOMEM; /* what cannot be read is not trusted */
-    }
-    t->v[t->len++] = (struct anchor){.subject = subject, .der = der, .len = len};
-    return 0;
+    if (subject && t->len < TRUST_CERTS_MAX)
+        r = VEC_ADD(t->v, t->len, (struct anchor){.subject = subject, .der = der, .len = len});
+    else if (subject)
+        r = -E2BIG;
+    if (r == 0 && subject)
+        return 0;
+    X509_NAME_free(subject);
+    OPENSSL_free(der); /* what cannot be read is not trusted */
+    return r;
 }
 
 static int cut_bundle(struct trust *t, const struct buf *pem) {
@@ -123,14 +127,11 @@ static int cut_bundle(struct trust *t, const struct buf *pem) {
 
 static int read_bundle(struct trust *t, int fd, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(TRUST_BUNDLE_MAX);
-    char chunk[16 * 1024];
-    ssize_t n;
+    int r = file_read_fd(fd, FILE_ANY, &b);
 
-    while ((n = fd_read_some(fd, chunk, sizeof chunk)) > 0)
-        buf_add(&b, chunk, (size_t)n);
-    if (n < 0)
-        return err_sys(err, (int)n, "read the host's trusted certificates");
-    if (!buf_ok(&b) || cut_bundle(t, &b) < 0)
+    if (r < 0 && r != -EFBIG)
+        return err_sys(err, r, "read the host's trusted certificates");
+    if (r < 0 || cut_bundle(t, &b) < 0)
         return err_set(err, -EFBIG, "the host's trusted certificates are too many");
     return 0;
 }

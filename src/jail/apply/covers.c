@@ -81,14 +81,10 @@ static int open_mask(const struct cover_request *req) {
     return r < 0 ? r : TAKE_FD(mask);
 }
 
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static bool is_masked(const struct cover_request *req, const char *path) {
     const struct strv *m = req->masked;
 
-    return m && m->len && bsearch(&path, m->v, m->len, sizeof path, by_bytes);
+    return m && m->len && bsearch(&path, m->v, m->len, sizeof path, str_compare);
 }
 
 /* The folders on the way to a path, see mask.h. */

@@ -74,7 +74,7 @@ static bool path_entry_inside(const struct plan *p, const char *dir, size_t len)
     return len >= ws && strncmp(dir, p->workspace, ws) == 0 && (len == ws || dir[ws] == '/');
 }
 
-static int add_path(const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_path(const struct host_facts *h, const struct plan_input *in, struct plan *p, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(PATH_VALUE_MAX);
     const char *rest = host_value(h, "PATH");
 
@@ -92,7 +92,7 @@ static int add_path(const struct host_facts *h, struct plan *p, struct err *err)
         return err_usage(err, "PATH is longer than %d bytes", PATH_VALUE_MAX);
     if (!b.len)
         buf_adds(&b, path_default);
-    if (p->network && h->inside_program) /* last: it only stands in for what is missing */
+    if (p->network && in->credentials.program) /* last: it only stands in for what is missing */
         buf_adds(&b, ":" PLAN_INSIDE_BIN);
     return strv_addf(&p->env, "PATH=%s", buf_str(&b)) < 0 ? err_oom(err) : 0;
 }
@@ -162,7 +162,7 @@ static int set_each(const struct settings *s, struct plan *p, const char *const 
     return r;
 }
 
-static int add_network(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_network(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     static const char *const folder[] = {"SSL_CERT_DIR"};
     char proxy[40];
     int r;
@@ -172,32 +172,33 @@ static int add_network(const struct settings *s, const struct host_facts *h, str
     snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", NETWORK_PORT);
     r = set_each(s, p, proxy_variables, ARRAY_LEN(proxy_variables), proxy, err);
     r = r < 0 ? r : set_each(s, p, direct_variables, ARRAY_LEN(direct_variables), "localhost,127.0.0.1,::1", err);
-    if (r < 0 || !h->trust)
+    if (r < 0 || !in->trust.folder)
         return r;
     r = set_each(s, p, folder, ARRAY_LEN(folder), "/etc/ssl/certs", err);
     return r < 0 ? r : set_each(s, p, bundle_variables, ARRAY_LEN(bundle_variables), "/etc/ssl/certs/ca-certificates.crt", err);
 }
 
 /* Placeholders and sockets: whoever names one of these variables in the settings means the real thing, which must not get in. */
-static int add_credentials(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_credentials(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && p->network && h->grants_env && i < h->grants_env->len; i++) {
-        const char *item = h->grants_env->v[i], *equals = strchr(item, '=');
+    for (size_t i = 0; r == 0 && p->network && in->credentials.env && i < in->credentials.env->len; i++) {
+        const char *item = in->credentials.env->v[i], *equals = strchr(item, '=');
         CLEANUP(freep) char *name = equals ? strndup(item, (size_t)(equals - item)) : NULL;
 
         r = name ? set_var(p, name, equals + 1, err) : err_oom(err);
     }
-    if (r == 0 && p->network && h->inside_program && !is_named(s, "BROWSER"))
+    if (r == 0 && p->network && in->credentials.program && !is_named(s, "BROWSER"))
         r = set_var(p, "BROWSER", PLAN_INSIDE_BIN "/xdg-open", err);
     return r;
 }
 
-int plan_make_env(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+int plan_make_env(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
+                  struct err *err) {
     const char *shell = host_value(h, "SHELL");
     int r = add_passed(h, p, err);
 
-    r = r < 0 ? r : add_path(h, p, err);
+    r = r < 0 ? r : add_path(h, in, p, err);
     r = r < 0 ? r : set_var(p, "HOME", p->home, err);
     r = r < 0 ? r : set_var(p, "USER", p->ids.user, err);
     r = r < 0 ? r : set_var(p, "LOGNAME", p->ids.user, err);
@@ -205,7 +206,7 @@ int plan_make_env(const struct settings *s, const struct host_facts *h, struct p
     r = r < 0 ? r : set_var(p, "PWD", p->workspace, err);
     r = r < 0 ? r : set_var(p, "TMPDIR", p->tmp, err);
     r = r < 0 ? r : set_var(p, "BAWN", rung_names[p->rung], err);
-    r = r < 0 ? r : add_network(s, h, p, err);
+    r = r < 0 ? r : add_network(s, in, p, err);
     r = r < 0 ? r : add_named(s, h, p, err);
-    return r < 0 ? r : add_credentials(s, h, p, err);
+    return r < 0 ? r : add_credentials(s, in, p, err);
 }

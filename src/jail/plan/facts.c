@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "jail/plan/facts.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -6,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/strv.h"
 #include "jail/fence/landlock.h"
 #include "jail/plan/own.h"
-#include "jail/plan/plan.h"
 #include "os/fd.h"
 #include "os/passwd.h"
 
@@ -74,14 +76,6 @@ static void root_facts(struct host_facts *f) {
     }
 }
 
-void host_trust(struct host_facts *f, const char *trust) {
-    char nss[PATH_MAX];
-
-    f->trust = trust;
-    f->trust_nss = (size_t)snprintf(nss, sizeof nss, "%s/nssdb", trust) < sizeof nss && access(nss, F_OK) == 0;
-    f->trust_pki = access("/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", F_OK) == 0;
-}
-
 bool host_is_root(void) {
     char map[256];
     unsigned inside, outside;
@@ -94,8 +88,7 @@ bool host_is_root(void) {
 }
 
 int host_facts(struct host_facts *ret, struct strv *owned, struct err *err) {
-    struct host_facts f = {
-        .uid = getuid(), .gid = getgid(), .pid = getpid(), .environ_ = environ, .landlock_abi = landlock_abi()};
+    struct host_facts f = {.uid = getuid(), .gid = getgid(), .environ_ = environ, .landlock_abi = landlock_abi()};
     int r;
 
     f.umask_ = umask(022);

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "base/strv.h"
 #include "config/load/paths.h"
-#include "jail/plan/plan.h"
+#include "jail/plan/facts.h"
 #include "os/fd.h"
 
 enum { LINKS_MAX = 8 };

@@ -39,7 +39,7 @@ const char *rung_lacks(enum rung rung) {
  * (0x70000000 and up is unassigned in systemd's table of id ranges; pids stay below 2^22). */
 enum { SANDBOX_ID_BASE = 0x70000000, INSIDE_ID_FOR_ROOT = 1000, NOGROUP = 65534 };
 
-static void make_ids(const struct host_facts *h, enum rung rung, struct plan_ids *ids) {
+static void make_ids(const struct host_facts *h, const struct plan_input *in, enum rung rung, struct plan_ids *ids) {
     ids->workspace_uid = h->workspace_uid;
     ids->workspace_gid = h->workspace_gid;
     ids->by_root = h->uid == 0;
@@ -56,7 +56,7 @@ static void make_ids(const struct host_facts *h, enum rung rung, struct plan_ids
         ids->user = "bawn";
         return;
     }
-    ids->host_uid = ids->host_gid = SANDBOX_ID_BASE + (unsigned)h->pid;
+    ids->host_uid = ids->host_gid = SANDBOX_ID_BASE + (unsigned)in->pid;
     ids->inside_uid = h->workspace_uid ? h->workspace_uid : INSIDE_ID_FOR_ROOT;
     ids->inside_gid = h->workspace_gid ? h->workspace_gid : INSIDE_ID_FOR_ROOT;
     ids->user = "bawn";
@@ -137,15 +137,17 @@ static const char *home_inside(const struct host_facts *h) {
 }
 
 /* Home and /tmp: mounts of the sandbox's own, or, where nothing can be mounted, a folder made for this run. */
-static int make_places(const struct host_facts *h, struct plan *p, struct err *err) {
+static int make_places(const struct host_facts *h, const struct plan_input *in, struct plan *p, struct err *err) {
     /* Without mounts the copy is where it is. */
-    bool at_copy = p->rung == RUNG_LANDLOCK && p->mode == WORKSPACE_SYNC && h->run_dir;
+    bool at_copy = p->rung == RUNG_LANDLOCK && p->mode == WORKSPACE_SYNC && in->workspace.run_dir;
 
-    p->hostname = plan_own(p, strdup(h->hostname ? h->hostname : "bawn"));
-    p->workspace = plan_own(p, at_copy ? str_dupf("%s/tree", h->run_dir) : strdup(h->workspace));
+    p->hostname = plan_own(p, strdup(in->hostname ? in->hostname : "bawn"));
+    p->workspace = plan_own(p, at_copy ? str_dupf("%s/tree", in->workspace.run_dir) : strdup(h->workspace));
     if (p->rung == RUNG_LANDLOCK) {
-        p->private_dir = plan_own(p, strdup(h->private_dir ? h->private_dir : "/tmp/bawn-XXXXXX"));
-        p->home = !p->private_dir ? NULL : plan_own(p, h->kept_home ? strdup(h->kept_home) : str_dupf("%s/home", p->private_dir));
+        p->private_dir = plan_own(p, strdup(in->private_dir ? in->private_dir : "/tmp/bawn-XXXXXX"));
+        p->home = !p->private_dir
+                      ? NULL
+                      : plan_own(p, in->home.persistent ? strdup(in->home.persistent) : str_dupf("%s/home", p->private_dir));
         p->tmp = p->private_dir ? plan_own(p, str_dupf("%s/tmp", p->private_dir)) : NULL;
     } else {
         p->home = plan_own(p, strdup(home_inside(h)));
@@ -167,36 +169,37 @@ static void mark_home(struct plan *p) {
     }
 }
 
-static int make_parts(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
-    int r = make_places(h, p, err);
+static int make_parts(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
+                      struct err *err) {
+    int r = make_places(h, in, p, err);
 
     if (r < 0)
         return r;
-    r = plan_make_root(s, h, p, err);
-    r = r < 0 ? r : plan_make_trust(h, p, err);
-    r = r < 0 ? r : plan_make_credentials(h, p, err);
+    r = plan_make_root(s, h, in, p, err);
+    r = r < 0 ? r : plan_make_trust(in, p, err);
+    r = r < 0 ? r : plan_make_credentials(in, p, err);
     if (p->home_kept)
         mark_home(p);
-    return r < 0 ? r : plan_make_env(s, h, p, err);
+    return r < 0 ? r : plan_make_env(s, h, in, p, err);
 }
 
-int plan_make(const struct settings *s, const struct host_facts *h, enum rung rung, char **argv, size_t argc, struct plan *ret,
+int plan_make(const struct settings *s, const struct host_facts *h, const struct plan_input *in, enum rung rung, struct plan *ret,
               struct err *err) {
     struct plan p = {.rung = rung,
                      .mode = settings_workspace_mode(s),
                      .network = s->network != NETWORK_NONE && rung == RUNG_FULL,
                      .umask_ = h->umask_,
                      .landlock_abi = h->landlock_abi,
-                     .home_kept = h->kept_home != NULL,
-                     .argv = argv,
-                     .argc = argc};
+                     .home_kept = in->home.persistent != NULL,
+                     .argv = in->argv,
+                     .argc = in->argc};
     int r = check_workspace(h, err);
 
     if (r < 0)
         return r;
-    make_ids(h, rung, &p.ids);
+    make_ids(h, in, rung, &p.ids);
     make_limits(s, &p);
-    r = make_parts(s, h, &p, err);
+    r = make_parts(s, h, in, &p, err);
     if (r < 0) {
         plan_done(&p);
         return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a sandbox: plain data, made from the settings and facts about the host, without touching anything.
+ * The plan of a sandbox: plain data, made from the settings, facts about the host and what the stages of a run made ready,
+ * without touching anything.
  * `bawn run --dry-run` prints it, unit tests read it, apply.c carries it out step by step.
  */
 #pragma once
@@ -9,6 +10,7 @@
 
 #include "base/strv.h"
 #include "config/settings.h"
+#include "jail/plan/facts.h"
 #include "jail/plan/limits.h"
 
 struct err;
@@ -70,44 +72,39 @@ struct plan_ids {
     const char *user; /* name inside */
 };
 
-/* What has to be known of the host. host_facts() asks it; tests write it down. */
-struct host_facts {
-    uid_t uid;
-    gid_t gid;
-    pid_t pid;
-    bool host_root;          /* uid is 0 and that is the host's root, not the root of a user namespace */
-    const char *user;        /* login name; NULL: unknown */
-    const char *home;        /* $HOME, or else the one of /etc/passwd; canonical; NULL: unknown */
-    const char *passwd_home; /* the one of /etc/passwd; canonical; NULL: unknown */
-    const char *workspace;   /* absolute, canonical */
-    const char *own_inside;  /* a path of Bawn's own that leads into the workspace (own.h); NULL: none */
-    uid_t workspace_uid;
-    gid_t workspace_gid;
-    const struct strv *hidden;          /* paths below the workspace that .sandboxignore hides now; may be NULL */
-    const struct elsewheres *elsewhere; /* where else parts of the workspace are seen (elsewhere.h); may be NULL */
-    const char *run_dir;           /* overlay, sync, worktree: the run's folder (workspace/run/rundir.h); NULL in a dry run */
-    const char *git_objects;       /* worktree: the repository's object store */
-    const char *git_config;        /* the user's git configuration for the inside; NULL: none */
-    const char *hostname;          /* kept sandboxes: their name; NULL: "bawn" */
-    const char *kept_home;         /* kept sandboxes: the folder that is their home; NULL: a new one in memory */
-    const char *caches;            /* folder of the project's caches; NULL: none */
-    const struct strv *agent_home; /* pairs: a folder of the host's, and where it is below the home inside; may be NULL */
-    const char *trust;          /* folder of the sandbox's CA (supervisor/credential/castock.h); NULL: none. See host_trust() */
-    bool trust_nss, trust_pki;  /* it has nssdb/; the host keeps its certificates as Fedora does */
-    const struct strv *volumes; /* folder of each of the settings' volumes; may be NULL */
-    /* Credentials (supervisor/credential/credentials.h), where there is a gate; each may be NULL. */
-    const struct strv *grants_env;              /* NAME=value: these win over the settings' */
-    const char *ssh_socket, *credential_socket; /* listeners of the host's, for PLAN_SSH_SOCKET and PLAN_CREDENTIAL_SOCKET */
-    const char *known_hosts, *gitignore;        /* content of ~/.ssh/known_hosts and ~/.gitignore_global */
-    const char *inside_program;                 /* bawn-inside, for PLAN_INSIDE_BIN */
-    mode_t umask_;
-    int landlock_abi;
+/* What the stages of a run have made ready before the plan is. Everything is borrowed, and may be NULL. */
+struct plan_input {
+    struct {
+        const struct strv *hidden;          /* paths below the workspace that .sandboxignore hides now */
+        const struct elsewheres *elsewhere; /* where else parts of the workspace are seen (elsewhere.h) */
+        const struct strv *volumes;         /* folder of each of the settings' volumes */
+        const char *run_dir; /* overlay, sync, worktree: the run's folder (workspace/run/rundir.h); NULL in a dry run */
+    } workspace;
+    struct {
+        const char *objects; /* worktree: the repository's object store */
+        const char *config;  /* the user's git configuration for the inside */
+    } git;
+    struct {
+        const char *persistent;   /* persistent sandboxes: the folder that is their home; NULL: a new one in memory */
+        const char *caches;       /* folder of the project's caches */
+        const struct strv *agent; /* pairs: a folder of the host's, and where it is below the home inside */
+    } home;
+    struct {
+        const char *folder; /* the sandbox's CA (supervisor/credential/castock.h). See plan_input_trust() */
+        bool nss, pki;      /* it has nssdb/; the host has its certificates where Fedora has them */
+    } trust;
+    struct {                                        /* supervisor/credential/credentials.h, where there is a gate */
+        const struct strv *env;                     /* NAME=value: these win over the settings' */
+        const char *ssh_socket, *credential_socket; /* listeners of the host's, for PLAN_SSH_SOCKET and PLAN_CREDENTIAL_SOCKET */
+        const char *known_hosts, *gitignore;        /* content of ~/.ssh/known_hosts and ~/.gitignore_global */
+        const char *program;                        /* bawn-inside, for PLAN_INSIDE_BIN */
+    } credentials;
+    const char *hostname;    /* persistent sandboxes: their name; NULL: "bawn" */
     const char *private_dir; /* landlock rung: where home and /tmp are */
-    char *const *environ_;
-    char root_link[6][64]; /* where /bin /sbin /lib /lib32 /lib64 /libx32 lead, "" if it is no symlink */
-    bool root_there[6];
+    pid_t pid;               /* of the supervisor: ids of sandboxes that root starts come from it */
+    char **argv;
+    size_t argc;
 };
-extern const char *const plan_root_names[6];
 
 /* A cache in the sandbox's home: a link to a folder of the caches' volume; sub NULL: in ~/.cache by itself. */
 struct plan_cache {
@@ -135,10 +132,8 @@ struct plan {
     struct strv owned; /* strings the steps point to */
 };
 
-int host_facts(struct host_facts *ret, struct strv *owned, struct err *err);
-void host_trust(struct host_facts *f, const char *trust); /* borrows the path */
-bool host_is_root(void); /* the caller is root of the host, not only of a user namespace such as a rootless container's */
-int plan_make(const struct settings *s, const struct host_facts *h, enum rung rung, char **argv, size_t argc, struct plan *ret,
+void plan_input_trust(struct plan_input *in, const char *folder); /* looks at what is in there and borrows the path */
+int plan_make(const struct settings *s, const struct host_facts *h, const struct plan_input *in, enum rung rung, struct plan *ret,
               struct err *err);
 void plan_done(struct plan *p);
 
@@ -148,9 +143,11 @@ void plan_print_json(const struct plan *p, const struct settings *s, struct buf 
 /* Shared by the files that make the plan. */
 int plan_add(struct plan *p, struct step step, struct err *err);
 const char *plan_own(struct plan *p, char *s); /* takes s; NULL if s is NULL or memory runs out */
-int plan_make_env(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);
-int plan_make_home(const struct host_facts *h, struct plan *p, struct err *err);
-int plan_make_trust(const struct host_facts *h, struct plan *p,
+int plan_make_env(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
+                  struct err *err);
+int plan_make_home(const struct plan_input *in, struct plan *p, struct err *err);
+int plan_make_trust(const struct plan_input *in, struct plan *p,
                     struct err *err); /* the sandbox's CA, for those who look for files */
-int plan_make_credentials(const struct host_facts *h, struct plan *p, struct err *err);
-int plan_make_root(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err);
+int plan_make_credentials(const struct plan_input *in, struct plan *p, struct err *err);
+int plan_make_root(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
+                   struct err *err);

@@ -30,30 +30,30 @@ static int add_home_file(struct plan *p, const char *name, const char *kept, con
                             str_dupf("/run/bawn/%s", kept), err);
 }
 
-static int add_program(const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_program(const struct plan_input *in, struct plan *p, struct err *err) {
     static const char *const names[] = {"xdg-open", "bawn-key"};
     int r;
 
-    if (!h->inside_program)
+    if (!in->credentials.program)
         return 0;
     r = add_step(p, (struct step){.kind = STEP_RO, .ours = true}, strdup(PLAN_INSIDE_BIN "/bawn-inside"),
-                 strdup(h->inside_program), err);
+                 strdup(in->credentials.program), err);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(names); i++)
         r = add_step(p, (struct step){.kind = STEP_SYMLINK}, str_dupf(PLAN_INSIDE_BIN "/%s", names[i]), strdup("bawn-inside"),
                      err);
     return r;
 }
 
-int plan_make_credentials(const struct host_facts *h, struct plan *p, struct err *err) {
+int plan_make_credentials(const struct plan_input *in, struct plan *p, struct err *err) {
     int r = 0;
 
     if (!p->network)
         return 0;
-    r = add_socket(p, PLAN_SSH_SOCKET, h->ssh_socket, err);
-    r = r < 0 ? r : add_socket(p, PLAN_CREDENTIAL_SOCKET, h->credential_socket, err);
-    if (r == 0 && h->known_hosts) /* ssh wants this folder to be the user's alone */
+    r = add_socket(p, PLAN_SSH_SOCKET, in->credentials.ssh_socket, err);
+    r = r < 0 ? r : add_socket(p, PLAN_CREDENTIAL_SOCKET, in->credentials.credential_socket, err);
+    if (r == 0 && in->credentials.known_hosts) /* ssh wants this folder to be the user's alone */
         r = add_step(p, (struct step){.kind = STEP_DIR, .mode = 0700}, str_dupf("%s/.ssh", p->home), NULL, err);
-    r = r < 0 ? r : add_home_file(p, ".ssh/known_hosts", "known_hosts", h->known_hosts, err);
-    r = r < 0 ? r : add_home_file(p, ".gitignore_global", "gitignore_global", h->gitignore, err);
-    return r < 0 ? r : add_program(h, p, err);
+    r = r < 0 ? r : add_home_file(p, ".ssh/known_hosts", "known_hosts", in->credentials.known_hosts, err);
+    r = r < 0 ? r : add_home_file(p, ".gitignore_global", "gitignore_global", in->credentials.gitignore, err);
+    return r < 0 ? r : add_program(in, p, err);
 }

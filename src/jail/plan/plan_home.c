@@ -54,9 +54,9 @@ static int add_link(struct plan *p, const struct plan_cache *c, struct err *err)
     return r < 0 ? r : add_step(p, (struct step){.kind = STEP_SYMLINK}, str_dupf("%s/%s", p->home, c->link), link_to(c), err);
 }
 
-static int add_caches(const struct host_facts *h, struct plan *p, struct err *err) {
-    int r =
-        add_step(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/.cache", p->home), strdup(h->caches), err);
+static int add_caches(const struct plan_input *in, struct plan *p, struct err *err) {
+    int r = add_step(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/.cache", p->home),
+                     strdup(in->home.caches), err);
 
     for (size_t i = 0; r >= 0 && i < n_plan_caches; i++)
         if (plan_caches[i].sub)
@@ -65,34 +65,34 @@ static int add_caches(const struct host_facts *h, struct plan *p, struct err *er
 }
 
 /* What an agent keeps between runs (ops/agent/agent_run.h). */
-static int add_agent_home(const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_agent_home(const struct plan_input *in, struct plan *p, struct err *err) {
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i + 1 < h->agent_home->len; i += 2)
-        r = add_step(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/%s", p->home, h->agent_home->v[i + 1]),
-                     strdup(h->agent_home->v[i]), err);
+    for (size_t i = 0; r >= 0 && i + 1 < in->home.agent->len; i += 2)
+        r = add_step(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/%s", p->home, in->home.agent->v[i + 1]),
+                     strdup(in->home.agent->v[i]), err);
     return r;
 }
 
 /* Read-only: the file is in the sealed root, and the name in the home leads to it. */
-static int add_git(const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_git(const struct plan_input *in, struct plan *p, struct err *err) {
     int r = add_step(p, (struct step){.kind = STEP_DIR}, strdup("/run/bawn"), NULL, err);
 
     r = r < 0 ? r
-              : add_step(p, (struct step){.kind = STEP_FILE, .mode = 0444}, strdup("/run/bawn/gitconfig"), strdup(h->git_config),
+              : add_step(p, (struct step){.kind = STEP_FILE, .mode = 0444}, strdup("/run/bawn/gitconfig"), strdup(in->git.config),
                          err);
     return r < 0 ? r
                  : add_step(p, (struct step){.kind = STEP_SYMLINK}, str_dupf("%s/.gitconfig", p->home),
                             strdup("/run/bawn/gitconfig"), err);
 }
 
-int plan_make_home(const struct host_facts *h, struct plan *p, struct err *err) {
+int plan_make_home(const struct plan_input *in, struct plan *p, struct err *err) {
     int r = 0;
 
     if (p->rung != RUNG_FULL)
         return 0;
-    if (h->git_config && *h->git_config)
-        r = add_git(h, p, err);
-    r = r < 0 || !h->caches ? r : add_caches(h, p, err);
-    return r < 0 || !h->agent_home ? r : add_agent_home(h, p, err);
+    if (in->git.config && *in->git.config)
+        r = add_git(in, p, err);
+    r = r < 0 || !in->home.caches ? r : add_caches(in, p, err);
+    return r < 0 || !in->home.agent ? r : add_agent_home(in, p, err);
 }

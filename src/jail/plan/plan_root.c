@@ -138,11 +138,11 @@ static int add_root_names(const struct host_facts *h, struct plan *p, struct err
     return 0;
 }
 
-static int add_etc_shared(const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_etc_shared(const struct plan_input *in, struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++) {
         int r;
 
-        if (p->network && h->trust && str_eq(etc_shared[i], "ssl/certs"))
+        if (p->network && in->trust.folder && str_eq(etc_shared[i], "ssl/certs"))
             continue; /* plan_make_trust() has a richer one */
         r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, str_dupf("/etc/%s", etc_shared[i]),
                      str_dupf("/etc/%s", etc_shared[i]), err);
@@ -181,10 +181,10 @@ static int add_private(struct plan *p, const char *to, mode_t mode, struct err *
     return add_made(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .mode = mode}, strdup(to), strdup("private"), err);
 }
 
-static int add_home(const struct host_facts *h, struct plan *p, struct err *err) {
-    if (!h->kept_home)
+static int add_home(const struct plan_input *in, struct plan *p, struct err *err) {
+    if (!in->home.persistent)
         return add_private(p, p->home, 0700, err);
-    return add_made(p, (struct step){.kind = STEP_EXTRA, .writable = true}, strdup(p->home), strdup(h->kept_home), err);
+    return add_made(p, (struct step){.kind = STEP_EXTRA, .writable = true}, strdup(p->home), strdup(in->home.persistent), err);
 }
 
 static int add_devices(struct plan *p, struct err *err) {
@@ -219,11 +219,11 @@ static int add_substitutes(const struct settings *s, struct plan *p, struct err 
 }
 
 /* Before extra mounts: what the user asked for by name is not hidden by a pattern. */
-static int add_hidden(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_hidden(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     enum step_kind kind = p->mode == WORKSPACE_OVERLAY ? STEP_WHITEOUT : STEP_HIDE;
 
-    for (size_t i = 0; h->hidden && i < h->hidden->len; i++) {
-        const char *path = h->hidden->v[i];
+    for (size_t i = 0; in->workspace.hidden && i < in->workspace.hidden->len; i++) {
+        const char *path = in->workspace.hidden->v[i];
         int r = 0;
 
         if (!substitute_for(s, path))
@@ -234,36 +234,36 @@ static int add_hidden(const struct settings *s, const struct host_facts *h, stru
     return 0;
 }
 
-static const char *run_dir(const struct host_facts *h) {
-    return h->run_dir ? h->run_dir : "(folder of the run)";
+static const char *run_dir(const struct plan_input *in) {
+    return in->workspace.run_dir ? in->workspace.run_dir : "(folder of the run)";
 }
 
-static int add_live(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_live(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     bool overlay = p->mode == WORKSPACE_OVERLAY;
     struct step step = {.kind = overlay ? STEP_OVERLAY : STEP_WORKSPACE, .writable = p->mode != WORKSPACE_RO};
-    int r = add_made(p, step, strdup(p->workspace), strdup(overlay ? run_dir(h) : p->workspace), err);
+    int r = add_made(p, step, strdup(p->workspace), strdup(overlay ? run_dir(in) : p->workspace), err);
 
     r = r < 0 ? r : add_substitutes(s, p, err);
-    return r < 0 ? r : add_hidden(s, h, p, err);
+    return r < 0 ? r : add_hidden(s, in, p, err);
 }
 
 /* A copy that holds nothing hidden; in a worktree also a git folder of its own, and the repository's objects to read. */
-static int add_copy(const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_copy(const struct plan_input *in, struct plan *p, struct err *err) {
     const struct step rw = {.kind = STEP_EXTRA, .writable = true}, ro = {.kind = STEP_EXTRA};
-    int r = add_made(p, rw, strdup(p->workspace), str_dupf("%s/tree", run_dir(h)), err);
+    int r = add_made(p, rw, strdup(p->workspace), str_dupf("%s/tree", run_dir(in)), err);
 
     if (r < 0 || p->mode != WORKSPACE_WORKTREE)
         return r;
-    r = add_made(p, ro, str_dupf("%s/.git", p->workspace), str_dupf("%s/dotgit", run_dir(h)), err);
-    r = r < 0 ? r : add_made(p, rw, strdup("/run/bawn/git"), str_dupf("%s/git", run_dir(h)), err);
-    return r < 0 ? r : add_made(p, ro, strdup("/run/bawn/objects"), strdup(h->git_objects ? h->git_objects : "(objects)"), err);
+    r = add_made(p, ro, str_dupf("%s/.git", p->workspace), str_dupf("%s/dotgit", run_dir(in)), err);
+    r = r < 0 ? r : add_made(p, rw, strdup("/run/bawn/git"), str_dupf("%s/git", run_dir(in)), err);
+    return r < 0 ? r : add_made(p, ro, strdup("/run/bawn/objects"), strdup(in->git.objects ? in->git.objects : "(objects)"), err);
 }
 
 /* Folders of the workspace that are the sandbox's own. */
-static int add_volumes(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
-    for (size_t i = 0; h->volumes && i < h->volumes->len; i++) {
+static int add_volumes(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
+    for (size_t i = 0; in->workspace.volumes && i < in->workspace.volumes->len; i++) {
         int r = add_made(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/%s", p->workspace, s->volumes.v[i]),
-                         strdup(h->volumes->v[i]), err);
+                         strdup(in->workspace.volumes->v[i]), err);
 
         if (r < 0)
             return r;
@@ -283,13 +283,13 @@ static int add_extra(const struct settings *s, struct plan *p, struct err *err) 
 }
 
 /* A mount that shows the workspace, or a part of it, a second time shows no more of it. */
-static int hide_again(const struct host_facts *h, struct plan *p, struct err *err) {
+static int hide_again(const struct plan_input *in, struct plan *p, struct err *err) {
     size_t n = 0;
 
-    for (size_t i = 0; h->elsewhere && h->hidden && i < h->elsewhere->n; i++)
-        for (size_t k = 0; k < h->hidden->len; k++) {
-            const struct elsewhere *e = &h->elsewhere->v[i];
-            const char *rest = elsewhere_rest(e, h->hidden->v[k]);
+    for (size_t i = 0; in->workspace.elsewhere && in->workspace.hidden && i < in->workspace.elsewhere->n; i++)
+        for (size_t k = 0; k < in->workspace.hidden->len; k++) {
+            const struct elsewhere *e = &in->workspace.elsewhere->v[i];
+            const char *rest = elsewhere_rest(e, in->workspace.hidden->v[k]);
             int r;
 
             if (!rest)
@@ -299,7 +299,7 @@ static int hide_again(const struct host_facts *h, struct plan *p, struct err *er
                     err, -EPERM,
                     "a --mount shows hidden files of the workspace at '%s' ('%s'), and without user namespaces they cannot "
                     "be covered there; mount another folder",
-                    e->path, h->hidden->v[k]);
+                    e->path, in->workspace.hidden->v[k]);
             if (++n > ELSEWHERE_COVERS_MAX)
                 return err_set(
                     err, -E2BIG,
@@ -313,28 +313,29 @@ static int hide_again(const struct host_facts *h, struct plan *p, struct err *er
     return 0;
 }
 
-static int add_user_parts(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+static int add_user_parts(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     int r = add_private(p, "/tmp", 01777, err);
 
     r = r < 0 ? r : add_private(p, "/var/tmp", 01777, err);
     r = r < 0 ? r : add_private(p, "/dev/shm", 01777, err);
-    r = r < 0 ? r : add_home(h, p, err);
+    r = r < 0 ? r : add_home(in, p, err);
     r = r < 0 ? r : add_devices(p, err);
     r = r < 0 ? r : add_all(p, proc_steps, ARRAY_LEN(proc_steps), err);
     if (r >= 0)
-        r = p->mode == WORKSPACE_SYNC || p->mode == WORKSPACE_WORKTREE ? add_copy(h, p, err) : add_live(s, h, p, err);
-    r = r < 0 ? r : add_volumes(s, h, p, err);
-    r = r < 0 ? r : plan_make_home(h, p, err);
+        r = p->mode == WORKSPACE_SYNC || p->mode == WORKSPACE_WORKTREE ? add_copy(in, p, err) : add_live(s, in, p, err);
+    r = r < 0 ? r : add_volumes(s, in, p, err);
+    r = r < 0 ? r : plan_make_home(in, p, err);
     r = r < 0 ? r : add_extra(s, p, err);
-    return r < 0 ? r : hide_again(h, p, err);
+    return r < 0 ? r : hide_again(in, p, err);
 }
 
-int plan_make_root(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
+int plan_make_root(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
+                   struct err *err) {
     int r = add_all(p, skeleton, ARRAY_LEN(skeleton), err);
 
     r = r < 0 ? r : add_root_names(h, p, err);
-    r = r < 0 ? r : add_etc_shared(h, p, err);
+    r = r < 0 ? r : add_etc_shared(in, p, err);
     r = r < 0 ? r : add_etc_made(p, err);
     r = r < 0 ? r : add_made(p, (struct step){.kind = STEP_SYMLINK}, strdup("/workspace"), strdup(p->workspace), err);
-    return r < 0 ? r : add_user_parts(s, h, p, err);
+    return r < 0 ? r : add_user_parts(s, in, p, err);
 }

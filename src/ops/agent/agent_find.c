@@ -77,7 +77,7 @@ static bool is_node_script(const char *path) {
 }
 
 /* A package with all that it requires, which npm puts beside or below it; or the one file. */
-static int show(struct agent_program *p, const char *path, struct err *err) {
+static int show_program(struct agent_program *p, const char *path, struct err *err) {
     static const char modules[] = "/node_modules/";
     const char *at = strstr(path, modules);
     CLEANUP(freep) char *part = at ? strndup(path, (size_t)(at - path) + strlen(modules) - 1) : strdup(path);
@@ -94,10 +94,11 @@ int agent_find(const struct agent *a, const struct host_facts *facts, struct age
 
     if (r == 0 && p.path && is_node_script(p.path)) {
         p.interpreter = agent_find_in_path("node", facts);
-        r = p.interpreter ? show(&p, p.interpreter, err) : err_set(err, -ENOENT, "%s needs node, which is not in PATH", p.path);
+        r = p.interpreter ? show_program(&p, p.interpreter, err)
+                          : err_set(err, -ENOENT, "%s needs node, which is not in PATH", p.path);
     }
     if (r == 0 && p.path)
-        r = show(&p, p.path, err);
+        r = show_program(&p, p.path, err);
     if (r == 0)
         *ret = TAKE(p, (struct agent_program){0});
     return r;

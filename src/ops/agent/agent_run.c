@@ -154,7 +154,7 @@ static int note_credential(const struct agent_run *run, const struct host_facts 
     return r;
 }
 
-int agent_run_prepare(struct agent_run *run, const struct agent_wanted *w, struct host_facts *facts, struct settings *s,
+int agent_run_prepare(struct agent_run *run, const struct agent_wanted *w, const struct host_facts *facts, struct settings *s,
                       struct err *err) {
     CLEANUP(agent_program_done) struct agent_program p = {0};
     int r = agent_read(w->name, facts->environ_, facts->home, &run->preset, err);
@@ -169,7 +169,6 @@ int agent_run_prepare(struct agent_run *run, const struct agent_wanted *w, struc
         r = keep_home(run, run->preset.home.v[i], facts, err);
     if (r < 0)
         return r;
-    facts->agent_home = &run->home;
     return 1;
 }
 

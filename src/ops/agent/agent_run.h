@@ -37,12 +37,12 @@ int agent_credential(const struct agent *a, const struct host_facts *facts, char
 
 /* "bawn secret set NAME --host HOST", with the variables that are not usual for the host; nothing if it wants no credential. */
 void agent_add_secret_command(const struct agent *a, struct buf *b);
-/* The hosts that it needs and those that it is kept from. */
+/* Adds the hosts that it needs, and those that are denied. */
 int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err);
 
 struct agent_run {
     struct agent preset;
-    struct strv argv, home; /* home: pairs for host_facts.agent_home */
+    struct strv argv, home; /* home: pairs for plan_input.home.agent */
 };
 void agent_run_done(struct agent_run *r);
 
@@ -53,8 +53,8 @@ struct agent_wanted {
     bool dry_run; /* nothing is installed or made */
     const struct notice *notice;
 };
-/* 1: settings and facts are those of the agent now, and r->argv is the command; 0: there is no preset of this name, only settings. */
-int agent_run_prepare(struct agent_run *r, const struct agent_wanted *w, struct host_facts *facts, struct settings *s,
+/* 1: the settings are those of the agent now, r->argv is the command and r->home what it has between runs; 0: there is no preset of this name, only settings. */
+int agent_run_prepare(struct agent_run *r, const struct agent_wanted *w, const struct host_facts *facts, struct settings *s,
                       struct err *err);
 
 /* What is known of one agent on this machine. */

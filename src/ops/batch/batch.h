@@ -39,7 +39,7 @@ extern const char *const batch_state_names[BATCH_STATES];
 struct batch_result {
     int status, signal;
     uint64_t duration_ms, memory_peak, cpu_us, changes;
-    char run[RUNDIR_NAME_MAX + 1]; /* "": nothing is kept */
+    char run[RUNDIR_NAME_MAX + 1]; /* "": there is none */
     struct strv hosts, limits;     /* reached */
 };
 

@@ -56,7 +56,7 @@ static int add_replaced(struct strv *list, const char *word, const char *item, s
     return strv_add(list, buf_str(&text)) < 0 ? err_oom(err) : 0;
 }
 
-static int add_item(struct batch *b, const char *item, char **argv, size_t argc, struct err *err) {
+static int add_list_task(struct batch *b, const char *item, char **argv, size_t argc, struct err *err) {
     struct batch_task *t;
     int r = 0;
 
@@ -71,7 +71,7 @@ static int add_item(struct batch *b, const char *item, char **argv, size_t argc,
 }
 
 /* Empty lines of a file are left out; an empty word between commas is a slip. */
-static int add_all(struct batch *b, char *list, char sep, char **argv, size_t argc, struct err *err) {
+static int add_list_tasks(struct batch *b, char *list, char sep, char **argv, size_t argc, struct err *err) {
     int r = 0;
 
     for (char *next; list && r == 0; list = next) {
@@ -81,7 +81,7 @@ static int add_all(struct batch *b, char *list, char sep, char **argv, size_t ar
         if (sep == '\n')
             list[strcspn(list, "\r")] = 0;
         if (*list || sep == ',')
-            r = add_item(b, list, argv, argc, err);
+            r = add_list_task(b, list, argv, argc, err);
     }
     return r;
 }
@@ -105,6 +105,6 @@ int batch_expand(struct batch *b, const char *list, char **argv, size_t argc, st
         return err_oom(err);
     if (memchr(buf_str(&text), 0, text.len))
         return err_usage(err, "--each: there is a NUL byte in '%s'", list);
-    r = add_all(b, text.data ? text.data : (char[]){""}, lines ? '\n' : ',', argv, argc, err);
+    r = add_list_tasks(b, text.data ? text.data : (char[]){""}, lines ? '\n' : ',', argv, argc, err);
     return r < 0 ? r : b->n ? 0 : err_usage(err, "--each: there is nothing in the list");
 }

@@ -17,7 +17,7 @@
 #include "workspace/git/gitrepo.h"
 
 /* As git does it: what has the size, time and bits of the last look was not changed. */
-static int compare(const struct gitindex_entry *e, void *arg, struct err *err) {
+static int compare_entry(const struct gitindex_entry *e, void *arg, struct err *err) {
     int workspace = *(const int *)arg;
     struct stat st;
     bool same = place_stat(workspace, e->path, &st) == 0 && (uint32_t)st.st_size == e->size &&
@@ -52,7 +52,7 @@ static bool is_clean(const char *path) {
     struct err ignored = {0};
 
     return fd >= 0 && gitrepo_open(fd, &repo, &ignored) >= 0 && gitrefs_head(&repo, head, &ignored) >= 0 &&
-           gitindex_read_in(repo.dir, compare, &fd, &ignored) > 0 && compare_index(&repo, fd, head, &ignored) == 0;
+           gitindex_read_in(repo.dir, compare_entry, &fd, &ignored) > 0 && compare_index(&repo, fd, head, &ignored) == 0;
 }
 
 /* The answer about the last workspace: nearly always all tasks have the same. */
@@ -75,7 +75,7 @@ static enum workspace_mode own_mode(const char *workspace, struct last *last) {
     return last->clean ? WORKSPACE_WORKTREE : WORKSPACE_OVERLAY;
 }
 
-static int choose(const struct batch *b, struct batch_task *t, struct last *last, struct err *err) {
+static int choose_mode(const struct batch *b, struct batch_task *t, struct last *last, struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(freep) char *workspace = NULL;
     struct settings_flags flags = b->request->flags;
@@ -105,7 +105,7 @@ static int choose(const struct batch *b, struct batch_task *t, struct last *last
 }
 
 /* Nothing that differs from the task before. */
-static bool is_plain(const struct batch_task *t) {
+static bool has_no_own_settings(const struct batch_task *t) {
     return !t->profile && !t->directory && !t->timeout && !t->agent && !t->workspace && !t->env.len;
 }
 
@@ -117,12 +117,12 @@ int batch_modes(struct batch *b, struct err *err) {
     for (size_t i = 0; r >= 0 && i < b->n; i++) {
         struct batch_task *t = &b->v[i];
 
-        if (plain && is_plain(t)) {
+        if (plain && has_no_own_settings(t)) {
             t->mode = plain->mode;
             continue;
         }
-        r = choose(b, t, &last, err);
-        if (r >= 0 && is_plain(t))
+        r = choose_mode(b, t, &last, err);
+        if (r >= 0 && has_no_own_settings(t))
             plain = t;
         if (r < 0 && b->path)
             err_ctx(err, r, "%s:%u", b->path, t->line);

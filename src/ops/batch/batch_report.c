@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came out: from the JSON of each `bawn run` to one for all (spec/batch.schema.json), and a table for people. */
+/* The result of a batch: from the JSON of each `bawn run` to one for all (spec/batch.schema.json). */
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <sys/wait.h>
 
-#include "base/err.h"
-#include "base/parse.h"
+#include "base/json.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "ops/batch/batch.h"
+#include "os/process.h"
 
 const char *const batch_state_names[BATCH_STATES] = {"waiting", "running", "ok", "failed", "skipped"};
 
@@ -48,7 +48,6 @@ static void take_hosts(struct strv *list, const json_t *reached) {
 }
 
 static void take_json(struct batch_result *r, const json_t *root) {
-    const char *run = json_string_value(json_object_get(root, "run"));
     size_t i;
     json_t *v;
 
@@ -56,7 +55,7 @@ static void take_json(struct batch_result *r, const json_t *root) {
     r->memory_peak = number(root, "memory_peak");
     r->cpu_us = number(root, "cpu_us");
     r->changes = number(root, "changes");
-    snprintf(r->run, sizeof r->run, "%s", run ? run : "");
+    snprintf(r->run, sizeof r->run, "%s", json_get_text(root, "run"));
     json_array_foreach(json_object_get(root, "limits_hit"), i, v) if (json_is_string(v))
         strv_add(&r->limits, json_string_value(v));
     take_hosts(&r->hosts, json_object_get(json_object_get(root, "network"), "reached"));
@@ -71,67 +70,64 @@ void batch_take_report(struct batch_task *t, int wait_status, uint64_t now_ms) {
     json_decref(root);
     buf_clear(&t->report);
     t->result.duration_ms = now_ms - t->begun_ms;
-    t->result.status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+    t->result.status = process_exit_status(wait_status);
     if (WIFSIGNALED(wait_status))
         t->result.signal = WTERMSIG(wait_status);
 }
 
-static void add_list(struct buf *out, const char *key, const struct strv *list) {
-    buf_addf(out, ",\"%s\":[", key);
-    for (size_t i = 0; i < list->len; i++) {
-        buf_adds(out, i ? "," : "");
-        buf_add_json(out, list->v[i]);
-    }
-    buf_addc(out, ']');
-}
-
-static void add_log(const struct batch *b, const struct batch_task *t, const char *end, struct buf *out) {
+static void add_log(const struct batch *b, const struct batch_task *t, const char *key, struct jsonout *j) {
     CLEANUP(buf_done) struct buf path = BUF_INIT(8192);
-    char name[64];
+    char end[8], name[64];
 
+    snprintf(end, sizeof end, ".%s", key);
     batch_log_name(t, end, name);
     buf_addf(&path, "%s/%s", b->logs, name);
-    buf_add_json(out, buf_str(&path));
+    jsonout_text(j, key, buf_str(&path));
 }
 
-static void add_ran(const struct batch *b, const struct batch_task *t, struct buf *out) {
+static void add_ran(const struct batch *b, const struct batch_task *t, struct jsonout *j) {
     const struct batch_result *r = &t->result;
 
-    buf_adds(out, ",\"sandbox\":");
-    buf_add_json(out, t->id);
-    buf_adds(out, ",\"run\":");
-    if (r->run[0])
-        buf_add_json(out, r->run);
-    else
-        buf_adds(out, "null");
-    buf_addf(out, ",\"exit\":%d,\"signal\":%d,\"duration_ms\":%" PRIu64 ",\"peak_memory\":%" PRIu64 ",\"cpu_ms\":%" PRIu64,
-             r->status, r->signal, r->duration_ms, r->memory_peak, r->cpu_us / 1000);
-    buf_addf(out, ",\"files_changed\":%" PRIu64, r->changes);
-    add_list(out, "hosts", &r->hosts);
-    add_list(out, "limits", &r->limits);
-    add_list(out, "earlier_runs", &t->earlier);
-    buf_adds(out, ",\"log\":{\"out\":");
-    add_log(b, t, ".out", out);
-    buf_adds(out, ",\"err\":");
-    add_log(b, t, ".err", out);
-    buf_addc(out, '}');
+    jsonout_text(j, "sandbox", t->id);
+    jsonout_text(j, "run", r->run[0] ? r->run : NULL);
+    jsonout_int(j, "exit", r->status);
+    jsonout_int(j, "signal", r->signal);
+    jsonout_u64(j, "duration_ms", r->duration_ms);
+    jsonout_u64(j, "peak_memory", r->memory_peak);
+    jsonout_u64(j, "cpu_ms", r->cpu_us / 1000);
+    jsonout_u64(j, "files_changed", r->changes);
+    jsonout_list(j, "hosts", &r->hosts);
+    jsonout_list(j, "limits", &r->limits);
+    jsonout_list(j, "earlier_runs", &t->earlier);
+    jsonout_open(j, "log", '{');
+    add_log(b, t, "out", j);
+    add_log(b, t, "err", j);
+    jsonout_close(j, '}');
 }
 
 void batch_json(const struct batch *b, struct buf *out) {
-    buf_adds(out, "{\"tasks\":[");
+    struct jsonout j = {.to = out, .compact = true};
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_open(&j, "tasks", '[');
     for (size_t i = 0; i < b->n; i++) {
         const struct batch_task *t = &b->v[i];
 
-        buf_adds(out, i ? ",\n{\"name\":" : "\n{\"name\":");
-        buf_add_json(out, t->name);
-        buf_addf(out, ",\"state\":\"%s\",\"workspace\":\"%s\",\"attempts\":%u", batch_state_names[t->state],
-                 workspace_mode_names[t->mode], t->attempts);
+        jsonout_break(&j, "\n");
+        jsonout_open(&j, NULL, '{');
+        jsonout_text(&j, "name", t->name);
+        jsonout_text(&j, "state", batch_state_names[t->state]);
+        jsonout_text(&j, "workspace", workspace_mode_names[t->mode]);
+        jsonout_u64(&j, "attempts", t->attempts);
         if (t->attempts)
-            add_ran(b, t, out);
-        buf_addc(out, '}');
+            add_ran(b, t, &j);
+        jsonout_close(&j, '}');
     }
-    buf_addf(out, "],\n\"ok\":%zu,\"failed\":%zu,\"skipped\":%zu,\"logs\":", batch_count(b, BATCH_OK),
-             batch_count(b, BATCH_FAILED), batch_count(b, BATCH_SKIPPED));
-    buf_add_json(out, b->logs);
+    jsonout_close(&j, ']');
+    jsonout_break(&j, "\n");
+    jsonout_u64(&j, "ok", batch_count(b, BATCH_OK));
+    jsonout_u64(&j, "failed", batch_count(b, BATCH_FAILED));
+    jsonout_u64(&j, "skipped", batch_count(b, BATCH_SKIPPED));
+    jsonout_text(&j, "logs", b->logs);
     buf_adds(out, "}\n");
 }

@@ -84,7 +84,7 @@ void batch_log_name(const struct batch_task *t, const char *end, char ret[static
         snprintf(ret, 64, "%s%s", t->name, end);
 }
 
-/* A new file: what an earlier batch, or anybody else, has left under the name is not written to. */
+/* A new file: an old one of that name is never written to. */
 static int open_log(const struct batch *b, const struct batch_task *t, const char *end, struct err *err) {
     char name[64];
     int fd;

@@ -5,15 +5,16 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/jsonfile.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "config/fields/doc.h"
 #include "ops/batch/batch.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "registry/registry.h"
 
-enum { READ_STEP = 64 * 1024, ENV_VARS_MAX = 1024 };
+enum { LINES_MAX = 1024 * 1024 /* of a line and the number of those before it */, ENV_VARS_MAX = 1024 };
 
 static void task_done(struct batch_task *t) {
     char *const texts[] = {t->name, t->profile, t->directory, t->timeout, t->agent, t->workspace};
@@ -81,187 +82,157 @@ struct batch_task *batch_add(struct batch *b, const char *name, struct err *err)
     return t;
 }
 
-typedef int take_fn(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err);
-
-static int check_text(struct doc_reader *rd, const json_t *v, const char *what, struct err *err) {
+static int check_text(const struct jsonwalk *w, const json_t *v, struct err *err) {
     if (!json_is_string(v) || json_string_length(v) != strlen(json_string_value(v)))
-        return reader_wrong_type(rd, v, what, err);
+        return jsonwalk_wrong_type(w, v, "a string", err);
     if (json_string_length(v) > BATCH_WORD_MAX)
-        return reader_fail(rd, err, "longer than %d bytes, which no program can be given", BATCH_WORD_MAX);
+        return jsonwalk_fail(w, err, "longer than %d bytes, which no program can be given", BATCH_WORD_MAX);
     return 0;
 }
 
-static int take_text(char **slot, struct doc_reader *rd, const json_t *v, struct err *err) {
-    int r = check_text(rd, v, "a string", err);
+static int read_text(const struct jsonwalk *w, const json_t *v, char **slot, struct err *err) {
+    int r = check_text(w, v, err);
 
     if (r < 0)
         return r;
     if (!json_string_length(v))
-        return reader_fail(rd, err, "must not be empty");
+        return jsonwalk_fail(w, err, "must not be empty");
     *slot = strdup(json_string_value(v));
     return *slot ? 0 : err_oom(err);
 }
 
-/* A string is for the shell, a list is as it is. */
-static int take_cmd(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
-    size_t i;
-    json_t *item;
-    int r = 0;
+static int read_word(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct batch_task *t = arg;
+    int r = check_text(w, v, err);
 
-    if (json_is_string(v)) {
-        r = check_text(rd, v, "a string", err);
-        if (r == 0 && (strv_add(&t->command, "sh") < 0 || strv_add(&t->command, "-c") < 0 ||
-                       strv_add(&t->command, json_string_value(v)) < 0))
-            r = err_oom(err);
-        return r;
-    }
-    if (!json_is_array(v))
-        return reader_wrong_type(rd, v, "a list of strings, or a string for the shell", err);
-    if (json_array_size(v) > BATCH_WORDS_MAX)
-        return reader_fail(rd, err, "more than %d words", BATCH_WORDS_MAX);
-    json_array_foreach(v, i, item) {
-        reader_enter_index(rd, i);
-        r = check_text(rd, item, "a string", err);
-        if (r == 0 && i == 0 && !json_string_length(item))
-            r = reader_fail(rd, err, "the program has no name");
-        r = r < 0 ? r : strv_add(&t->command, json_string_value(item)) < 0 ? err_oom(err) : 0;
-        if (r < 0)
-            return r;
-        reader_leave(rd);
-    }
-    return 0;
+    if (r == 0 && !t->command.len && !json_string_length(v))
+        return jsonwalk_fail(w, err, "the program has no name");
+    return r < 0 ? r : strv_add(&t->command, json_string_value(v)) < 0 ? err_oom(err) : 0;
 }
 
-static int take_env(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+/* A string is for the shell, a list is as it is. */
+static int read_cmd(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct strv *command = &((struct batch_task *)arg)->command;
+    int r = json_is_string(v) ? check_text(w, v, err) : 0;
+
+    if (json_is_array(v))
+        return jsonwalk_elements(w, v, BATCH_WORDS_MAX, read_word, arg, err);
+    if (!json_is_string(v))
+        return jsonwalk_wrong_type(w, v, "a list of strings, or a string for the shell", err);
+    if (r == 0 && (strv_add(command, "sh") < 0 || strv_add(command, "-c") < 0 || strv_add(command, json_string_value(v)) < 0))
+        r = err_oom(err);
+    return r;
+}
+
+static int read_env(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct batch_task *t = arg;
     const char *key;
     json_t *item;
 
     if (!json_is_object(v))
-        return reader_wrong_type(rd, v, "an object of strings", err);
+        return jsonwalk_wrong_type(w, v, "an object of strings", err);
     if (json_object_size(v) > ENV_VARS_MAX)
-        return reader_fail(rd, err, "more than %d variables", ENV_VARS_MAX);
+        return jsonwalk_fail(w, err, "more than %d variables", ENV_VARS_MAX);
     json_object_foreach(v, key, item) {
         int r;
 
-        reader_enter(rd, key);
-        r = check_text(rd, item, "a string", err);
+        jsonwalk_enter(w, key);
+        r = check_text(w, item, err);
         if (r == 0 && (!key[0] || strchr(key, '=')))
-            r = reader_fail(rd, err, "no name for a variable");
+            r = jsonwalk_fail(w, err, "no name for a variable");
         r = r < 0 ? r : strv_addf(&t->env, "%s=%s", key, json_string_value(item)) < 0 ? err_oom(err) : 0;
         if (r < 0)
             return r;
-        reader_leave(rd);
+        jsonwalk_leave(w);
     }
     return 0;
 }
 
-static int take_name(struct batch_task *t UNUSED, struct doc_reader *rd UNUSED, json_t *v UNUSED, struct err *err UNUSED) {
+static int read_name(struct jsonwalk *w UNUSED, json_t *v UNUSED, void *arg UNUSED, struct err *err UNUSED) {
     return 0; /* add_task() has it already */
 }
-static int take_profile(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
-    return take_text(&t->profile, rd, v, err);
+static int read_profile(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    return read_text(w, v, &((struct batch_task *)arg)->profile, err);
 }
-static int take_workspace(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+static int read_directory(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    return read_text(w, v, &((struct batch_task *)arg)->directory, err);
+}
+static int read_agent(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    return read_text(w, v, &((struct batch_task *)arg)->agent, err);
+}
+
+static int read_workspace(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct batch_task *t = arg;
     const char *near;
-    int r = take_text(&t->workspace, rd, v, err);
+    int r = read_text(w, v, &t->workspace, err);
 
-    if (r < 0)
+    if (r < 0 || str_index(t->workspace, workspace_mode_names, WORKSPACE_MODES) >= 0)
         return r;
-    for (size_t i = 0; i < WORKSPACE_MODES; i++)
-        if (str_eq(t->workspace, workspace_mode_names[i]))
-            return 0;
     near = str_nearest(t->workspace, workspace_mode_names, WORKSPACE_MODES);
-    return near ? reader_fail(rd, err, "'%.60s' is no mode (did you mean '%s'?)", t->workspace, near)
-                : reader_fail(rd, err, "'%.60s' is no mode (one of: direct, overlay, sync, worktree, ro)", t->workspace);
+    return near ? jsonwalk_fail(w, err, "'%.60s' is no mode (did you mean '%s'?)", t->workspace, near)
+                : jsonwalk_fail(w, err, "'%.60s' is no mode (one of: direct, overlay, sync, worktree, ro)", t->workspace);
 }
-static int take_directory(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
-    return take_text(&t->directory, rd, v, err);
-}
-static int take_timeout(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
+
+static int read_timeout(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct batch_task *t = arg;
     uint64_t ms;
-    int r = take_text(&t->timeout, rd, v, err);
+    int r = read_text(w, v, &t->timeout, err);
 
-    return r < 0 ? r : reader_ctx(rd, parse_duration(t->timeout, &ms, err), err);
-}
-static int take_agent(struct batch_task *t, struct doc_reader *rd, json_t *v, struct err *err) {
-    return take_text(&t->agent, rd, v, err);
+    return r < 0 ? r : jsonwalk_ctx(w, parse_duration(t->timeout, &ms, err), err);
 }
 
-static const struct {
-    const char *key;
-    take_fn *take;
-} keys[] = {
-    {"name", take_name},
-    {"cmd", take_cmd},
-    {"env", take_env},
-    {"profile", take_profile},
-    {"workspace", take_workspace},
-    {"directory", take_directory},
-    {"timeout", take_timeout},
-    {"agent", take_agent},
+static const struct jsonwalk_key keys[] = {
+    {"name", read_name},
+    {"cmd", read_cmd},
+    {"env", read_env},
+    {"profile", read_profile},
+    {"workspace", read_workspace},
+    {"directory", read_directory},
+    {"timeout", read_timeout},
+    {"agent", read_agent},
 };
-static const char known[] = "name, cmd, env, profile, workspace, directory, timeout, agent";
 
-static int take_key(struct batch_task *t, struct doc_reader *rd, const char *key, json_t *v, struct err *err) {
-    const char *names[ARRAY_LEN(keys)];
-
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        names[i] = keys[i].key;
-        if (str_eq(key, keys[i].key))
-            return keys[i].take(t, rd, v, err);
-    }
-    return reader_unknown_key(rd, str_nearest(key, names, ARRAY_LEN(keys)), known, err);
-}
-
-static int add_task(struct batch *b, struct doc_reader *rd, unsigned line, struct err *err) {
-    json_t *name = json_object_get(rd->doc->root, "name"), *v;
+static int add_task(struct batch *b, const struct jsonfile *f, unsigned line, struct err *err) {
+    struct jsonwalk w = {.file = f};
+    json_t *name = json_object_get(f->root, "name");
     struct batch_task *t;
-    const char *key;
     int r = 0;
 
     if (!name)
-        return reader_fail(rd, err, "the task has no \"name\"");
-    reader_enter(rd, "name");
-    r = check_text(rd, name, "a string", err);
+        return jsonwalk_fail(&w, err, "the task has no \"name\"");
+    jsonwalk_enter(&w, "name");
+    r = check_text(&w, name, err);
     if (r < 0)
         return r;
     t = batch_add(b, json_string_value(name), err);
     if (!t)
-        return reader_ctx(rd, err->code, err);
-    reader_leave(rd);
+        return jsonwalk_ctx(&w, err->code, err);
+    jsonwalk_leave(&w);
     t->line = line;
-    json_object_foreach(rd->doc->root, key, v) {
-        reader_enter(rd, key);
-        r = take_key(t, rd, key, v, err);
-        if (r < 0)
-            return r;
-        reader_leave(rd);
-    }
-    return t->command.len || t->agent ? 0 : reader_fail(rd, err, "the task has no \"cmd\", and no \"agent\"");
+    r = jsonwalk_members(&w, f->root, keys, ARRAY_LEN(keys), t, err);
+    if (r < 0)
+        return r;
+    return t->command.len || t->agent ? 0 : jsonwalk_fail(&w, err, "the task has no \"cmd\", and no \"agent\"");
 }
 
 /* With as many empty lines in front as the file has, so that messages name the line of the file. */
 static int parse_line(struct batch *b, struct buf *padded, const char *text, size_t len, unsigned line, struct err *err) {
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile f = {0};
     size_t empty = padded->len;
     int r;
 
     if (text[strspn(text, " \t\r")] != '{')
         return err_usage(err, "%s:%u: a task is an object, { ... }", b->path, line);
     buf_add(padded, text, len);
-    r = buf_ok(padded) ? doc_parse(b->path, buf_str(padded), padded->len, &d, err)
+    r = buf_ok(padded) ? jsonfile_parse(b->path, buf_str(padded), padded->len, LINES_MAX, &f, err)
                        : err_usage(err, "%s:%u: the line is too long, or the file has too many lines", b->path, line);
-    if (r >= 0) {
-        struct doc_reader rd = {.doc = &d};
-
-        r = add_task(b, &rd, line, err);
-    }
+    r = r < 0 ? r : add_task(b, &f, line, err);
     padded->len = MIN_OF(empty, padded->len);
     return r;
 }
 
 int batch_parse(struct batch *b, const char *path, const char *text, size_t len, struct err *err) {
-    CLEANUP(buf_done) struct buf padded = BUF_INIT(DOC_SIZE_MAX);
+    CLEANUP(buf_done) struct buf padded = BUF_INIT(LINES_MAX);
     const char *end = text + len;
     int r = 0;
 
@@ -282,27 +253,20 @@ int batch_parse(struct batch *b, const char *path, const char *text, size_t len,
     return r < 0 ? r : 0;
 }
 
+/* Pipes are as good as files, so the descriptor blocks. */
 int batch_read_text(const char *path, struct buf *ret, struct err *err) {
     CLEANUP(closep) int own = str_eq(path, "-") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-    CLEANUP(freep) char *part = malloc(READ_STEP);
-    int fd = str_eq(path, "-") ? STDIN_FILENO : own;
-    ssize_t n = 1;
+    int r;
 
-    if (!part)
-        return err_oom(err);
-    if (fd < 0) {
+    if (own < 0 && !str_eq(path, "-")) {
         err_sys(err, -errno, "open '%s'", path);
         err->status = EXIT_USAGE_ERR;
         return err->code;
     }
-    while (n > 0 && buf_ok(ret)) {
-        n = fd_read_some(fd, part, READ_STEP);
-        if (n > 0)
-            buf_add(ret, part, (size_t)n);
-    }
-    if (n < 0)
-        return err_sys(err, (int)n, "read '%s'", path);
-    return buf_ok(ret) ? 0 : err_usage(err, "'%s' is larger than %d bytes", path, BATCH_FILE_MAX);
+    r = file_read_fd(own < 0 ? STDIN_FILENO : own, FILE_ANY, ret);
+    if (r == -EFBIG)
+        return err_usage(err, "'%s' is larger than %d bytes", path, BATCH_FILE_MAX);
+    return r < 0 ? err_sys(err, r, "read '%s'", path) : 0;
 }
 
 int batch_read(struct batch *b, const char *path, struct err *err) {

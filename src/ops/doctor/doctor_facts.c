@@ -147,7 +147,7 @@ static void look_at_workspace(struct doctor_facts *f) {
     CLEANUP(run_prepared_done) struct run_prepared p = {0};
     int r = run_prepare(&request, &p, &f->workspace_err);
 
-    r = r < 0 ? r : plan_make(&p.settings, &p.facts, RUNG_FULL, p.argv, p.argc, &plan, &f->workspace_err);
+    r = r < 0 ? r : run_plan(&p, &plan, &f->workspace_err);
     f->workspace = r < 0 ? r : 0;
     snprintf(f->workspace_path, sizeof f->workspace_path, "%s", p.facts.workspace ? p.facts.workspace : ".");
     if (p.facts.user)

@@ -39,6 +39,7 @@ static int prepare_agent(struct run_prepared *p, struct err *err) {
     if (r > 0) {
         p->argv = p->agent.argv.v;
         p->argc = p->agent.argv.len;
+        p->input.home.agent = &p->agent.home;
     }
     return r;
 }
@@ -55,8 +56,8 @@ int run_prepare(const struct run_request *q, struct run_prepared *p, struct err 
     r = r < 0 ? r : load_settings(p, err);
     if (r < 0 || p->settings.mode == MODE_OFF)
         return r;
-    p->facts.hidden = &p->hidden.paths;
-    p->facts.elsewhere = &p->hidden.elsewhere;
+    p->input.workspace.hidden = &p->hidden.paths;
+    p->input.workspace.elsewhere = &p->hidden.elsewhere;
     r = run_hide(&p->facts, &p->settings, !q->dry_run, &p->hidden, err);
     r = r < 0 || !q->agent ? r : prepare_agent(p, err);
     return MIN_OF(r, 0);
@@ -79,9 +80,13 @@ static int check_rules(const struct run_prepared *p, struct err *err) {
 
 int run_plan(const struct run_prepared *p, struct plan *ret, struct err *err) {
     static char *shell[] = {"/bin/sh", NULL};
+    struct plan_input in = p->input;
     int r = check_rules(p, err);
 
-    return r < 0 ? r : plan_make(&p->settings, &p->facts, RUNG_FULL, p->argc ? p->argv : shell, MAX_OF(p->argc, 1), ret, err);
+    in.pid = getpid();
+    in.argv = p->argc ? p->argv : shell;
+    in.argc = MAX_OF(p->argc, 1);
+    return r < 0 ? r : plan_make(&p->settings, &p->facts, &in, RUNG_FULL, ret, err);
 }
 
 int run_unprotected(const struct run_prepared *p, struct err *err) {

@@ -14,7 +14,8 @@
 struct run_prepared {
     const struct run_request *request;
     struct settings settings; /* its notes are for the user */
-    struct host_facts facts;  /* points into the rest */
+    struct host_facts facts;  /* points into owned */
+    struct plan_input input;  /* points into the rest */
     struct strv owned;
     struct run_hidden hidden;
     struct agent_run agent;

@@ -20,7 +20,7 @@
     {0, 'm', "memory", "SIZE", "memory it may use, e.g. 512m or 4g", NULL, RUN_TEXT(flags.memory)}, \
     {0, 0, "swap", "SIZE", "swap on top of the memory (default: none)", NULL, RUN_TEXT(flags.swap)}, \
     {0, 0, "pids", "N", "processes it may have", NULL, RUN_TEXT(flags.pids)}, \
-    {0, 0, "disk", "SIZE", "space it may use: private areas, growth of the workspace, a kept home", NULL, RUN_TEXT(flags.disk)}, \
+    {0, 0, "disk", "SIZE", "space it may use: private areas, growth of the workspace, a persistent home", NULL, RUN_TEXT(flags.disk)}, \
     {0, 't', "timeout", "TIME", "end it after this time, e.g. 90s or 5m (exit status 124)", NULL, RUN_TEXT(flags.timeout)}, \
     {0, 0, "network", "MODE", "none, list (default: what the rules say), limited (HTTP and HTTPS) or full", "none|list|limited|full", \
      RUN_TEXT(flags.network)}, \

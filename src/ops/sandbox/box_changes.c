@@ -67,7 +67,7 @@ void box_changes_words(const struct box_changes *c, char ret[static 400]) {
                              : " wait");
         return;
     case BOX_CHANGES_UNKNOWN:
-        snprintf(ret, 400, "whether changes wait to be applied cannot be told (%s)", c->why);
+        snprintf(ret, 400, "it is not known whether changes wait to be applied (%s)", c->why);
         return;
     }
     BUG("changes of no kind");

@@ -48,7 +48,7 @@ static void pruning_done(struct pruning *p) {
     prune_result_done(&p->result);
 }
 
-static int add_item(struct prune_items *l, const char *kind, const char *name, uint64_t bytes, const char *why) {
+static int add_prune_item(struct prune_items *l, const char *kind, const char *name, uint64_t bytes, const char *why) {
     struct prune_item item = {.kind = kind, .name = strdup(name), .bytes = bytes};
 
     snprintf(item.why, sizeof item.why, "%.400s", why);
@@ -59,13 +59,13 @@ static int add_item(struct prune_items *l, const char *kind, const char *name, u
     return 0;
 }
 
-static int leave(struct pruning *p, const char *kind, const char *name, const char *why) {
-    return add_item(&p->result.left, kind, name, 0, why);
+static int leave_item(struct pruning *p, const char *kind, const char *name, const char *why) {
+    return add_prune_item(&p->result.left, kind, name, 0, why);
 }
 
 static int count_removed(struct pruning *p, const char *kind, const char *name, uint64_t bytes) {
     p->total -= MIN_OF(p->total, bytes);
-    return add_item(&p->result.removed, kind, name, bytes, "");
+    return add_prune_item(&p->result.removed, kind, name, bytes, "");
 }
 
 static int leave_changes(struct pruning *p, const char *kind, const char *name, const struct box_changes *c) {
@@ -73,7 +73,7 @@ static int leave_changes(struct pruning *p, const char *kind, const char *name, 
 
     box_changes_words(c, words);
     snprintf(why, sizeof why, "%.330s: bawn review %s", words, name);
-    return leave(p, kind, name, why);
+    return leave_item(p, kind, name, why);
 }
 
 static bool is_old(const struct pruning *p, uint64_t used_ns) {
@@ -135,10 +135,10 @@ static int prune_box(struct pruning *p, const struct box *b) {
     if (c.kind == BOX_CHANGES_WAIT || c.kind == BOX_CHANGES_UNKNOWN)
         return leave_changes(p, "sandbox", b->name, &c);
     if (has_checkpoints(b))
-        return leave(p, "sandbox", b->name, "it has checkpoints (see 'bawn checkpoint ls')");
+        return leave_item(p, "sandbox", b->name, "it has checkpoints (see 'bawn checkpoint ls')");
     bytes = space_of_path(b->path) + (c.kind == BOX_CHANGES_NONE ? space_of_path(run) : 0);
     r = p->o->dry_run ? 0 : remove_box(p, b->name, c.kind == BOX_CHANGES_NONE, &err);
-    return r < 0 ? leave(p, "sandbox", b->name, err.msg) : count_removed(p, "sandbox", b->name, bytes);
+    return r < 0 ? leave_item(p, "sandbox", b->name, err.msg) : count_removed(p, "sandbox", b->name, bytes);
 }
 
 static int prune_boxes(struct pruning *p, struct err *err) {
@@ -183,7 +183,7 @@ static int prune_run(struct pruning *p, const struct rundir_entry *e) {
         return leave_changes(p, "run", e->name, &c);
     bytes = space_of_path(path);
     r = p->o->dry_run ? 0 : box_changes_remove(e->name, false, &err);
-    return r < 0 ? leave(p, "run", e->name, err.msg) : count_removed(p, "run", e->name, bytes);
+    return r < 0 ? leave_item(p, "run", e->name, err.msg) : count_removed(p, "run", e->name, bytes);
 }
 
 /* The list has the newest first. */
@@ -253,7 +253,7 @@ static int prune_batch(struct pruning *p, int dir, const char *name) {
     r = p->o->dry_run ? 0 : remove_tree(dir, name);
     if (r < 0)
         err_sys(&err, r, "remove it");
-    return r < 0 ? leave(p, "batch", name, err.msg) : count_removed(p, "batch", name, bytes);
+    return r < 0 ? leave_item(p, "batch", name, err.msg) : count_removed(p, "batch", name, bytes);
 }
 
 /* Names are moments: the oldest first. */

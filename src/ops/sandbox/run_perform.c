@@ -181,6 +181,7 @@ static int run_alone(const struct run_prepared *p, struct run_result *ret, struc
     const struct settings *s = &p->settings;
     const struct run_options opt = {.settings = s,
                                     .facts = &p->facts,
+                                    .input = &p->input,
                                     .rules = p->hidden.rules,
                                     .accepted = p->hidden.accepted,
                                     .name = q->name,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds persistent sandboxes, and asks their keepers to stop. */
 #include "ops/sandbox/sandbox_pick.h"
 #include "ops/sandbox/sandbox_jobs.h"
 
@@ -13,12 +14,12 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/keep/exec_client.h"
 #include "supervisor/session/box_run.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { MOMENT_MS = 10, SOON_MS = 5000 };
 
@@ -37,7 +38,7 @@ int sandbox_boxes(char **ret, struct err *err) {
     if (r < 0)
         return r;
     if (!boxes)
-        return err_set(err, -ENOENT, "there is no home folder, and so no sandbox is kept; set HOME or XDG_STATE_HOME");
+        return err_set(err, -ENOENT, "there is no home folder, and so no persistent sandbox; set HOME or XDG_STATE_HOME");
     *ret = boxes;
     return 0;
 }
@@ -66,7 +67,7 @@ int sandbox_name(const char *name, const char *directory, char ret[static BOX_ID
     return r;
 }
 
-/* The project's own has a name that nobody typed. */
+/* The name of the project's own was not typed: the message has the workspace. */
 static int no_own(const struct sandbox_pick_opts *o, const char *name, struct err *err) {
     CLEANUP(freep) char *workspace = NULL;
     int r = paths_workspace(o->directory, &workspace, err);
@@ -76,7 +77,7 @@ static int no_own(const struct sandbox_pick_opts *o, const char *name, struct er
                            workspace, name);
 }
 
-static void settle(const struct box *b) {
+static void settle_rename(const struct box *b) {
     CLEANUP(freep) char *home = NULL;
 
     if (paths_home(environ, &home, NULL) == 0)
@@ -95,7 +96,7 @@ int sandbox_pick(const struct sandbox_pick_opts *o, struct sandbox_pick *ret, st
     if (r == 0 && o->need == SANDBOX_RUNNING && !p.box.alive)
         r = exec_not_running(&p.box, err);
     if (r == 0 && o->need == SANDBOX_STOPPED)
-        settle(&p.box);
+        settle_rename(&p.box);
     if (r < 0)
         return r;
     *ret = TAKE(p, (struct sandbox_pick)SANDBOX_PICK_INIT);
@@ -142,18 +143,18 @@ static int look_again(struct box *b, struct err *err) {
     return b->alive ? 0 : -ESRCH;
 }
 
-/* One that is just being started, or ends just now, has no socket; somebody who copies it has its lock. All of that is soon over. */
+/* While it starts or ends it has no socket, and while it is copied it is locked. All of that is soon over. */
 static bool is_soon_over(int r) {
     return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE || r == -EAGAIN;
 }
 
 int sandbox_ask_stop(struct box *b, unsigned seconds, struct err *err) {
     const struct timespec moment = {.tv_nsec = MOMENT_MS * 1000000L};
-    uint64_t end = watch_now_ms() + SOON_MS;
+    uint64_t end = clock_ms() + SOON_MS;
     struct err why = {0};
     int r = ask_stop(b, seconds, &why);
 
-    while (is_soon_over(r) && watch_now_ms() < end) {
+    while (is_soon_over(r) && clock_ms() < end) {
         nanosleep(&moment, NULL);
         r = look_again(b, err);
         if (r < 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kept sandbox a verb is about: the one that was named (by name or id), or, without one, the project's own
- * (box_name_for() of the workspace). What every verb says about a sandbox that is not there, not running, running, dead or
- * somebody else's is said here.
+ * Which persistent sandbox a verb is about: the one that was named (by name or id), or, without one, the project's own
+ * (box_name_for() of the workspace). The messages about one that is missing, stopped, running, dead or another user's are here, for every verb.
  */
 #pragma once
 
@@ -13,7 +12,7 @@ struct err;
 enum sandbox_need {
     SANDBOX_ANY,     /* for looking: nothing is locked */
     SANDBOX_RUNNING, /* its keeper lives */
-    SANDBOX_STOPPED  /* comes back locked by us: nobody starts or removes it meanwhile. -EBUSY: it runs */
+    SANDBOX_STOPPED  /* comes back locked by us: it is neither started nor removed meanwhile. -EBUSY: it runs */
 };
 
 struct sandbox_pick_opts {

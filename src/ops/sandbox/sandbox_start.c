@@ -112,10 +112,14 @@ static int make_box(const char *boxes, const char *name, const char *workspace, 
 }
 
 static int start_keeper(struct box *b, const struct run_prepared *p, const struct settings *s, struct err *err) {
-    const struct keep_options keep = {
-        .run = {.settings = s, .facts = &p->facts, .rules = p->hidden.rules, .accepted = p->hidden.accepted, .name = b->name},
-        .box = b,
-        .profile = s->profile};
+    const struct keep_options keep = {.run = {.settings = s,
+                                              .facts = &p->facts,
+                                              .input = &p->input,
+                                              .rules = p->hidden.rules,
+                                              .accepted = p->hidden.accepted,
+                                              .name = b->name},
+                                      .box = b,
+                                      .profile = s->profile};
     int r = save_digest(b, p, s, err);
 
     return r < 0 ? r : keep_start(&keep, err);

@@ -67,7 +67,7 @@ void space_list_done(struct space_list *l) {
     *l = (struct space_list){0};
 }
 
-static int add_item(struct space_list *l, enum space_kind kind, const char *name, uint64_t bytes) {
+static int add_space_item(struct space_list *l, enum space_kind kind, const char *name, uint64_t bytes) {
     char *copy = strdup(name);
 
     if (!copy || VEC_ADD(l->v, l->n, (struct space_item){kind, copy, bytes}) < 0) {
@@ -109,8 +109,8 @@ static int add_one(int state, int dir, const struct folder *f, const char *name,
         checkpoints = space_of(dir, path);
     }
     if (checkpoints)
-        r = add_item(l, SPACE_CHECKPOINTS, name, checkpoints);
-    return r < 0 ? r : add_item(l, kind, name, bytes > checkpoints ? bytes - checkpoints : 0);
+        r = add_space_item(l, SPACE_CHECKPOINTS, name, checkpoints);
+    return r < 0 ? r : add_space_item(l, kind, name, bytes > checkpoints ? bytes - checkpoints : 0);
 }
 
 static int add_each(int state, const struct folder *f, struct space_list *l) {
@@ -141,11 +141,11 @@ int space_list(const char *state, struct space_list *ret, struct err *err) {
         const struct folder *f = &folders[i];
         uint64_t bytes = f->each ? 0 : space_of(dir, f->path);
 
-        r = f->each ? add_each(dir, f, &l) : bytes ? add_item(&l, f->kind, "", bytes) : 0;
+        r = f->each ? add_each(dir, f, &l) : bytes ? add_space_item(&l, f->kind, "", bytes) : 0;
     }
     all = dir < 0 ? 0 : space_of(dir, ".");
     if (r == 0 && all > l.total)
-        r = add_item(&l, SPACE_OTHER, "", all - l.total);
+        r = add_space_item(&l, SPACE_OTHER, "", all - l.total);
     if (r < 0)
         return err_oom(err);
     if (l.n)

@@ -26,7 +26,7 @@ void profile_entry_done(struct profile_entry *e) {
 }
 
 void profiles_load(const struct profiles *p, const char *name, struct profile_entry *ret) {
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     int r = profile_find(&p->place, name, &d, &ret->source, &ret->problem);
 
     if (r == 0)
@@ -38,7 +38,7 @@ void profiles_load(const struct profiles *p, const char *name, struct profile_en
 static int copy_profile(const struct profiles *p, const char *file, const char *base, struct err *err) {
     CLEANUP(freep) char *source = NULL;
     CLEANUP(layer_done) struct layer check = {0};
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     int r = profile_find(&p->place, base, &d, &source, err);
 
     r = r < 0 ? r : file_read_profile(&d, p->home, base, &check, err);
@@ -71,7 +71,7 @@ int profiles_create(const char *name, const char *base, char **ret_path, struct 
 int profiles_check(const char *path, struct err *err) {
     CLEANUP(layer_done) struct layer l = {0};
     CLEANUP(freep) char *home = NULL;
-    CLEANUP(doc_done) struct doc d = {0};
+    CLEANUP(jsonfile_done) struct jsonfile d = {0};
     int r = paths_home(environ, &home, err);
 
     if (r < 0)

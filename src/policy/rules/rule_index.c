@@ -107,10 +107,6 @@ static int add_entries(struct rules *rules, size_t i, struct rule_entry *entries
     return 0;
 }
 
-static int compare_ids(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* All ids, sorted; rules without one are left out. */
 static int sort_ids(const struct rules *rules, const char ***ret, size_t *ret_n, struct err *err) {
     const char **ids = calloc(rules->len + 1, sizeof *ids);
@@ -121,7 +117,7 @@ static int sort_ids(const struct rules *rules, const char ***ret, size_t *ret_n,
     for (size_t i = 0; i < rules->len; i++)
         if (rules->v[i].id)
             ids[n++] = rules->v[i].id;
-    qsort(ids, n, sizeof *ids, compare_ids);
+    qsort(ids, n, sizeof *ids, str_compare);
     *ret = ids;
     *ret_n = n;
     return 0;
@@ -144,7 +140,7 @@ static int give_ids(struct rules *rules, struct err *err) {
 
             if (!id)
                 return err_oom(err);
-            if (bsearch(&id, ids, n, sizeof *ids, compare_ids))
+            if (bsearch(&id, ids, n, sizeof *ids, str_compare))
                 number++;
             else
                 rules->v[i].id = TAKE_PTR(id);

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "review/git/gitnew_priv.h"
@@ -29,21 +30,9 @@ void gitnew_done(struct gitnew *n) {
 }
 
 int gitnew_item(struct gitnew *n, const struct change *carrier, size_t *ret) {
-    if (n->n > 0 && n->v[n->n - 1].carrier == carrier) {
-        *ret = n->n - 1;
-        return 0;
-    }
-    if (n->n == n->cap) {
-        size_t cap = n->cap ? 2 * n->cap : 16;
-        struct gitnew_item *grown = reallocarray(n->v, cap, sizeof *grown);
-
-        if (!grown)
-            return -ENOMEM;
-        n->v = grown;
-        n->cap = cap;
-    }
-    n->v[n->n] = (struct gitnew_item){.carrier = carrier};
-    *ret = n->n++;
+    if ((n->n == 0 || n->v[n->n - 1].carrier != carrier) && VEC_ADD(n->v, n->n, (struct gitnew_item){.carrier = carrier}) < 0)
+        return -ENOMEM;
+    *ret = n->n - 1;
     return 0;
 }
 
@@ -259,12 +248,6 @@ static void repo_done(struct repo *g) {
     free(g->frontier.v);
 }
 
-static int note_format(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
-    if (str_eq(key, "extensions.objectformat"))
-        *(bool *)arg = value && str_eq(value, "sha256");
-    return 0;
-}
-
 /* As the changes leave it. */
 static int is_sha256(const struct risk_context *ctx, const char *dir, bool *ret) {
     CLEANUP(freep) char *path = str_dupf("%s/config", dir);
@@ -282,7 +265,7 @@ static int is_sha256(const struct risk_context *ctx, const char *dir, bool *ret)
         return 0;
     if (risk_text_read(fd, &text) < 0)
         return -ENOMEM;
-    gitconfig_parse(text.data, text.len, note_format, ret, NULL);
+    *ret = gitconfig_is_sha256(text.data, text.len);
     return 0;
 }
 
@@ -315,7 +298,7 @@ static int judge_repo(const struct risk_context *ctx, const char *dir, struct gi
     return r;
 }
 
-/* More repositories than anybody has: the first that is left out says so. */
+/* More repositories than people have: the first that is left out says so. */
 static int too_many(const struct change *ch, const struct risk_context *ctx, struct gitnew *out) {
     struct repo g = {.ctx = *ctx, .out = out};
     int r = gitnew_item(out, ch, &g.item);

@@ -37,7 +37,7 @@ struct gitnew_item {
 
 struct gitnew {
     struct gitnew_item *v;
-    size_t n, cap;
+    size_t n;
     /* What sync mode must not carry: a git directory of which refs or index bring something protected (with a '/' at its
      * end: all of it but for objects/), or the path of a single object. */
     struct strv hold;

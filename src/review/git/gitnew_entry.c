@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "review/git/gitnew_priv.h"
 #include "workspace/apply/apply_same.h"
@@ -25,7 +26,7 @@ static mode_t mode_of(uint32_t mode) {
     }
 }
 
-/* The content of one side. What is not to be had is counted, and judged as a file that could not be read. */
+/* The content of one side. What is missing is counted, and judged as a file that could not be read. */
 static int load_side(struct repo *g, const struct entry_side *s, bool count, struct change_side *side, struct risk_text *text) {
     struct object o = {0};
     int r = S_ISREG(mode_of(s->mode)) || S_ISLNK(mode_of(s->mode)) ? objects_read(g->objects, s->id.b, &o) : -ENOENT;
@@ -171,7 +172,7 @@ struct index_entry {
 };
 struct index_list {
     struct index_entry *v;
-    size_t n, cap;
+    size_t n;
 };
 
 static void index_list_done(struct index_list *l) {
@@ -182,22 +183,15 @@ static void index_list_done(struct index_list *l) {
 
 static int note_entry(const struct gitindex_entry *e, void *arg, struct err *err) {
     struct index_list *l = arg;
-    struct index_entry *to;
+    struct index_entry *to = VEC_NEW(l->v, l->n);
 
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 256;
-        struct index_entry *grown = reallocarray(l->v, cap, sizeof *grown);
-
-        if (!grown)
-            return err_oom(err);
-        l->v = grown;
-        l->cap = cap;
+    if (!to || !(to->path = strdup(e->path))) {
+        l->n -= to != NULL;
+        return err_oom(err);
     }
-    to = &l->v[l->n];
-    *to = (struct index_entry){.path = strdup(e->path), .side = {.mode = e->mode}};
+    to->side.mode = e->mode;
     memcpy(to->side.id.b, e->id, e->id_len);
-    l->n += to->path != NULL;
-    return to->path ? 0 : err_oom(err);
+    return 0;
 }
 
 static int by_path(const void *a, const void *b) {

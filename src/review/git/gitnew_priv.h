@@ -17,9 +17,8 @@ static_assert((int)OBJECT_ID_MAX == (int)IDMAP_KEY, "a name is a key");
 
 struct id_list {
     struct id *v;
-    size_t n, cap;
+    size_t n;
 };
-int id_list_add(struct id_list *l, const struct id *id);      /* -ENOMEM */
 bool id_read(const char *hex, size_t id_len, struct id *ret); /* 2 * id_len digits */
 void id_write(const struct id *id, size_t id_len, char ret[static ID_HEX_SIZE]);
 
@@ -54,7 +53,7 @@ int gitnew_item(struct gitnew *n, const struct change *carrier, size_t *ret); /*
 int gitnew_add(struct repo *g, enum risk_class class, enum risk_level level, unsigned line, const char *path, const char *fmt,
                ...) PRINTF_LIKE(6, 7);
 
-/* gitnew_repos.c: the git directories that changes lie in, each once. Returns 0, or the number of the change whose repository is
+/* gitnew_tips.c: the git directories that changes lie in, each once. Returns 0, or the number of the change whose repository is
  * one too many; -ENOMEM. */
 int repos_find(const struct risk_context *ctx, struct strv *ret);
 
@@ -98,5 +97,3 @@ int entry_judge_index(struct repo *g, const struct risk_text *was, const struct 
 
 /* gitnew_objects.c: files of the object store that are new. */
 int objects_judge(struct repo *g);
-/* gitnew_graph.c: what a commit-graph says is what the commits say. 0, -EBADMSG, -EFBIG, -ENOMEM. */
-int graph_check(struct repo *g, const struct risk_text *text);

@@ -1,50 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which commits the files of a git directory name, and which of them were there before the run. */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "review/git/gitnew_priv.h"
 #include "workspace/git/gitrepo.h"
 
-int id_list_add(struct id_list *l, const struct id *id) {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 16;
-        struct id *grown = reallocarray(l->v, cap, sizeof *grown);
-
-        if (!grown)
-            return -ENOMEM;
-        l->v = grown;
-        l->cap = cap;
-    }
-    l->v[l->n++] = *id;
-    return 0;
-}
-
-static int digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool id_read(const char *hex, size_t id_len, struct id *ret) {
     *ret = (struct id){{0}};
-    for (size_t i = 0; i < id_len; i++) {
-        int high = digit(hex[2 * i]), low = high < 0 ? -1 : digit(hex[2 * i + 1]);
-
-        if (low < 0)
-            return false;
-        ret->b[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
+    return hex_decode(hex, id_len, ret->b);
 }
 
 void id_write(const struct id *id, size_t id_len, char ret[static ID_HEX_SIZE]) {
-    for (size_t i = 0; i < id_len; i++)
-        snprintf(ret + 2 * i, 3, "%02x", id->b[i]);
+    hex_encode(id->b, id_len, ret);
 }
 
 /* Patterns as in risk_glob(); the first that matches counts. Names below worktrees/NAME/ count as if they stood at the top. */
@@ -76,12 +51,12 @@ typedef int token_fn(const struct id *id, void *arg);
 static size_t hex_run(const char *s, const char *end) {
     size_t n = 0;
 
-    while (s + n < end && digit(s[n]) >= 0)
+    while (s + n < end && hex_digit(s[n]) >= 0)
         n++;
     return n;
 }
 
-static int tell_token(const char *s, size_t id_len, token_fn *each, void *arg) {
+static int hand_token(const char *s, size_t id_len, token_fn *each, void *arg) {
     static const struct id none;
     struct id id;
 
@@ -98,13 +73,13 @@ static int each_in_line(enum tips_kind kind, const char *s, const char *end, siz
         size_t n = hex_run(s, end);
 
         if (n == 2 * id_len) {
-            r = tell_token(s, id_len, each, arg);
+            r = hand_token(s, id_len, each, arg);
             found++;
         }
         if (kind == TIPS_LINES || (kind == TIPS_LOG && (found == 2 || n != 2 * id_len)))
             break;
         s += n ? n : 1;
-        while (kind == TIPS_ANY && s < end && digit(*s) < 0)
+        while (kind == TIPS_ANY && s < end && hex_digit(*s) < 0)
             s++;
         s += kind == TIPS_LOG && s < end && *s == ' ';
     }
@@ -139,7 +114,7 @@ static int collect_new(const struct id *id, void *arg) {
 
     if (r > 0 && c->list->n == GITNEW_TIPS_MAX)
         return -EFBIG;
-    return r <= 0 ? r : id_list_add(c->list, id);
+    return r <= 0 ? r : VEC_ADD(c->list->v, c->list->n, *id);
 }
 
 int tips_new(enum tips_kind kind, size_t id_len, const struct risk_text *was, const struct risk_text *now, struct id_list *ret) {
@@ -154,7 +129,7 @@ int tips_new(enum tips_kind kind, size_t id_len, const struct risk_text *was, co
 int tips_add_old(struct repo *g, const struct id *id) {
     int r = idmap_add(&g->old, id->b, 0);
 
-    return r <= 0 ? r : id_list_add(&g->frontier, id);
+    return r <= 0 ? r : VEC_ADD(g->frontier.v, g->frontier.n, *id);
 }
 
 static int note_old(const struct id *id, void *arg) {
@@ -278,4 +253,85 @@ int tips_gather_old(struct repo *g) {
         }
     }
     return r;
+}
+
+/* -- which git directories ------------------------------------------------------------------------------------------------ */
+
+/* Which git directories the changes of a run lie in. */
+
+/* Length of the git directory that a path lies in; 0: in none. A submodule's has its name, which may have slashes, before one
+ * of the parts of a git directory. */
+static size_t git_dir_len(const char *path) {
+    static const char parts[] = "HEAD|*_HEAD|index|refs|logs|objects|packed-refs|modules|worktrees|config|hooks|info|shallow";
+    const char *s = path;
+    size_t len, found = 0;
+
+    for (; *s; s += len + (s[len] == '/')) {
+        len = strcspn(s, "/");
+        if (len == 4 && memcmp(s, ".git", 4) == 0 && s[len])
+            break;
+    }
+    if (!*s)
+        return 0;
+    found = (size_t)(s - path) + 4;
+    for (s = path + found + 1; str_starts(s, "modules/");) {
+        s += strlen("modules/");
+        for (len = strcspn(s, "/"); s[len]; len += 1 + strcspn(s + len + 1, "/"))
+            if (risk_glob(parts, s + len + 1, strcspn(s + len + 1, "/")))
+                break;
+        if (!s[len])
+            break;
+        found = (size_t)(s - path) + len;
+        s += len + 1;
+    }
+    return found;
+}
+
+/* A folder of another name that git takes for a repository: one that `git init --separate-git-dir` made, or a bare one with
+ * worktrees beside it. Returns the length of the folder's path, 0: none. */
+static size_t other_dir_len(const struct risk_context *ctx, const char *path, struct strv *checked) {
+    static const char parts[] = "HEAD|*_HEAD|index|refs|logs|packed-refs|objects";
+
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        CLEANUP(freep) char *dir = NULL, *head = NULL, *objects = NULL;
+
+        if (!risk_glob(parts, slash + 1, strcspn(slash + 1, "/")))
+            continue;
+        dir = strndup(path, (size_t)(slash - path));
+        if (!dir || strv_has(checked, dir) || checked->len >= GITNEW_CHECKED_MAX)
+            continue;
+        head = str_dupf("%s/HEAD", dir);
+        objects = str_dupf("%s/objects", dir);
+        if (head && objects && risk_after_exists(ctx, head) && risk_after_exists(ctx, objects))
+            return (size_t)(slash - path);
+        strv_add(checked, dir);
+    }
+    return 0;
+}
+
+static size_t repo_len(const struct risk_context *ctx, const char *path, const struct strv *known, struct strv *checked) {
+    size_t len = git_dir_len(path);
+
+    for (size_t i = 0; !len && i < known->len; i++)
+        if (str_starts(path, known->v[i]) && path[strlen(known->v[i])] == '/')
+            return strlen(known->v[i]);
+    return len ? len : other_dir_len(ctx, path, checked);
+}
+
+int repos_find(const struct risk_context *ctx, struct strv *ret) {
+    CLEANUP(strv_done) struct strv checked = {0};
+    const struct change_set *set = ctx->set;
+
+    for (size_t i = 0; i < set->n; i++) {
+        size_t len = set->v[i].hidden ? 0 : repo_len(ctx, set->v[i].path, ret, &checked);
+        CLEANUP(freep) char *dir = len ? strndup(set->v[i].path, len) : NULL;
+
+        if (!len || (dir && strv_has(ret, dir)))
+            continue;
+        if (ret->len == GITNEW_REPOS_MAX)
+            return (int)i;
+        if (!dir || strv_add(ret, dir) < 0)
+            return -ENOMEM;
+    }
+    return 0;
 }

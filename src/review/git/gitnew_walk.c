@@ -44,7 +44,7 @@ static bool commit_parse(const struct repo *g, const struct object *o, struct co
     return true;
 }
 
-/* Quietly: an old commit that is not to be had (a shallow or borrowed history) ends the old history there. */
+/* Quietly: an old commit that is not here (a shallow or borrowed history) ends the old history. */
 int walk_commit(struct repo *g, const struct id *id, struct commit *ret) {
     struct object o = {0};
     int r = objects_read(g->objects, id->b, &o);

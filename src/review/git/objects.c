@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "review/git/objects.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,11 +10,13 @@
 #include "base/sha1.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "review/git/objects_priv.h"
+#include "workspace/git/gitrepo.h"
 
-enum { HEAD_MAX = 64, CHUNK = 64 * 1024, NAME_SIZE = 2 * OBJECT_ID_MAX + 2 };
+enum { HEAD_MAX = 64, CHUNK = 64 * 1024 };
 
 static const char *const type_names[] = {
     [OBJECT_COMMIT] = "commit", [OBJECT_TREE] = "tree", [OBJECT_BLOB] = "blob", [OBJECT_TAG] = "tag"};
@@ -228,18 +229,6 @@ int objects_check_loose(struct objects *o, int fd, const unsigned char *id) {
     return loose_open(o, fd, id, NULL);
 }
 
-static void name_object(const unsigned char *id, size_t len, char ret[static NAME_SIZE]) {
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < len; i++) {
-        *ret++ = digits[id[i] >> 4];
-        *ret++ = digits[id[i] & 15];
-        if (i == 0)
-            *ret++ = '/';
-    }
-    *ret = 0;
-}
-
 /* Never waits, and is a regular file or fails. */
 static int open_file(int dir, const char *path) {
     CLEANUP(closep) int fd = safepath_open(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
@@ -268,17 +257,14 @@ static int add_pack(struct objects *o, int dir, const char *idx) {
 }
 
 static int add_packs(struct objects *o, int store) {
-    int r = 0, fd = safepath_open(store, "pack", O_RDONLY | O_DIRECTORY);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     const struct dirent *e;
+    int r = 0;
 
-    if (!d)
-        closep(&fd);
-    while (d && r == 0 && (e = readdir(d)))
+    dir_take(safepath_open(store, "pack", O_RDONLY | O_DIRECTORY), &d);
+    while (r == 0 && (e = dir_next(&d)))
         if (str_ends(e->d_name, ".idx"))
-            r = add_pack(o, fd, e->d_name);
-    if (d)
-        closedir(d);
+            r = add_pack(o, d.fd, e->d_name);
     return r;
 }
 
@@ -293,9 +279,9 @@ int objects_add_store(struct objects *o, int root, const char *path) {
 
 static int read_loose(struct objects *o, int store, const unsigned char *id, struct object *ret) {
     CLEANUP(closep) int fd = -1;
-    char name[NAME_SIZE];
+    char name[GIT_OBJECT_NAME_SIZE];
 
-    name_object(id, o->id_len, name);
+    git_object_name(id, o->id_len, name);
     fd = open_file(store, name);
     return fd < 0 ? -ENOENT : loose_open(o, fd, id, ret);
 }

@@ -24,6 +24,11 @@ enum {
 
 enum object_type { OBJECT_COMMIT = 1, OBJECT_TREE, OBJECT_BLOB, OBJECT_TAG, OBJECT_OFS_DELTA = 6, OBJECT_REF_DELTA };
 
+/* Numbers in git's files are big-endian. */
+static inline uint32_t be32(const unsigned char *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
 struct object {
     enum object_type type;
     unsigned char *data; /* with a NUL behind it */

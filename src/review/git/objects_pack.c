@@ -20,10 +20,6 @@ enum {
 };
 static const uint32_t LARGE = UINT32_C(1) << 31;
 
-static uint32_t be32(const unsigned char *p) {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static uint32_t fanout(const struct pack *p, unsigned i) {
     return be32((const unsigned char *)p->map + IDX_HEAD + 4 * (size_t)i);
 }
@@ -94,7 +90,7 @@ bool pack_find(const struct pack *p, const unsigned char *id, size_t id_len, uin
     return false;
 }
 
-/* What stands before the packed bytes of an object. */
+/* The head of a packed object. */
 struct pack_entry {
     enum object_type type;
     uint64_t size;
@@ -346,26 +342,26 @@ int pack_read(struct objects *o, const struct pack *p, uint64_t offset, size_t m
 
 /* One that is no delta is hashed as it comes, however large it is. */
 static int check_plain(struct objects *o, const struct pack *p, const struct pack_entry *e, const unsigned char *id) {
-    struct object_hash *h = NULL;
-    struct packed *f = malloc(sizeof *f);
-    unsigned char *chunk = malloc(HASHED_CHUNK);
+    CLEANUP(freep) struct packed *f = malloc(sizeof *f);
+    CLEANUP(freep) unsigned char *chunk = malloc(HASHED_CHUNK);
+    struct object_hash *h;
     uint64_t at = 0;
-    ssize_t n = 0;
+    ssize_t n;
     int r = objects_spend(o, e->size);
 
-    r = r < 0 ? r : f && chunk && (h = object_hash_new(o, e->type, e->size)) ? packed_begin(f, p->fd, (off_t)e->data) : -ENOMEM;
-    if (r == 0) {
-        while ((n = packed_read(f, chunk, HASHED_CHUNK)) > 0 && (uint64_t)n <= e->size - at) {
-            object_hash_add(h, chunk, (size_t)n);
-            at += (uint64_t)n;
-        }
-        r = object_hash_is(h, id) && n == 0 && at == e->size && f->ended ? 0 : -EBADMSG;
-        h = NULL;
-        packed_end(f);
+    if (r < 0)
+        return r;
+    h = f && chunk ? object_hash_new(o, e->type, e->size) : NULL;
+    if (!h || packed_begin(f, p->fd, (off_t)e->data) < 0) {
+        free(h);
+        return -ENOMEM;
     }
-    free(h);
-    free(f);
-    free(chunk);
+    while ((n = packed_read(f, chunk, HASHED_CHUNK)) > 0 && (uint64_t)n <= e->size - at) {
+        object_hash_add(h, chunk, (size_t)n);
+        at += (uint64_t)n;
+    }
+    r = object_hash_is(h, id) && n == 0 && at == e->size && f->ended ? 0 : -EBADMSG;
+    packed_end(f);
     return r;
 }
 

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/vec.h"
+
 void pairs_done(struct pairs *p) {
     free(p->v);
     buf_done(&p->text);
@@ -20,22 +22,6 @@ const char *pairs_value(const struct pairs *p, size_t i) {
 void pairs_odd(struct pairs *p, unsigned line) {
     if (p->odd == 0)
         p->odd = MAX_OF(line, 1u);
-}
-
-static bool grow(struct pairs *p) {
-    size_t cap = p->cap ? p->cap * 2 : 64;
-    struct pair *grown;
-
-    if (p->n < p->cap)
-        return true;
-    if (p->n >= PAIRS_MAX)
-        return false;
-    grown = reallocarray(p->v, cap, sizeof *grown);
-    if (!grown)
-        return false;
-    p->v = grown;
-    p->cap = cap;
-    return true;
 }
 
 /* A NUL in a name or value would end it for us, but not for the program that reads the file. */
@@ -56,15 +42,13 @@ void pairs_add(struct pairs *p, const char *key, size_t key_len, const char *val
         pairs_odd(p, line);
         key_len = PAIRS_KEY_MAX;
     }
-    if (!grow(p)) {
+    if (p->n >= PAIRS_MAX) {
         pairs_odd(p, line);
         return;
     }
     pair.key = add_string(p, key, key_len, line);
     pair.value = add_string(p, value, value_len, line);
-    if (buf_ok(&p->text))
-        p->v[p->n++] = pair;
-    else
+    if (!buf_ok(&p->text) || VEC_ADD(p->v, p->n, pair) < 0)
         pairs_odd(p, line);
 }
 

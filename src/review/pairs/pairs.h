@@ -29,7 +29,7 @@ struct pair {
 };
 struct pairs {
     struct pair *v; /* in the order of the file */
-    size_t n, cap;
+    size_t n;
     struct buf text;
     unsigned odd; /* the first line that was not understood; 0: none */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "review/report/escape.h"
 
+#include "base/hex.h"
 #include "base/str.h"
 
 /* Unicode 15, Default_Ignorable_Code_Point and Bidi_Control, line and paragraph separators, C0 and C1. Not the emoji form
@@ -156,14 +157,5 @@ void escape_uri(struct buf *b, const char *s) {
 }
 
 void escape_base64(struct buf *b, const void *data, size_t len) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *u = data;
-
-    for (size_t i = 0; i < len; i += 3) {
-        uint32_t three = (uint32_t)u[i] << 16 | (i + 1 < len ? u[i + 1] : 0u) << 8 | (i + 2 < len ? u[i + 2] : 0u);
-        char four[] = {digits[three >> 18], digits[three >> 12 & 63], i + 1 < len ? digits[three >> 6 & 63] : '=',
-                       i + 2 < len ? digits[three & 63] : '='};
-
-        buf_add(b, four, sizeof four);
-    }
+    base64_add(b, data, len);
 }

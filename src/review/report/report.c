@@ -44,7 +44,7 @@ const char *report_type(mode_t mode) {
     return "nothing";
 }
 
-int report_paths(struct report *r, struct err *err) {
+static int report_paths(struct report *r, struct err *err) {
     const struct verdict **order = judge_by_risk(r->j);
 
     if (!order)
@@ -64,7 +64,7 @@ static void add_pair(struct buf *b, const char *key, const char *value) {
     buf_add(b, value, strlen(value) + 1);
 }
 
-int report_git(struct report *r, struct err *err) {
+static int report_git(struct report *r, struct err *err) {
     for (size_t i = 0; i < r->j->git.hold.len; i++)
         add_pair(&r->b, "hold", r->j->git.hold.v[i]);
     for (size_t i = 0; i < r->j->n; i++)
@@ -86,7 +86,7 @@ int report_git(struct report *r, struct err *err) {
     return 0;
 }
 
-int report_names(struct report *r, struct err *err) {
+static int report_names(struct report *r, struct err *err) {
     for (size_t i = 0; i < r->j->n; i++) {
         int e;
 

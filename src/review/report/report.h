@@ -29,15 +29,12 @@ int report_json(struct report *r, struct err *err);
 int report_sarif(struct report *r, struct err *err);
 int report_patch(struct report *r, struct err *err);
 int report_stat(struct report *r, struct err *err);
-int report_names(struct report *r, struct err *err);
-int report_paths(struct report *r, struct err *err);
-int report_git(struct report *r, struct err *err);
 
 /* Parts that several of them use. */
 int report_flush(struct report *r, bool all, struct err *err); /* all: also a little */
 void report_colour(struct report *r, const char *sgr);         /* "1;31"; "" for back to normal; nothing if not wanted */
 
-enum report_content { CONTENT_TEXT, CONTENT_BINARY, CONTENT_TOO_LARGE, CONTENT_UNKNOWN /* old one not kept */, CONTENT_SAME };
+enum report_content { CONTENT_TEXT, CONTENT_BINARY, CONTENT_TOO_LARGE, CONTENT_UNKNOWN /* old one not stored */, CONTENT_SAME };
 struct report_delta {
     enum report_content content;
     struct diff_count count;

@@ -13,7 +13,7 @@ static void say(struct report_delta *d, enum report_content content, const char 
     snprintf(d->why, sizeof d->why, "%.100s", why);
 }
 
-/* Content of one side as git sees it: the target for a link, nothing where there is none. 0, or a reason that is told. */
+/* Content of one side as git sees it: the target for a link, nothing where there is none. 0, or -errno with the reason in d. */
 static int side_load(struct report *r, const struct change *c, bool new_side, struct buf *ret, struct report_delta *d) {
     const struct change_side *side = new_side ? &c->new_ : &c->old_;
     CLEANUP(closep) int fd = -1;
@@ -28,7 +28,7 @@ static int side_load(struct report *r, const struct change *c, bool new_side, st
     r->bytes += ret->len;
     r->lines += diff_lines(ret);
     if (e == -ENODATA)
-        say(d, CONTENT_UNKNOWN, "the old version was not kept");
+        say(d, CONTENT_UNKNOWN, "the old version was not stored");
     else if (e == -EFBIG)
         say(d, CONTENT_TOO_LARGE, "larger than 4 MiB");
     else if (e < 0)
@@ -192,5 +192,79 @@ int report_patch(struct report *r, struct err *err) {
         if (e < 0)
             return e;
     }
+    return 0;
+}
+
+/* -- --stat --------------------------------------------------------------------------------------------------------------- */
+
+enum { BAR_WIDTH = 40 };
+
+struct totals {
+    size_t added, removed;
+};
+
+static const char *word_for(const struct change *c, const struct report_delta *d) {
+    switch (d->content) {
+    case CONTENT_BINARY:
+        return "binary";
+    case CONTENT_TOO_LARGE:
+        return "too large to compare";
+    case CONTENT_UNKNOWN:
+        return "old version not stored";
+    case CONTENT_SAME:
+        return c->kind == CHANGE_RENAMED ? "renamed" : c->what & CHANGE_MODE ? "mode" : change_kind_names[c->kind];
+    case CONTENT_TEXT:
+        return NULL;
+    }
+    return NULL;
+}
+
+static void add_bar(struct report *r, const struct diff_count *n) {
+    size_t all = n->added + n->removed, width = MIN_OF(all, (size_t)BAR_WIDTH);
+    size_t plus = all ? (n->added * width + all - 1) / all : 0;
+
+    buf_addf(&r->b, "%zu ", all);
+    report_colour(r, "32");
+    for (size_t i = 0; i < plus; i++)
+        buf_addc(&r->b, '+');
+    report_colour(r, "31");
+    for (size_t i = plus; i < width; i++)
+        buf_addc(&r->b, '-');
+    report_colour(r, "");
+}
+
+static int add_line(struct report *r, const struct change *c, struct totals *t, struct err *err) {
+    struct report_delta d;
+    int e = report_compare(r, c, NULL, &d, err);
+
+    if (e < 0)
+        return e;
+    buf_addc(&r->b, ' ');
+    if (c->from) {
+        escape_git_name(&r->b, "", c->from);
+        buf_adds(&r->b, " => ");
+    }
+    escape_git_name(&r->b, "", c->path);
+    buf_adds(&r->b, " | ");
+    if (word_for(c, &d))
+        buf_adds(&r->b, word_for(c, &d));
+    else
+        add_bar(r, &d.count);
+    buf_addc(&r->b, '\n');
+    t->added += d.count.added;
+    t->removed += d.count.removed;
+    return report_flush(r, false, err);
+}
+
+int report_stat(struct report *r, struct err *err) {
+    struct totals t = {0};
+
+    for (size_t i = 0; i < r->j->n; i++) {
+        int e = add_line(r, r->j->v[i].change, &t, err);
+
+        if (e < 0)
+            return e;
+    }
+    buf_addf(&r->b, " %zu changed, %zu lines added, %zu removed\n", r->j->n, t.added, t.removed);
     return 0;
 }

@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "base/hex.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "review/report/escape.h"
 #include "review/report/report.h"
 
 static void add_string(struct buf *b, const char *key, const char *s) {
-    buf_addf(b, ", \"%s\": ", key);
+    jsonout_key(&(struct jsonout){b}, key);
     escape_json(b, s, strlen(s));
 }
 
@@ -18,7 +20,7 @@ static void add_path(struct buf *b, const char *key, const char *path) {
     if (str_is_utf8(path))
         return;
     buf_addf(b, ", \"%s_bytes\": \"", key);
-    escape_base64(b, path, strlen(path));
+    base64_add(b, path, strlen(path));
     buf_addc(b, '"');
 }
 
@@ -31,15 +33,13 @@ static void add_what(struct buf *b, unsigned what) {
                  {CHANGE_LINK, "link"},
                  {CHANGE_TYPE, "type"},
                  {CHANGE_XATTR, "xattr"}};
-    bool any = false;
+    struct jsonout j = {b};
 
-    buf_adds(b, ", \"what\": [");
+    jsonout_open(&j, "what", '[');
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (what & names[i].bit) {
-            buf_addf(b, "%s\"%s\"", any ? ", " : "", names[i].name);
-            any = true;
-        }
-    buf_addc(b, ']');
+        if (what & names[i].bit)
+            jsonout_text(&j, NULL, names[i].name);
+    jsonout_close(&j, ']');
 }
 
 static void add_side(struct buf *b, const char *key, const struct change_side *s) {
@@ -52,10 +52,6 @@ static void add_side(struct buf *b, const char *key, const struct change_side *s
     if (s->link)
         add_path(b, "link", s->link);
     buf_addc(b, '}');
-}
-
-static void add_flag(struct buf *b, const char *key, bool value) {
-    buf_addf(b, ", \"%s\": %s", key, value ? "true" : "false");
 }
 
 static void add_risks(struct buf *b, const struct risk_list *l) {
@@ -109,6 +105,7 @@ static int add_diff(struct report *r, const struct change *c, struct err *err) {
 static int add_change(struct report *r, const struct verdict *v, struct err *err) {
     const struct change *c = v->change;
     struct buf *b = &r->b;
+    struct jsonout j = {b};
     int e = 0;
 
     buf_addf(b, "{\"kind\": \"%s\"", change_kind_names[c->kind]);
@@ -118,10 +115,10 @@ static int add_change(struct report *r, const struct verdict *v, struct err *err
     add_what(b, c->what);
     add_side(b, "old", &c->old_);
     add_side(b, "new", &c->new_);
-    add_flag(b, "hidden", c->hidden);
-    add_flag(b, "git_ignored", c->git_ignored);
-    add_flag(b, "host_changed", c->host_changed);
-    add_flag(b, "old_unknown", c->old_unknown);
+    jsonout_bool(&j, "hidden", c->hidden);
+    jsonout_bool(&j, "git_ignored", c->git_ignored);
+    jsonout_bool(&j, "host_changed", c->host_changed);
+    jsonout_bool(&j, "old_unknown", c->old_unknown);
     add_string(b, "level", risk_level_names[v->level]);
     add_risks(b, &v->risks);
     if (r->q->diff)
@@ -141,10 +138,8 @@ static void add_head(struct report *r) {
     for (int level = RISK_HIGH; level >= RISK_NONE; level--)
         buf_addf(b, ", \"%s\": %zu", risk_level_names[level], r->j->count[level]);
     buf_adds(b, "}, \"notes\": [");
-    for (size_t i = 0; i < r->j->set.notes.len; i++) {
-        buf_adds(b, i ? ", " : "");
-        escape_json(b, r->j->set.notes.v[i], strlen(r->j->set.notes.v[i]));
-    }
+    for (size_t i = 0; i < r->j->set.notes.len; i++)
+        add_string(b, NULL, r->j->set.notes.v[i]);
     buf_adds(b, "], \"changes\": [");
 }
 
@@ -159,5 +154,96 @@ int report_json(struct report *r, struct err *err) {
             return e;
     }
     buf_adds(&r->b, "]}\n");
+    return 0;
+}
+
+/* -- SARIF ---------------------------------------------------------------------------------------------------------------- */
+
+/* SARIF 2.1.0 (OASIS): what code scanners of forges and editors read. One rule per class, one result per risk. */
+
+static const char *const levels[RISK_LEVELS] = {
+    [RISK_NONE] = "none", [RISK_LOW] = "note", [RISK_MEDIUM] = "warning", [RISK_HIGH] = "error"};
+
+static void add_message(struct buf *b, const char *key, const char *text) {
+    buf_addf(b, ", \"%s\": {\"text\": ", key);
+    escape_json(b, text, strlen(text));
+    buf_addc(b, '}');
+}
+
+static void add_rules(struct buf *b) {
+    for (size_t i = 0; i < RISK_CLASSES; i++) {
+        buf_addf(b, "%s{\"id\": \"%s\"", i ? ",\n    " : "\n    ", risk_classes[i].name);
+        add_message(b, "shortDescription", risk_classes[i].title);
+        add_message(b, "help", risk_classes[i].help);
+        buf_addc(b, '}');
+    }
+}
+
+static void add_uri(struct buf *b, const char *lead, const char *path, const char *tail) {
+    buf_adds(b, lead);
+    escape_uri(b, path);
+    buf_adds(b, tail);
+}
+
+/* "0123...:path", as git itself names it; ":path" is the index. */
+static void add_where(struct buf *b, const struct risk *k) {
+    CLEANUP(buf_done) struct buf name = BUF_INIT(64 * 1024);
+
+    buf_addf(&name, "%s:%s", k->id ? k->id : "", k->path);
+    escape_json(b, buf_str(&name), name.len);
+}
+
+static void add_result(struct buf *b, const struct change *c, const struct risk *k) {
+    buf_addf(b, "{\"ruleId\": \"%s\", \"ruleIndex\": %d, \"level\": \"%s\"", risk_classes[k->class].name, (int)k->class,
+             levels[k->level]);
+    add_message(b, "message", k->reason);
+    add_uri(b, ", \"locations\": [{\"physicalLocation\": {\"artifactLocation\": {\"uri\": \"", c->path,
+            "\", \"uriBaseId\": \"WORKSPACE\"}");
+    if (k->line && !k->path)
+        buf_addf(b, ", \"region\": {\"startLine\": %u}", k->line);
+    buf_addc(b, '}');
+    if (k->path) { /* the file of git's that brings it is the place; where it is in there has no line of its own */
+        buf_adds(b, ", \"logicalLocations\": [{\"fullyQualifiedName\": ");
+        add_where(b, k);
+        buf_adds(b, "}]");
+    }
+    buf_addf(b, "}], \"properties\": {\"kind\": \"%s\", \"risk\": \"%s\"}}", change_kind_names[c->kind],
+             risk_level_names[k->level]);
+}
+
+static int add_results(struct report *r, struct err *err) {
+    bool any = false;
+
+    for (size_t i = 0; i < r->j->n; i++) {
+        const struct verdict *v = &r->j->v[i];
+        int e;
+
+        for (size_t k = 0; k < v->risks.n; k++) {
+            buf_adds(&r->b, any ? ",\n    " : "\n    ");
+            add_result(&r->b, v->change, &v->risks.v[k]);
+            any = true;
+        }
+        e = report_flush(r, false, err);
+        if (e < 0)
+            return e;
+    }
+    return 0;
+}
+
+int report_sarif(struct report *r, struct err *err) {
+    struct buf *b = &r->b;
+    int e;
+
+    buf_adds(b, "{\"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\", \"version\": \"2.1.0\", \"runs\": [{\n"
+                "  \"tool\": {\"driver\": {\"name\": \"bawn\", \"version\": \"" BAWN_VERSION "\", \"rules\": [");
+    add_rules(b);
+    add_uri(b, "]}},\n  \"columnKind\": \"utf16CodeUnits\",\n  \"originalUriBaseIds\": {\"WORKSPACE\": {\"uri\": \"file://",
+            r->q->workspace, "/\"}},\n");
+    buf_adds(b, "  \"automationDetails\": {\"id\": ");
+    buf_addf(b, "\"bawn/%s\"},\n  \"results\": [", r->q->run);
+    e = add_results(r, err);
+    if (e < 0)
+        return e;
+    buf_adds(b, "]}]}\n");
     return 0;
 }

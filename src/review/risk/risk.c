@@ -20,7 +20,7 @@ const struct risk_class_info risk_classes[RISK_CLASSES] = {
          "Keys of git's configuration name programs that git runs, files that it includes and servers that it asks. "
          "Apply it only if you know why each of them changed."},
     [RISK_GIT_DIR] = {"git-dir", "Git directory",
-                      "It leads git to a directory whose configuration and hooks somebody else wrote. Look at where it leads."},
+                      "It leads git to a directory with configuration and hooks of unknown origin. Look at where it leads."},
     [RISK_GIT_ATTRIBUTES] =
         {"git-attributes", "Git attributes",
          "Attributes choose the filters, diff and merge drivers that git runs, and can take files out of diffs."},
@@ -30,9 +30,8 @@ const struct risk_class_info risk_classes[RISK_CLASSES] = {
                           "Tools load it when you enter the folder or start a shell, container or machine from it."},
     [RISK_PACKAGE_SCRIPT] = {"package-script", "Build or package script",
                              "Package managers and build tools run it when you install, build or test."},
-    [RISK_DEPENDENCY] =
-        {"dependency", "Dependency",
-         "What is installed next time is somebody else's code. Check the name, the version and where it comes from."},
+    [RISK_DEPENDENCY] = {"dependency", "Dependency",
+                         "The next install brings code of other people. Check the name, the version and where it comes from."},
     [RISK_AGENT] = {"agent", "Agent configuration", "Coding agents take permissions, hooks and MCP servers from it on the host."},
     [RISK_INSTRUCTIONS] = {"instructions", "Agent instructions",
                            "Coding agents obey this text in the next session, outside the sandbox too."},
@@ -41,7 +40,8 @@ const struct risk_class_info risk_classes[RISK_CLASSES] = {
                           "Programs on the host that follow the link read or write outside the workspace."},
     [RISK_BINARY] = {"binary", "Binary",
                      "Machine code or bytecode that no diff shows. Build it again from source rather than trusting it."},
-    [RISK_IGNORED] = {"ignored", "Ignored by git", "git status and git diff are silent about it, so nobody will see it later."},
+    [RISK_IGNORED] = {"ignored", "Ignored by git",
+                      "git status and git diff are silent about it, so it will not be noticed later."},
     [RISK_SANDBOX_POLICY] = {"sandbox-policy", "Sandbox policy",
                              "It decides what the next run may see and do. Accept it only if you wanted the change yourself."},
     [RISK_HIDDEN_TEXT] =

@@ -51,7 +51,7 @@ struct risk {
 
 struct risk_list {
     struct risk *v;
-    size_t n, cap;
+    size_t n;
 };
 void risk_list_done(struct risk_list *l);
 

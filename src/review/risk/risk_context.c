@@ -56,7 +56,7 @@ static int gather_fd(struct risk_context *ctx, const char *path, const char *top
     if (risk_text_read(fd, &text) < 0 || !folder)
         return err_oom(err);
     r = gitconfig_parse(text.data, text.len, gather_key, &g, err);
-    return r == -ENOMEM ? r : 0; /* what was told before a mistake counts; the rules report the mistake */
+    return r == -ENOMEM ? r : 0; /* what comes before a mistake counts; the rules report the mistake */
 }
 
 static int open_regular(int workspace, const char *path) {

@@ -3,6 +3,7 @@
 
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "review/risk/risk_rule.h"
 
 enum {
@@ -17,7 +18,7 @@ void deps_done(struct deps *d) {
     *d = (struct deps)DEPS_INIT;
 }
 
-const char *dep_text(const struct deps *d, const struct dep *dep, enum dep_field f) {
+static const char *dep_text(const struct deps *d, const struct dep *dep, enum dep_field f) {
     return d->text.data ? d->text.data + dep->field[f] : "";
 }
 
@@ -27,18 +28,8 @@ void deps_odd(struct deps *d, unsigned line) {
 }
 
 void deps_begin(struct deps *d, unsigned line) {
-    if (d->n == d->cap) {
-        size_t cap = d->cap ? d->cap * 2 : 64;
-        struct dep *grown = d->n < DEPS_MAX ? reallocarray(d->v, cap, sizeof *grown) : NULL;
-
-        if (!grown) {
-            deps_odd(d, line);
-            return;
-        }
-        d->v = grown;
-        d->cap = cap;
-    }
-    d->v[d->n++] = (struct dep){.line = line};
+    if (d->n >= DEPS_MAX || VEC_ADD(d->v, d->n, (struct dep){.line = line}) < 0)
+        deps_odd(d, line);
 }
 
 static void store(struct deps *d, enum dep_field f, const char *s, size_t len) {

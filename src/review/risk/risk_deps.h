@@ -21,7 +21,7 @@ struct dep {
 };
 struct deps {
     struct dep *v;
-    size_t n, cap;
+    size_t n;
     struct buf text;
     unsigned odd; /* the first line that was not understood; 0: none */
 };
@@ -29,7 +29,6 @@ struct deps {
     { .text = BUF_INIT(DEPS_BYTES_MAX) }
 
 void deps_done(struct deps *d);
-const char *dep_text(const struct deps *d, const struct dep *dep, enum dep_field f);
 
 /* Adds one; what follows with deps_set() is about it. */
 void deps_begin(struct deps *d, unsigned line);

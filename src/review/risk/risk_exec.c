@@ -24,7 +24,7 @@ static void judge_mode(struct risk_case *c) {
     bool only_mode = c->change->kind == CHANGE_MODIFIED && c->change->what == CHANGE_MODE;
 
     if (gained & (S_ISUID | S_ISGID))
-        risk_add(c, RISK_EXECUTABLE, RISK_HIGH, 0, "it is %s now: whoever runs it has the rights of its %s",
+        risk_add(c, RISK_EXECUTABLE, RISK_HIGH, 0, "it is %s now: every user who runs it has the rights of its %s",
                  gained & S_ISUID ? "setuid" : "setgid", gained & S_ISUID ? "owner" : "group");
     if (S_ISREG(was) && (gained & 0111))
         risk_add(c, RISK_EXECUTABLE, RISK_MEDIUM, 0, "it became executable%s",

@@ -4,7 +4,7 @@
 #include "review/risk/risk_rule.h"
 
 enum {
-    KEYS_MAX = 20000,  /* new ones in one file; nobody writes more by hand, and each is compared with every row */
+    KEYS_MAX = 20000,  /* new ones in one file; people write fewer, and each is compared with every row */
     VALUE_MAX = 16384, /* bytes of a value that are compared */
 };
 
@@ -85,6 +85,6 @@ void risk_inspect_keys(struct risk_case *c) {
     if (now.odd)
         risk_unread(c, now.odd, "it is written in a way that this reader does not know");
     if (c->old_.there && !c->old_.whole)
-        risk_add(c, c->rule->class, RISK_LOW, 0, "%s, and its old version was not kept: everything in it counts as new",
+        risk_add(c, c->rule->class, RISK_LOW, 0, "%s, and its old version was not stored: everything in it counts as new",
                  c->rule->reason);
 }

@@ -33,7 +33,7 @@ static void inspect(struct risk_case *c, deps_read_fn *read) {
     if (now.odd)
         risk_unread(c, now.odd, "it is written in a way that this reader does not know");
     if (c->old_.there && !c->old_.whole)
-        risk_add(c, RISK_DEPENDENCY, RISK_LOW, 0, "%s, and its old version was not kept: every dependency counts as added",
+        risk_add(c, RISK_DEPENDENCY, RISK_LOW, 0, "%s, and its old version was not stored: every dependency counts as added",
                  c->rule->reason);
 }
 

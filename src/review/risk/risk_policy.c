@@ -46,7 +46,8 @@ void risk_inspect_policy(struct risk_case *c) {
         risk_add(c, c->rule->class, RISK_HIGH, 0, "%s, and it is new: its patterns take the place of the built-in ones",
                  c->rule->reason);
     else if (!c->old_.whole)
-        risk_add(c, c->rule->class, RISK_HIGH, 0, "%s, and its old version was not kept: patterns may be gone", c->rule->reason);
+        risk_add(c, c->rule->class, RISK_HIGH, 0, "%s, and its old version was not stored: patterns may be gone",
+                 c->rule->reason);
     rules = report(c, gone, n_gone, true) + report(c, fresh, n_fresh, false);
     if (rules == 0 && c->old_.there && risk_first_change(&c->old_, &c->new_, &l) && is_rule(&l))
         risk_add(c, c->rule->class, RISK_HIGH, l.number, "%s, and the order of its patterns changed from line %u on",

@@ -22,7 +22,7 @@ struct risk_text {
     char *data; /* NUL-terminated, never NULL */
     size_t len;
     bool there; /* a regular file stands, or stood, there */
-    bool whole; /* all of it is in data; false: too large, not kept, or not readable */
+    bool whole; /* all of it is in data; false: too large, not stored, or not readable */
 };
 void risk_text_done(struct risk_text *t);
 

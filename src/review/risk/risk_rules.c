@@ -80,7 +80,7 @@ const struct risk_rule risk_rules[] = {
     {".vscode/tasks.json", RISK_IDE, RISK_MEDIUM, "the editor runs its tasks", risk_inspect_keys, &risk_vscode_tasks},
     {".vscode/launch.json", RISK_IDE, RISK_MEDIUM, "the editor runs its launchers", risk_inspect_keys, &risk_vscode_launch},
     {".vscode/settings.json", RISK_IDE, RISK_MEDIUM, "the editor obeys its settings", risk_inspect_keys, &risk_vscode_settings},
-    {".vscode/extensions.json", RISK_IDE, RISK_LOW, "the editor proposes its extensions to everybody who opens the folder"},
+    {".vscode/extensions.json", RISK_IDE, RISK_LOW, "the editor proposes its extensions to all who open the folder"},
     {".vscode/mcp.json", RISK_AGENT, RISK_HIGH, "the editor starts its MCP servers", risk_inspect_keys, &risk_vscode_mcp},
     {".vscode/**", RISK_IDE, RISK_MEDIUM, "the editor reads it when the folder is opened"},
     {"*.code-workspace", RISK_IDE, RISK_MEDIUM, "the editor obeys it when the workspace is opened", risk_inspect_keys,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Characters that deceive whoever reads a name or a diff: bidirectional controls (Trojan Source, CVE-2021-42574), invisible ones,
+ * Characters that deceive the reader of a name or a diff: bidirectional controls (Trojan Source, CVE-2021-42574), invisible ones,
  * tags that smuggle text to language models, terminal escapes (ATTACKS 42). Only lines that the old version does not have count.
  */
 #include <errno.h>
@@ -79,7 +79,7 @@ static struct hidden look(const char *s, size_t len, bool first_line) {
                 !(code == 0xfeff && i == 0 && first_line))
                 worst = (struct hidden){ranges[k].what, ranges[k].level, code};
         if (c == '\r' && i + 1 < len && worst.level < RISK_MEDIUM)
-            worst = (struct hidden){"a carriage return in the middle, which hides what stands before it", RISK_MEDIUM, c};
+            worst = (struct hidden){"a carriage return in the middle, which hides the text before it", RISK_MEDIUM, c};
         if (n)
             before = code;
         i += MAX_OF(n, (size_t)1);

@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints and forks. */
 #include "supervisor/clone/clone_box.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "supervisor/clone/clone_priv.h"
+#include "supervisor/control/control_client.h"
 #include "workspace/run/rundir.h"
 
-enum { TAG_TRIES = 100 };
+enum { TAG_TRIES = 100, FROZEN_MS = 55000 /* the keeper thaws after 60 seconds, and at once if we are killed */ };
 
 /* Browsers' certificates, which hold the authority of one life of one sandbox; the next start puts new ones there. */
 #define NSS ".pki/nssdb"
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static int mode_of(const struct box *box, enum workspace_mode *ret, struct err *err) {
     if (!box->state.mode[0])
@@ -44,6 +42,61 @@ static int mode_of(const struct box *box, enum workspace_mode *ret, struct err *
     return err_set(err, -EBADMSG, "the sandbox '%s' has a workspace mode that this version does not know", box->name);
 }
 
+/* -- freezing ----------------------------------------------------------------------------------------------------------- */
+
+struct frozen {
+    const char *control; /* NULL: nothing is frozen */
+    uint64_t since_ms;
+};
+
+static int ask_keeper(const char *control, const char *request, struct err *err) {
+    CLEANUP(buf_done) struct buf answer = BUF_INIT(CONTROL_ANSWER_MAX);
+    int r = control_call(control, request, &answer, err);
+    const char *text;
+    json_t *o;
+
+    if (r < 0)
+        return r;
+    o = json_loadb(buf_str(&answer), answer.len, 0, NULL);
+    text = json_string_value(json_object_get(o, "error"));
+    if (!o || text)
+        r = err_set(err, -EIO, "the sandbox cannot be frozen: %.300s", text ? text : "its supervisor gave no answer");
+    json_decref(o);
+    return r;
+}
+
+static int frozen_begin(struct frozen *f, const char *control, struct err *err) {
+    char request[64];
+    int r;
+
+    if (!control)
+        return 0;
+    snprintf(request, sizeof request, "{\"cmd\":\"freeze\",\"pid\":%d}", (int)getpid());
+    r = ask_keeper(control, request, err);
+    if (r < 0)
+        return r;
+    f->control = control;
+    f->since_ms = clock_ms();
+    return 0;
+}
+
+/* -ETIME: it may run again by now */
+static int frozen_check(const struct frozen *f, struct err *err) {
+    if (!f->control || clock_ms() - f->since_ms < FROZEN_MS)
+        return 0;
+    return err_set(
+        err, -ETIME,
+        "copying takes longer than a sandbox may be frozen (a minute); stop it first, then it may take as long as it takes");
+}
+
+static void frozen_end(struct frozen *f) {
+    struct err ignored = {0};
+
+    if (f->control)
+        ask_keeper(f->control, "{\"cmd\":\"thaw\"}", &ignored);
+    f->control = NULL;
+}
+
 /* -- copying ------------------------------------------------------------------------------------------------------------ */
 
 struct meter {
@@ -51,7 +104,7 @@ struct meter {
     struct frozen *frozen;
 };
 
-static int tell(uint64_t files, uint64_t bytes, void *arg, struct err *err) {
+static int report_progress(uint64_t files, uint64_t bytes, void *arg, struct err *err) {
     struct meter *m = arg;
 
     if (m->progress && m->progress->report)
@@ -99,7 +152,7 @@ static int still_there(const struct box *box, const struct clone_opts *o, struct
 static int copy_now(const struct box *box, const struct clone_opts *o, int dir, struct checkpoint *c, struct err *err) {
     CLEANUP(frozen_end) struct frozen frozen = {0};
     struct meter meter = {.progress = o->progress, .frozen = &frozen};
-    struct clone_tree how = {.from = -1, .to = -1, .leave = NSS, .tell = tell, .tell_arg = &meter};
+    struct clone_tree how = {.from = -1, .to = -1, .leave = NSS, .tell = report_progress, .tell_arg = &meter};
     int r = mode_of(box, &c->mode, err);
 
     r = r < 0 ? r : frozen_begin(&frozen, o->control, err);
@@ -110,7 +163,7 @@ static int copy_now(const struct box *box, const struct clone_opts *o, int dir, 
     r = r < 0 ? r : still_there(box, o, err);
     if (r < 0)
         return r;
-    c->created_ns = now_ns();
+    c->created_ns = clock_mark();
     c->running = o->control != NULL;
     c->files = how.files;
     c->bytes = how.bytes;
@@ -131,15 +184,14 @@ static int copy_all(const struct box *box, const struct clone_opts *o, int place
 /* -- checkpoints -------------------------------------------------------------------------------------------------------- */
 
 static void name_by_time(char ret[static BOX_NAME_MAX + 1], int again) {
-    time_t now = time(NULL);
-    struct tm t;
-    size_t n = strftime(ret, BOX_NAME_MAX, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &t));
+    char stamp[CLOCK_TEXT_SIZE], number[16] = "";
 
     if (again)
-        snprintf(ret + n, BOX_NAME_MAX + 1 - n, "-%d", again + 1);
+        snprintf(number, sizeof number, "-%d", again + 1);
+    snprintf(ret, BOX_NAME_MAX + 1, "%s%s", clock_text(clock_mark(), CLOCK_STAMP, stamp), number);
 }
 
-static int settle(int place, const char *hidden, const char *tag, struct err *err) {
+static int publish_checkpoint(int place, const char *hidden, const char *tag, struct err *err) {
     if (syscall(SYS_renameat2, place, hidden, place, tag, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno == EEXIST)
@@ -152,11 +204,11 @@ static int settle_anywhere(int place, const char *hidden, const char *tag, struc
 
     if (tag) {
         snprintf(c->tag, sizeof c->tag, "%s", tag);
-        return settle(place, hidden, tag, err);
+        return publish_checkpoint(place, hidden, tag, err);
     }
     for (int i = 0; r == -EEXIST && i < TAG_TRIES; i++) {
         name_by_time(c->tag, i);
-        r = settle(place, hidden, c->tag, err);
+        r = publish_checkpoint(place, hidden, c->tag, err);
     }
     return r;
 }
@@ -256,7 +308,7 @@ static int fill_run(struct fork_ *f, const char *name, struct err *err) {
     if (r < 0)
         return r;
     f->have_run = true;
-    /* as stage.c has it: started by root for another user, he must get through */
+    /* as in stage.c: started by root for another user, who must get through */
     if (geteuid() == 0 && fchmod(f->rd.fd, 0711) < 0)
         return err_sys(err, -errno, "folder of the run");
     r = is_moved(f->s, f->rd.fd) ? clone_move_parts(from, f->rd.fd, err)
@@ -264,12 +316,12 @@ static int fill_run(struct fork_ *f, const char *name, struct err *err) {
     if (r < 0)
         return r;
     f->rd.info.begun_ns = f->s->from.begun_ns;
-    f->rd.info.ended_ns = f->s->from.ended_ns ? f->s->from.ended_ns : now_ns();
+    f->rd.info.ended_ns = f->s->from.ended_ns ? f->s->from.ended_ns : clock_mark();
     return rundir_save(&f->rd, err);
 }
 
 /* The run first: its name is taken then, and if it cannot be, nothing was moved yet. */
-static int fill(struct box *b, void *arg, struct err *err) {
+static int fill_fork(struct box *b, void *arg, struct err *err) {
     struct fork_ *f = arg;
     int r = fill_run(f, b->name, err);
 
@@ -284,13 +336,13 @@ static int fill(struct box *b, void *arg, struct err *err) {
     return box_save_state(b, err);
 }
 
-static int describe(const struct fork_source *s, struct box_info *ret, struct err *err) {
+static int describe_fork(const struct fork_source *s, struct box_info *ret, struct err *err) {
     const struct box_info *old = &s->box->info;
     int r = 0;
 
     ret->workspace = strdup(old->workspace);
     ret->from = strdup(old->id);
-    ret->created_ns = now_ns();
+    ret->created_ns = clock_mark();
     for (size_t i = 0; r == 0 && i < old->options.len; i++)
         r = strv_add(&ret->options, old->options.v[i]);
     if (r == 0 && mode_of_forks(s) != s->from.mode)
@@ -302,13 +354,13 @@ int fork_make(struct fork_source *s, const char *name, char **ret_id, struct err
     CLEANUP(box_info_done) struct box_info info = {0};
     CLEANUP(box_done) struct box made = BOX_INIT;
     struct meter meter = {.progress = s->opts->progress};
-    struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .tell = tell, .tell_arg = &meter}};
+    struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .tell = report_progress, .tell_arg = &meter}};
     struct err ignored = {0};
-    int r = describe(s, &info, err);
+    int r = describe_fork(s, &info, err);
 
     if (r == 0 && is_taken(s, name)) /* before anything is copied */
         r = err_set(err, -EEXIST, "there is a sandbox '%s' already; see 'bawn ps -a'", name);
-    r = r < 0 ? r : registry_create_filled(s->opts->boxes, name, &info, fill, &f, &made, err);
+    r = r < 0 ? r : registry_create_filled(s->opts->boxes, name, &info, fill_fork, &f, &made, err);
     if (r < 0 && f.have_run)
         rundir_remove(&f.rd, &ignored);
     rundir_done(&f.rd);

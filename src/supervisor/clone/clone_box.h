@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of a kept sandbox: checkpoints, and forks made of them (spec/sandbox-folder.md). Copied is what it has on disk: its home, and what
+ * Copies of a persistent sandbox: checkpoints, and forks made of them (spec/sandbox-folder.md). What it has on disk is copied: its home, and what
  * the run of its name holds of the workspace (overlay: upper/; sync: the copy and its manifest). Not copied: processes, memory, /tmp, and
  * whatever is made anew at each start (certificate authority, sockets, ids).
  *

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder checkpoints/ of a sandbox: names, locks, leftovers, and the description of each. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <jansson.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/remove.h"
 #include "supervisor/clone/clone_priv.h"
 
@@ -64,7 +64,7 @@ int checkpoints_sweep(int boxes, const char *name) {
 
 /* -- by name ------------------------------------------------------------------------------------------------------------ */
 
-static int no_such(int place, const struct box *box, const char *tag, struct err *err) {
+static int no_such_checkpoint(int place, const struct box *box, const char *tag, struct err *err) {
     struct checkpoint_list all = {0};
     const char *near = NULL, *names[CHECKPOINTS_MAX];
     struct err ignored = {0};
@@ -89,7 +89,7 @@ int clone_open_tag(const struct box *box, int place, const char *tag, bool exclu
         return r;
     r = place < 0 ? -ENOENT : open_locked(place, tag, exclusive ? LOCK_EX : LOCK_SH);
     if (r == -ENOENT)
-        return no_such(place, box, tag, err);
+        return no_such_checkpoint(place, box, tag, err);
     if (r == -EBUSY)
         return err_set(err, r, "checkpoint '%s' of the sandbox '%s' is in use just now", tag, box->name);
     return r < 0 ? err_sys(err, r, "open checkpoint '%s'", tag) : r;
@@ -112,52 +112,32 @@ int checkpoint_remove(const struct box *box, const char *tag, struct err *err) {
 
 /* -- the description ---------------------------------------------------------------------------------------------------- */
 
+static const struct json_field fields[] = {
+    JSON_VERSION("version", VERSION),
+    JSON_U64("created_ns", struct checkpoint, created_ns),
+    JSON_ENUM("mode", struct checkpoint, mode, workspace_mode_names),
+    JSON_U64("begun_ns", struct checkpoint, begun_ns),
+    JSON_U64("ended_ns", struct checkpoint, ended_ns),
+    JSON_BOOL("running", struct checkpoint, running),
+    JSON_U64("files", struct checkpoint, files),
+    JSON_U64("bytes", struct checkpoint, bytes),
+    JSON_U64("left_out", struct checkpoint, left_out),
+};
+static const struct json_table description = {fields, ARRAY_LEN(fields)};
+
 int checkpoint_save(int dir, const struct checkpoint *c, struct err *err) {
-    char text[DESCRIPTION_MAX];
-    int n = snprintf(text, sizeof text,
-                     "{\"version\": %d, \"created_ns\": %" PRIu64 ", \"mode\": \"%s\", \"begun_ns\": %" PRIu64
-                     ", \"ended_ns\": %" PRIu64 ", \"running\": %s, \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
-                     ", \"left_out\": %" PRIu64 "}\n",
-                     VERSION, c->created_ns, workspace_mode_names[c->mode], c->begun_ns, c->ended_ns,
-                     c->running ? "true" : "false", c->files, c->bytes, c->left_out);
+    CLEANUP(buf_done) struct buf text = BUF_INIT(DESCRIPTION_MAX);
+    int r = json_table_write(&description, c, 0, &text, err);
 
-    return paths_publish_at(dir, DESCRIPTION, DESCRIPTION, 0600, text, (size_t)n, PUBLISH_NEW, err);
-}
-
-static bool read_number(const json_t *o, const char *key, uint64_t *ret) {
-    const json_t *v = json_object_get(o, key);
-
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return false;
-    *ret = (uint64_t)json_integer_value(v);
-    return true;
-}
-
-static int parse(const json_t *o, struct checkpoint *c) {
-    const char *mode = json_string_value(json_object_get(o, "mode"));
-    uint64_t version = 0;
-
-    if (!read_number(o, "version", &version) || version != VERSION || !mode || !read_number(o, "created_ns", &c->created_ns) ||
-        !read_number(o, "begun_ns", &c->begun_ns) || !read_number(o, "ended_ns", &c->ended_ns) ||
-        !read_number(o, "files", &c->files) || !read_number(o, "bytes", &c->bytes) || !read_number(o, "left_out", &c->left_out))
-        return -EBADMSG;
-    c->running = json_is_true(json_object_get(o, "running"));
-    for (int i = 0; i < WORKSPACE_MODES; i++)
-        if (str_eq(mode, workspace_mode_names[i])) {
-            c->mode = (enum workspace_mode)i;
-            return 0;
-        }
-    return -EBADMSG;
+    return r < 0 ? r : paths_publish_at(dir, DESCRIPTION, DESCRIPTION, 0600, text.data, text.len, PUBLISH_NEW, err);
 }
 
 int checkpoint_load(int dir, struct checkpoint *ret) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(DESCRIPTION_MAX);
     struct checkpoint c = {0};
-    char text[DESCRIPTION_MAX];
-    ssize_t n = fd_read_file_at(dir, DESCRIPTION, text, sizeof text);
-    json_t *o = n < 0 ? NULL : json_loadb(text, (size_t)n, 0, NULL);
-    int r = n < 0 ? (int)n : o ? parse(o, &c) : -EBADMSG;
+    int r = file_read_at(dir, DESCRIPTION, 0, &text);
 
-    json_decref(o);
+    r = r < 0 ? r : json_table_parse(&description, text.data, text.len, DESCRIPTION_MAX, &c, NULL);
     if (r == 0)
         *ret = c;
     return r;
@@ -169,7 +149,7 @@ static int by_age(const void *a, const void *b) {
     return x->created_ns < y->created_ns ? -1 : x->created_ns > y->created_ns;
 }
 
-static void add_one(int place, const char *tag, struct checkpoint_list *l) {
+static void add_checkpoint(int place, const char *tag, struct checkpoint_list *l) {
     CLEANUP(closep) int dir = openat(place, tag, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct checkpoint *c = &l->v[l->n];
 
@@ -186,25 +166,20 @@ void checkpoint_list_done(struct checkpoint_list *l) {
 
 int checkpoint_list(const struct box *box, struct checkpoint_list *ret, struct err *err) {
     CLEANUP(closep) int place = clone_open_place(box, false, err);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     struct checkpoint_list l = {0};
     const struct dirent *e;
-    int names = -1;
-    DIR *d;
 
     if (place < 0 && place != -ENOENT)
         return place;
     l.v = calloc(CHECKPOINTS_MAX, sizeof *l.v);
     if (!l.v)
         return err_oom(err);
-    names = place < 0 ? -1 : fcntl(place, F_DUPFD_CLOEXEC, 3);
-    d = names < 0 ? NULL : fdopendir(names);
-    while (d && l.n < CHECKPOINTS_MAX && (e = readdir(d)))
+    if (place >= 0)
+        dir_open_at(place, ".", &d);
+    while (l.n < CHECKPOINTS_MAX && (e = dir_next(&d)))
         if (e->d_name[0] != '.' && strlen(e->d_name) <= BOX_NAME_MAX)
-            add_one(place, e->d_name, &l);
-    if (d)
-        closedir(d);
-    else
-        closep(&names);
+            add_checkpoint(place, e->d_name, &l);
     qsort(l.v, l.n, sizeof *l.v, by_age);
     *ret = l;
     return 0;

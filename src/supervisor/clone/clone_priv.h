@@ -22,12 +22,3 @@ int clone_open_tag(const struct box *box, int place, const char *tag, bool exclu
 int clone_check_tag(const char *tag, struct err *err);
 int checkpoint_save(int dir, const struct checkpoint *c, struct err *err);
 int checkpoint_load(int dir, struct checkpoint *ret); /* -errno */
-
-/* clone_freeze.c */
-struct frozen {
-    const char *control; /* NULL: nothing is */
-    uint64_t since_ms;
-};
-int frozen_begin(struct frozen *f, const char *control, struct err *err);
-int frozen_check(const struct frozen *f, struct err *err); /* -ETIME: it may run again by now */
-void frozen_end(struct frozen *f);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a run's folder: copied, or moved. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/clone/clone_priv.h"
-#include "workspace/copy/copytree.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/transfer.h"
 
@@ -78,7 +79,7 @@ static int clone_copy(int from, int to, struct clone_tree *count, struct err *er
     r = clone_folder(from, to, "tree", count, err);
     count->copied = NULL;
     r = r < 0 ? r : s.r < 0 ? err_oom(err) : manifest_save(m, to, "manifest", err);
-    copytree_wait_tick(); /* a change after this has another ctime than the stamps */
+    clock_pass(clock_coarse()); /* a change after this has another ctime than the stamps */
     return r;
 }
 

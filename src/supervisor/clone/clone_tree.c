@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the walker goes through the source, to[] holds the folders of the copy on the way to where it is. Nobody else writes in the copy. */
+/* Theory of operation: the walker goes through the source; to[] holds the folders of the copy from its root to that place. No other process writes in the copy. */
 #include "supervisor/clone/clone_tree.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static int copy_attributes(int from, int to) {
 }
 
 /* Owner before mode, for a change of owner drops bits; the time last. */
-static int finish(int to, const struct stat *st, struct stat *ret) {
+static int finish_file(int to, const struct stat *st, struct stat *ret) {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
 
     if (geteuid() == 0 && fchown(to, st->st_uid, st->st_gid) < 0)
@@ -50,10 +50,10 @@ static int copy_into(int from, int to, const struct stat *st, uint64_t *ret_byte
     int r = transfer_content(from, to, (uint64_t)st->st_size, ret_bytes);
 
     r = r < 0 ? r : copy_attributes(from, to);
-    return r < 0 ? r : finish(to, st, ret);
+    return r < 0 ? r : finish_file(to, st, ret);
 }
 
-static int copy_file(struct cloner *k, const struct walk_entry *e, struct err *err) {
+static int clone_file(struct cloner *k, const struct walk_entry *e, struct err *err) {
     struct stat st, made;
     CLEANUP(closep) int from = transfer_open(e->dir, e->name, &st);
     CLEANUP(closep) int to = -1;
@@ -105,11 +105,11 @@ static int copy_special(struct cloner *k, const struct walk_entry *e, struct err
         k->c->left_out++;
         return 0;
     }
-    /* Linux lets everybody make this one device since 5.8; before, only root has overlay mode here. */
+    /* Linux lets every user make this one device since 5.8; before, only root has overlay mode here. */
     return mknodat(k->to[e->depth], e->name, S_IFCHR, 0) < 0 ? place_err(err, -errno, "copy", e->path) : 0;
 }
 
-static int open_folder(struct cloner *k, const struct walk_entry *e, struct err *err) {
+static int clone_into(struct cloner *k, const struct walk_entry *e, struct err *err) {
     int to = k->to[e->depth], *next = &k->to[e->depth + 1];
 
     closep(next);
@@ -119,16 +119,16 @@ static int open_folder(struct cloner *k, const struct walk_entry *e, struct err 
     return *next < 0 ? place_err(err, -errno, "copy the folder", e->path) : WALK_ON;
 }
 
-static int found(const struct walk_entry *e, void *arg, struct err *err) {
+static int clone_entry(const struct walk_entry *e, void *arg, struct err *err) {
     struct cloner *k = arg;
 
     if (k->c->leave && str_eq(e->path, k->c->leave))
         return WALK_SKIP;
     switch (e->st.st_mode & S_IFMT) {
     case S_IFDIR:
-        return open_folder(k, e, err);
+        return clone_into(k, e, err);
     case S_IFREG:
-        return copy_file(k, e, err);
+        return clone_file(k, e, err);
     case S_IFLNK:
         return copy_link(k, e, err);
     default:
@@ -139,7 +139,7 @@ static int found(const struct walk_entry *e, void *arg, struct err *err) {
 static int finish_folder(int from, int to, const struct stat *st, struct stat *ret) {
     int r = from < 0 ? from : copy_attributes(from, to);
 
-    return r < 0 ? r : finish(to, st, ret);
+    return r < 0 ? r : finish_file(to, st, ret);
 }
 
 static int left(const struct walk_entry *e, void *arg, struct err *err) {
@@ -157,7 +157,7 @@ static int left(const struct walk_entry *e, void *arg, struct err *err) {
 
 int clone_tree_make(struct clone_tree *c, struct err *err) {
     CLEANUP(cloner_done) struct cloner k = {.c = c};
-    const struct walk_ops ops = {.found = found, .left = left, .arg = &k, .pry = true};
+    const struct walk_ops ops = {.found = clone_entry, .left = left, .arg = &k, .pry = true};
     struct stat st, made;
     int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The server of the control socket. */
 #include "supervisor/control/control.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "supervisor/control/control_client.h"
@@ -33,7 +34,7 @@ struct control_server {
     size_t next; /* whose place is taken when all are: the oldest */
 };
 
-static void drop(struct control_client *c) {
+static void drop_client(struct control_client *c) {
     closep(&c->fd);
     buf_done(&c->in);
     buf_done(&c->out);
@@ -46,7 +47,7 @@ void control_server_free(struct control_server *c) {
     if (c->sock >= 0)
         unlinkat(c->folder, c->name, 0);
     for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++)
-        drop(&c->v[i]);
+        drop_client(&c->v[i]);
     closep(&c->sock);
     closep(&c->folder);
     free(c);
@@ -65,18 +66,14 @@ bool control_is_free(int folder, const char *name, int type) {
     return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 || control_is_stale(folder, name, type);
 }
 
-static void sweep(int folder) {
-    int copy = fcntl(folder, F_DUPFD_CLOEXEC, 3);
-    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-    struct dirent *e;
+static void sweep_sockets(int folder) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    if (!dir && copy >= 0)
-        close(copy);
-    while (dir && (e = readdir(dir)))
+    dir_open_at(folder, ".", &d);
+    while ((e = dir_next(&d)))
         if (control_is_name(e->d_name) && control_is_stale(folder, e->d_name, SOCK_STREAM))
             unlinkat(folder, e->d_name, 0);
-    if (dir)
-        closedir(dir);
 }
 
 int control_open_folder(char *const *environ_, int *ret, struct err *err) {
@@ -94,7 +91,7 @@ int control_open_folder(char *const *environ_, int *ret, struct err *err) {
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, -errno, "open '%s'", path);
     if (st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(err, -EPERM, "'%s' belongs to somebody else, or others may write there", path);
+        return err_set(err, -EPERM, "'%s' belongs to another user, or others may write there", path);
     *ret = TAKE_FD(fd);
     return 0;
 }
@@ -132,11 +129,11 @@ int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct 
     *c = (struct control_server){.fn = fn, .arg = arg, .folder = -1, .sock = -1};
     for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++) {
         c->v[i].fd = -1;
-        drop(&c->v[i]);
+        drop_client(&c->v[i]);
     }
     r = control_open_folder(environ_, &c->folder, err);
     if (r == 0) {
-        sweep(c->folder);
+        sweep_sockets(c->folder);
         snprintf(c->name, sizeof c->name, "%d.sock", (int)getpid());
         r = control_listen(c->folder, c->name, SOCK_STREAM, BACKLOG, &c->sock);
         if (r < 0)
@@ -176,18 +173,18 @@ static void take_clients(struct control_server *c) {
         if (!sock_peer_is_ours(fd))
             continue;
         place = free_place(c);
-        drop(place);
+        drop_client(place);
         place->fd = TAKE_FD(fd);
     }
 }
 
-static void serve(const struct control_server *c, struct control_client *cl, size_t len) {
+static void serve_request(const struct control_server *c, struct control_client *cl, size_t len) {
     json_t *request = json_loadb(cl->in.data, len, JSON_REJECT_DUPLICATES, NULL);
 
     if (json_is_object(request))
         c->fn(c->arg, request, &cl->out);
     else
-        buf_adds(&cl->out, "{\"ok\":false,\"error\":\"one JSON object on one line is wanted\"}");
+        buf_adds(&cl->out, "{\"ok\":false,\"error\":\"expected one JSON object on one line\"}");
     buf_addc(&cl->out, '\n');
     json_decref(request);
 }
@@ -201,12 +198,12 @@ static void read_client(const struct control_server *c, struct control_client *c
         if (n > 0)
             buf_add(&cl->in, part, (size_t)n);
         if (n <= 0 || !buf_ok(&cl->in)) {
-            drop(cl);
+            drop_client(cl);
             return;
         }
         end = memchr(cl->in.data, '\n', cl->in.len);
         if (end)
-            serve(c, cl, (size_t)(end - cl->in.data));
+            serve_request(c, cl, (size_t)(end - cl->in.data));
     }
 }
 
@@ -214,7 +211,7 @@ static void write_client(struct control_client *cl) {
     ssize_t n = 1;
 
     if (!buf_ok(&cl->out)) {
-        drop(cl);
+        drop_client(cl);
         return;
     }
     while (cl->sent < cl->out.len && n > 0) {
@@ -222,7 +219,7 @@ static void write_client(struct control_client *cl) {
         cl->sent += n > 0 ? (size_t)n : 0;
     }
     if (cl->sent == cl->out.len || (n < 0 && errno != EAGAIN && errno != EINTR))
-        drop(cl);
+        drop_client(cl);
 }
 
 void control_server_handle(struct control_server *c) {

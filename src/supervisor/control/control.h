@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket at which a supervisor takes requests of its own user: `bawn policy pending`, `approve`, `allow --sandbox` (control_client.h has
- * the paths, spec/control-socket.md the requests). It exists while there is a gate; the folder is 0700, the socket 0600, and whoever connects must
- * have our uid or be root: no sandbox has either, nor does it see the folder.
+ * the paths, spec/control-socket.md the requests). It exists while there is a gate; the folder is 0700, the socket 0600, and a client must
+ * have our uid or be root. No sandbox has either, nor does it see the folder.
  *
  * Nothing here waits: a client that does not read, or does not say anything, only takes its own place, and the oldest one gives way.
  */
@@ -25,10 +25,10 @@ typedef void control_fn(void *arg, const json_t *request, struct buf *answer);
 int control_open_folder(char *const *environ_, int *ret, struct err *err);
 /* A socket that listens at once, 0600, under a name in an open folder; what has the name is replaced. *ret does not block. */
 int control_listen(int folder, const char *name, int type, int backlog, int *ret);
-/* Nobody listens at it, though it is there. */
+/* It is there, but no process listens. */
 bool control_is_stale(int folder, const char *name, int type);
 bool control_is_free(int folder, const char *name, int type); /* stale, or not there */
-/* Sockets that nobody answers at are removed on the way. */
+/* Removes stale sockets on the way. */
 int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct control_server **ret, struct err *err);
 void control_server_free(struct control_server *c); /* removes the socket */
 size_t control_server_poll(const struct control_server *c, struct pollfd *out);

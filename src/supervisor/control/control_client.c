@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the control sockets of running supervisors, one or all. */
 #include "supervisor/control/control_client.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -13,9 +14,11 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
 
-enum { ANSWER_SECONDS = 10 };
+enum { ANSWER_SECONDS = 10, AT_ONCE = 64 };
 
 int control_folder(char *const *environ_, char **ret, struct err *err) {
     const char *runtime = paths_getenv(environ_, "XDG_RUNTIME_DIR");
@@ -67,35 +70,28 @@ static bool is_answered(int folder, const char *name) {
     return connect_to(folder, name, &fd) == 0;
 }
 
-static int add_sockets(DIR *dir, const char *folder, struct strv *list, struct err *err) {
-    struct dirent *e;
-    int r = 0;
+/* *ret_path NULL, or nothing in ret: there are none. */
+static int open_sockets(char **ret_path, struct dir *ret, struct err *err) {
+    int r = control_folder(environ, ret_path, err);
 
-    while (r == 0 && (e = readdir(dir)))
-        if (control_is_name(e->d_name) && is_answered(dirfd(dir), e->d_name))
-            r = strv_addf(list, "%s/%s", folder, e->d_name);
-    return r < 0 ? err_oom(err) : 0;
+    if (r < 0 || !*ret_path)
+        return r;
+    r = dir_open_linked(*ret_path, ret);
+    return r < 0 && r != -ENOENT ? err_sys(err, r, "open '%s'", *ret_path) : 0;
 }
 
 int control_list(struct strv *ret_sockets, struct err *err) {
     CLEANUP(freep) char *folder = NULL;
-    struct strv list = {0};
-    DIR *dir;
-    int r = control_folder(environ, &folder, err);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    CLEANUP(strv_done) struct strv list = {0};
+    const struct dirent *e;
+    int r = open_sockets(&folder, &d, err);
 
-    if (r < 0)
-        return r;
-    dir = folder ? opendir(folder) : NULL;
-    if (!dir && folder && errno != ENOENT)
-        return err_sys(err, -errno, "open '%s'", folder);
-    if (dir) {
-        r = add_sockets(dir, folder, &list, err);
-        closedir(dir);
-    }
-    if (r < 0)
-        strv_done(&list);
-    else
-        *ret_sockets = list;
+    while (r == 0 && (e = dir_next(&d)))
+        if (control_is_name(e->d_name) && is_answered(d.fd, e->d_name) && strv_addf(&list, "%s/%s", folder, e->d_name) < 0)
+            r = err_oom(err);
+    if (r == 0)
+        *ret_sockets = TAKE(list, (struct strv){0});
     return r;
 }
 
@@ -145,4 +141,101 @@ int control_call(const char *sock, const char *request, struct buf *answer, stru
     r = r < 0 ? r : send_all(fd, line, strlen(line));
     r = r < 0 ? r : read_line(fd, answer);
     return r < 0 ? err_sys(err, r, "ask the supervisor at '%s'", sock) : 0;
+}
+
+/* One request to every supervisor, some of them at a time: one that is stopped or slow delays no other. ----------------- */
+
+struct asked {
+    char name[32];
+    struct buf answer;
+};
+
+struct control_all_batch {
+    const char *folder, *request;
+    struct pollfd fds[AT_ONCE]; /* -1: over */
+    struct asked v[AT_ONCE];
+    size_t n, open;
+    control_answer_fn *fn;
+    void *arg;
+};
+
+static void end_one(struct control_all_batch *b, size_t i) {
+    closep(&b->fds[i].fd);
+    buf_done(&b->v[i].answer);
+    b->open--;
+}
+
+/* A connection to a listener is made at once, or not at all: no process accepts there. */
+static void begin_one(struct control_all_batch *b, int dir, const char *name) {
+    CLEANUP(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct asked *a = &b->v[b->n];
+    struct sockaddr_un to;
+    size_t len = strlen(b->request);
+
+    if (fd < 0 || strlen(name) >= sizeof a->name || control_address(dir, name, &to) < 0 ||
+        connect(fd, (struct sockaddr *)&to, sizeof to) < 0 || send(fd, b->request, len, MSG_NOSIGNAL) != (ssize_t)len)
+        return;
+    *a = (struct asked){.answer = BUF_INIT(CONTROL_ANSWER_MAX)};
+    snprintf(a->name, sizeof a->name, "%s", name);
+    b->fds[b->n++] = (struct pollfd){.fd = TAKE_FD(fd), .events = POLLIN};
+    b->open++;
+}
+
+static void hand_on(struct control_all_batch *b, const struct asked *a) {
+    CLEANUP(freep) char *socket = str_dupf("%s/%s", b->folder, a->name);
+
+    if (socket && buf_ok(&a->answer))
+        b->fn(b->arg, socket, buf_str(&a->answer), a->answer.len);
+}
+
+static void read_one(struct control_all_batch *b, size_t i) {
+    struct asked *a = &b->v[i];
+    char part[4096];
+    ssize_t n = fd_read_some(b->fds[i].fd, part, sizeof part);
+    const char *end = n > 0 ? memchr(part, '\n', (size_t)n) : NULL;
+
+    if (n == -EAGAIN)
+        return;
+    if (n > 0)
+        buf_add(&a->answer, part, end ? (size_t)(end - part) : (size_t)n);
+    if (end)
+        hand_on(b, a);
+    if (end || n <= 0 || !buf_ok(&a->answer))
+        end_one(b, i);
+}
+
+static void run_batch(struct control_all_batch *b, int timeout_ms) {
+    uint64_t until_ms = clock_ms() + (uint64_t)timeout_ms;
+
+    while (b->open > 0) {
+        int left = clock_left_ms(until_ms);
+
+        if (left == 0 || (poll(b->fds, b->n, left) < 0 && errno != EINTR))
+            break;
+        for (size_t i = 0; i < b->n; i++)
+            if (b->fds[i].fd >= 0 && b->fds[i].revents)
+                read_one(b, i);
+    }
+    for (size_t i = 0; i < b->n; i++)
+        if (b->fds[i].fd >= 0)
+            end_one(b, i);
+    b->n = 0;
+}
+
+int control_call_all(const char *request, int timeout_ms, control_answer_fn *fn, void *arg, struct err *err) {
+    CLEANUP(freep) char *folder = NULL, *line = str_dupf("%s\n", request);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    struct control_all_batch b = {.request = line, .fn = fn, .arg = arg};
+    const struct dirent *e;
+    int r = line ? open_sockets(&folder, &d, err) : err_oom(err);
+
+    b.folder = folder;
+    while ((e = dir_next(&d))) {
+        if (control_is_name(e->d_name))
+            begin_one(&b, d.fd, e->d_name);
+        if (b.n == AT_ONCE)
+            run_batch(&b, timeout_ms);
+    }
+    run_batch(&b, timeout_ms);
+    return r;
 }

@@ -18,9 +18,9 @@ struct brokerkeeper {
     int sock;
     unsigned starts; /* for this gate */
     uint64_t started_ms, next_ms;
-    unsigned pause_ms; /* after the next start */
-    bool told;         /* that one ended badly */
-    bool vault_told;   /* that no vault can be started */
+    unsigned pause_ms;   /* after the next start */
+    bool reported;       /* that one ended badly */
+    bool vault_reported; /* that no vault can be started */
 
     struct vault_child vaults[BROKER_VAULTS_MAX];
     size_t n_vaults;

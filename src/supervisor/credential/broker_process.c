@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a broker: started when the gate needs one, and again when it ended. */
 #include "supervisor/credential/broker_process.h"
 
 #include <errno.h>
@@ -10,19 +11,19 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/sock.h"
 #include "supervisor/credential/broker_priv.h"
 #include "supervisor/credential/castock.h"
 #include "supervisor/helper.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum {
     PAUSE_FIRST_MS = 100, /* between two brokers for one gate */
     PAUSE_MOST_MS = 5000,
     LIVED_MS = 60 * 1000, /* after so long it is not in a loop of crashes */
-    REAP_MS = 100,        /* while a vault runs: what it says is told soon */
+    REAP_MS = 100,        /* while a vault runs: its messages are printed soon */
     LAST_WORDS_MS = 1000,
     MESSAGES_PER_TURN = 256
 };
@@ -55,7 +56,7 @@ bool brokerkeeper_runs(const struct brokerkeeper *b) {
 }
 
 int brokerkeeper_pause(const struct brokerkeeper *b) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     return b->next_ms <= now ? 0 : (int)(b->next_ms - now);
 }
@@ -63,7 +64,7 @@ int brokerkeeper_pause(const struct brokerkeeper *b) {
 /* The end ---------------------------------------------------------------------------------------------------------- */
 
 /* 1: a message; 0: none now. */
-static int receive(struct brokerkeeper *b, struct broker_msg *ret) {
+static int receive_message(struct brokerkeeper *b, struct broker_msg *ret) {
     long n = sock_recv(b->sock, ret, sizeof *ret, NULL, NULL);
 
     if (n == -EAGAIN)
@@ -73,19 +74,19 @@ static int receive(struct brokerkeeper *b, struct broker_msg *ret) {
     return brokermsg_sane(ret) < 0 ? -EBADMSG : 1;
 }
 
-/* It counts uses that are alike together, and tells the rest when nobody listens to it any more: for the log. One that does
- * not end then is not waited for. */
+/* The broker counts equal uses together, and reports the rest when its socket is shut down: for the log. One that does not end
+ * then is not waited for. */
 static void take_last_words(struct brokerkeeper *b) {
-    uint64_t now = watch_now_ms(), until = now + LAST_WORDS_MS;
+    uint64_t now = clock_ms(), until = now + LAST_WORDS_MS;
     struct pollfd p = {.fd = b->sock, .events = POLLIN};
     struct broker_msg m;
     int r = 0;
 
     shutdown(b->sock, SHUT_WR);
-    for (; r >= 0 && now < until; now = watch_now_ms()) {
+    for (; r >= 0 && now < until; now = clock_ms()) {
         if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
             return;
-        r = receive(b, &m);
+        r = receive_message(b, &m);
         if (r == 1 && m.type == BROKER_MSG_USED)
             r = brokerkeeper_take(b, &m);
     }
@@ -105,17 +106,17 @@ void brokerkeeper_end(struct brokerkeeper *b, bool gate_ended) {
     }
 }
 
-/* why NULL: it ended by itself. Whoever waits at the gate is refused; the next one asks for another broker. */
+/* why NULL: it ended by itself. Requests that wait at the gate are refused; the next one asks for another broker. */
 static void broker_lost(struct brokerkeeper *b, const char *why) {
     int status = process_end(b->pid);
 
     b->pid = -1;
     brokerkeeper_end(b, false);
-    if (watch_now_ms() - b->started_ms >= LIVED_MS)
-        b->told = false;
-    if (b->told)
+    if (clock_ms() - b->started_ms >= LIVED_MS)
+        b->reported = false;
+    if (b->reported)
         return;
-    b->told = true;
+    b->reported = true;
     if (why)
         log_line("network: bawn-broker had to be ended, %s; another one is started when it is needed", why);
     else if (status >= 0 && WIFSIGNALED(status))
@@ -153,7 +154,7 @@ static int spawn(struct brokerkeeper *b, int gate, int supervisor, struct err *e
     return helper_start(&h, &b->pid, err);
 }
 
-static int start(struct brokerkeeper *b, int *ret_gate, struct err *err) {
+static int start_broker(struct brokerkeeper *b, int *ret_gate, struct err *err) {
     CLEANUP(closep) int gate = -1, their_gate = -1, ours = -1, theirs = -1;
     int pair[2], r = sock_pair(pair);
 
@@ -180,7 +181,7 @@ int brokerkeeper_start(struct brokerkeeper *b, int config, int *ret_sock, struct
     CLEANUP(closep) int owned = config, gate = -1;
     int r;
 
-    if (watch_now_ms() - b->started_ms >= LIVED_MS) {
+    if (clock_ms() - b->started_ms >= LIVED_MS) {
         b->starts = 0;
         b->pause_ms = PAUSE_FIRST_MS;
     }
@@ -190,10 +191,10 @@ int brokerkeeper_start(struct brokerkeeper *b, int config, int *ret_sock, struct
         return -EAGAIN;
     brokerkeeper_end(b, false);
     b->starts++;
-    b->started_ms = watch_now_ms();
+    b->started_ms = clock_ms();
     b->next_ms = b->started_ms + b->pause_ms;
     b->pause_ms = MIN_OF(2 * b->pause_ms, (unsigned)PAUSE_MOST_MS);
-    r = start(b, &gate, err);
+    r = start_broker(b, &gate, err);
     if (r < 0)
         return r;
     if (b->opts.ca && b->opts.ca->path)
@@ -245,7 +246,7 @@ void brokerkeeper_handle(struct brokerkeeper *b) {
 
     brokerkeeper_reap(b);
     for (int i = 0; b->pid > 0 && i < MESSAGES_PER_TURN; i++) {
-        r = receive(b, &m);
+        r = receive_message(b, &m);
         if (r == 0)
             return;
         r = r < 0 ? r : brokerkeeper_take(b, &m);

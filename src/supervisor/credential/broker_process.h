@@ -23,7 +23,7 @@ enum {
 };
 
 struct broker_opts {
-    struct castock *ca; /* NULL or without a path: no leaf can be had */
+    struct castock *ca; /* NULL or without a path: no leaf certificate is made */
     const struct grant *grants;
     size_t n_grants;
     bool ssh; /* the user's ssh-agent may be asked */

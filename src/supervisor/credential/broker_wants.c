@@ -11,13 +11,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/sock.h"
 #include "supervisor/credential/broker_priv.h"
 #include "supervisor/credential/ssh_outside.h"
 #include "supervisor/credential/vault_spawn.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { TOUCH_PAUSE_MS = 10 * 1000, VAULT_END_MS = 5000, REAP_MS = 10 };
 
@@ -61,10 +61,10 @@ static bool has_delicate(const struct brokerkeeper *b) {
 }
 
 void brokerkeeper_end_vaults(struct brokerkeeper *b) {
-    uint64_t until = watch_now_ms() + VAULT_END_MS;
+    uint64_t until = clock_ms() + VAULT_END_MS;
 
     brokerkeeper_reap(b);
-    while (has_delicate(b) && watch_now_ms() < until) {
+    while (has_delicate(b) && clock_ms() < until) {
         poll(NULL, 0, REAP_MS);
         brokerkeeper_reap(b);
     }
@@ -125,8 +125,8 @@ static int on_want_vault(struct brokerkeeper *b, const struct broker_msg *m) {
         return -EBADMSG;
     if (!has_vault(b, m->index))
         r = start_vault(b, (struct vault_child){.index = m->index}, m->value == 1, &sock, &err);
-    if (r < 0 && err.msg[0] && !b->vault_told) {
-        b->vault_told = true;
+    if (r < 0 && err.msg[0] && !b->vault_reported) {
+        b->vault_reported = true;
         log_err(&err);
     }
     answer.value = r < 0 ? -r : 0;
@@ -155,7 +155,7 @@ static int open_uses(struct brokerkeeper *b) {
 
 /* For `bawn secret ls`: its time is that of the last use. The name has no slash: credential_name_ok(). */
 static void touch(struct brokerkeeper *b, uint32_t index) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     CLEANUP(closep) int fd = -1;
 
     if ((b->touched_ms[index] && now - b->touched_ms[index] < TOUCH_PAUSE_MS) || open_uses(b) < 0)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No lock: whoever renames a folder has it. The name of a taken folder carries proof of who has it, pid and start time, so that those
- * of supervisors that were killed can be told and removed; that is done at the end of runs, not at their start.
+ * The stock of certificate authorities. No lock: the process that renames a folder has it. The name of a taken folder carries its owner's
+ * pid and start time, so that folders of killed supervisors are found and removed: at the end of runs, not at their start.
  */
 #include "supervisor/credential/castock.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,30 +14,23 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
 #include "broker/ca/trust_source.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
-#include "supervisor/credential/castock_priv.h"
+#include "supervisor/helper.h"
 
 enum {
     STOCK_MAX = 32, /* free ones; more runs than that at once leave no more behind */
-    AGE_MAX_S = 7 * 24 * 3600
+    AGE_MAX_S = 7 * 24 * 3600,
+    WORD_SIZE = 17,
+    MESSAGE_MAX = 900
 };
 
 static const char free_prefix[] = "free-", taken_prefix[] = "taken-", making_prefix[] = "making-", folder[] = "ca";
-
-static int make_parents(char *path) {
-    int r = 0;
-
-    for (char *p = path + 1; r == 0 && (p = strchr(p, '/')); p++) {
-        *p = 0;
-        r = mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
-        *p = '/';
-    }
-    return r < 0 ? r : mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
-}
 
 /* *ret is -1 if there is no stock and make is false. */
 static int open_stock(const char *state, bool make, int *ret, struct err *err) {
@@ -51,7 +43,7 @@ static int open_stock(const char *state, bool make, int *ret, struct err *err) {
     if (fd < 0 && errno == ENOENT) {
         if (!make)
             return 0;
-        r = make_parents(path);
+        r = dir_make(AT_FDCWD, path, 0700, 0700);
         fd = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     if (fd < 0)
@@ -60,17 +52,16 @@ static int open_stock(const char *state, bool make, int *ret, struct err *err) {
     return 0;
 }
 
-static void random_word(char out[static CASTOCK_WORD_SIZE]) {
-    uint8_t bytes[(CASTOCK_WORD_SIZE - 1) / 2];
+static void random_word(char out[static WORD_SIZE]) {
+    uint8_t bytes[(WORD_SIZE - 1) / 2];
 
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         BUG("no random numbers");
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    hex_encode(bytes, sizeof bytes, out);
 }
 
 static void taken_name(char out[static NAME_MAX + 1]) {
-    char word[CASTOCK_WORD_SIZE];
+    char word[WORD_SIZE];
 
     random_word(word);
     snprintf(out, NAME_MAX + 1, "%s%d-%llu-%s", taken_prefix, (int)getpid(), (unsigned long long)process_start_time(getpid()),
@@ -87,31 +78,20 @@ static bool is_fresh(int stock, const char *name, const char *stamp) {
            time(NULL) - st.st_mtime < AGE_MAX_S;
 }
 
-static DIR *list(int stock) {
-    int copy = openat(stock, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
-
-    if (!d)
-        closep(&copy);
-    return d;
-}
-
 /* One from the stock under this name; false: there is none. */
 static bool take_free(int stock, const char *name, const char *stamp) {
-    DIR *d = list(stock);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     bool found = false;
 
-    if (!d)
-        return false;
-    while (!found && (e = readdir(d))) {
+    dir_open_at(stock, ".", &d);
+    while (!found && (e = dir_next(&d))) {
         if (!str_starts(e->d_name, free_prefix) || renameat(stock, e->d_name, stock, name) < 0)
             continue;
         found = is_fresh(stock, name, stamp);
         if (!found)
             remove_tree(stock, name);
     }
-    closedir(d);
     return found;
 }
 
@@ -127,21 +107,79 @@ static bool owner_is_dead(const char *name) {
 }
 
 /* Removes what the dead have left; returns how many are free. */
-static size_t sweep(int stock) {
-    DIR *d = list(stock);
-    struct dirent *e;
+static size_t sweep_stock(int stock) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     size_t n = 0;
 
-    if (!d)
-        return 0;
-    while ((e = readdir(d))) {
+    dir_open_at(stock, ".", &d);
+    while ((e = dir_next(&d))) {
         n += str_starts(e->d_name, free_prefix);
         if (owner_is_dead(e->d_name))
             remove_tree(stock, e->d_name);
     }
-    closedir(d);
     return n;
 }
+
+/* bawn-broker --make ------------------------------------------------------------------------------------------------ */
+
+/* messages: where stderr goes, -1 for nowhere. */
+static int start_maker(const char *path, int messages, pid_t *ret_pid, struct err *err) {
+    const char *value = getenv("SSL_CERT_FILE"); /* the only variable that it looks at */
+    CLEANUP(freep) char *variable = str_dupf("SSL_CERT_FILE=%s", value ? value : "");
+    struct helper h = {.name = "bawn-broker",
+                       .argv = (char *[]){"bawn-broker", "--make", (char *)(uintptr_t)path, NULL},
+                       .envp = (char *[]){variable, NULL},
+                       .fds = {-1, -1, messages},
+                       .n_fds = STDERR_FILENO + 1};
+
+    return variable ? helper_start(&h, ret_pid, err) : err_oom(err);
+}
+
+static int wait_for_maker(pid_t pid, int messages, struct err *err) {
+    char text[MESSAGE_MAX];
+    ssize_t n = fd_read_some(messages, text, sizeof text - 1);
+    const char *line = text;
+    int status = 0, r;
+
+    text[MAX_OF(n, 0)] = 0;
+    text[strcspn(text, "\n")] = 0;
+    r = helper_wait("bawn-broker", pid, &status, err);
+    if (r < 0 || status == 0)
+        return r;
+    if (status > PROCESS_SIGNALLED)
+        return err_set(err, -EIO, "bawn-broker was ended by signal %d", status - PROCESS_SIGNALLED);
+    if (str_starts(line, "bawn: "))
+        line += strlen("bawn: ");
+    return err_set(err, -EIO, "%s", line[0] ? line : "bawn-broker failed and did not say why");
+}
+
+static int make_ca(const char *path, struct err *err) {
+    CLEANUP(closep) int in = -1, out = -1;
+    pid_t pid = -1;
+    int r = fd_pipe(&in, &out);
+
+    if (r < 0)
+        return err_sys(err, r, "start bawn-broker");
+    r = start_maker(path, out, &pid, err);
+    closep(&out);
+    return r < 0 ? r : wait_for_maker(pid, in, err);
+}
+
+void castock_use(struct castock *c) {
+    const char *slash = strrchr(c->path, '/'), *word = strrchr(c->path, '-');
+    CLEANUP(freep) char *path = NULL;
+    pid_t pid = -1;
+
+    if (c->used)
+        return;
+    c->used = true;
+    path = str_dupf("%.*s/free-%s", (int)(slash - c->path), c->path, word + 1);
+    if (path && start_maker(path, -1, &pid, NULL) == 0) /* if it fails, the next run waits */
+        c->maker = pid;
+}
+
+/* Taking and giving back ------------------------------------------------------------------------------------------------ */
 
 int castock_take(const char *state, bool needed, struct castock *ret, struct err *err) {
     CLEANUP(closep) int stock = -1;
@@ -167,8 +205,8 @@ int castock_take(const char *state, bool needed, struct castock *ret, struct err
             *ret = (struct castock){0};
             return 0;
         }
-        sweep(stock); /* whoever is always killed never comes to the end, where it is done otherwise */
-        r = castock_make(path, err);
+        sweep_stock(stock); /* runs that are always killed never reach castock_done() */
+        r = make_ca(path, err);
     }
     if (r < 0)
         return r;
@@ -177,17 +215,18 @@ int castock_take(const char *state, bool needed, struct castock *ret, struct err
 }
 
 void castock_done(struct castock *c) {
-    char *slash = c->path ? strrchr(c->path, '/') : NULL, name[NAME_MAX + 1], word[CASTOCK_WORD_SIZE];
+    char *slash = c->path ? strrchr(c->path, '/') : NULL, name[NAME_MAX + 1], word[WORD_SIZE];
     CLEANUP(closep) int stock = -1;
 
-    castock_wait_maker(c);
+    if (c->maker > 0)
+        process_wait(c->maker);
     if (slash) {
         *slash = 0;
         stock = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         random_word(word);
         snprintf(name, sizeof name, "%s%s", free_prefix, word);
     }
-    if (stock >= 0 && (sweep(stock) >= STOCK_MAX || c->used || renameat(stock, slash + 1, stock, name) < 0))
+    if (stock >= 0 && (sweep_stock(stock) >= STOCK_MAX || c->used || renameat(stock, slash + 1, stock, name) < 0))
         remove_tree(stock, slash + 1);
     free(c->path);
     *c = (struct castock){0};

@@ -5,7 +5,7 @@
  * used is removed with its sandbox. Only runs whose rules need a look inside TLS wait for the broker when the stock is empty; others then
  * go without: users without such rules have no stock and pay for none.
  *
- *     $XDG_STATE_HOME/bawn/ca/free-<random>/        nobody has it
+ *     $XDG_STATE_HOME/bawn/ca/free-<random>/        free
  *     $XDG_STATE_HOME/bawn/ca/taken-<pid>-<start time>-<random>/    of a supervisor; swept when that is dead
  *         key.pem     0600, never shown to a sandbox
  *         ca.pem      the certificate

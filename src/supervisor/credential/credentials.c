@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Credentials of a run: definitions, grants, the file store, variables inside. */
 #include "supervisor/credential/credentials.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
@@ -16,9 +18,11 @@
 #include "engine/engine.h"
 #include "jail/plan/plan.h"
 #include "os/fd.h"
-#include "supervisor/credential/credentials_priv.h"
+#include "os/keyring.h"
+#include "supervisor/credential/vault_spawn.h"
+#include "vault/sealed.h"
 
-enum { GITIGNORE_MAX = 256 * 1024 };
+enum { GITIGNORE_MAX = 256 * 1024, NAMES_MAX = 1000 };
 #define SEED_FILE "placeholder.seed" /* in $XDG_STATE_HOME/bawn */
 
 void run_credentials_done(struct run_credentials *c) {
@@ -48,9 +52,71 @@ int credentials_load(char *const *environ_, const char *home, struct credentials
     return credentials_read(path, buf_str(&text), text.len, ret, err);
 }
 
+/* The file store ---------------------------------------------------------------------------------------------------- */
+
+/* Only the head, which is not secret: what is behind it is for bawn-vault. */
+static bool read_head(const struct host_facts *facts, struct sealed_head *ret) {
+    CLEANUP(freep) char *path = NULL;
+    CLEANUP(closep) int fd = -1;
+
+    if (paths_config(facts->environ_, facts->home, "secrets.enc", &path, NULL) < 0 || !path)
+        return false;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    return fd >= 0 && fd_read_some(fd, ret, sizeof *ret) == (ssize_t)sizeof *ret;
+}
+
+static bool is_unlocked(const struct sealed_head *h) {
+    char id[SEALED_ID_TEXT];
+
+    hex_encode(h->id, SEALED_ID, id);
+    return keyring_has(id);
+}
+
+static bool is_locked(const struct host_facts *facts) {
+    struct sealed_head h;
+
+    return !paths_getenv(facts->environ_, "BAWN_PASSPHRASE_FILE") && read_head(facts, &h) && h.kind == SEALED_PASSPHRASE &&
+           !is_unlocked(&h);
+}
+
+static void list_names(const struct run_credentials *c, const struct credentials *defined, struct buf *out) {
+    for (size_t i = 0; i < c->n_grants; i++) {
+        const struct credential *d = credentials_find(defined, c->grants[i].c.name);
+
+        if (!d || d->store != STORE_FILE)
+            continue;
+        buf_adds(out, out->len ? ", " : "");
+        buf_adds(out, d->name);
+    }
+}
+
+static int unlock_store(const struct host_facts *facts, struct err *err) {
+    const struct vault_job job = {.verb = "--unlock", .sock = -1, .terminal = true, .environ_ = facts->environ_};
+    int status = 0, r = vault_run(&job, &status, err);
+
+    if (r < 0 || status == 0)
+        return r;
+    return err_set(err, -ENOKEY, "the file store of secrets stays locked; --no-secrets runs without them");
+}
+
+/* Asks for the passphrase on the terminal, or reports what will fail without. */
+static int credentials_unlock(const struct run_credentials *c, const struct credentials *defined, const struct host_facts *facts,
+                              struct err *err) {
+    CLEANUP(buf_done) struct buf names = BUF_INIT(NAMES_MAX);
+
+    list_names(c, defined, &names);
+    if (!names.len || !is_locked(facts))
+        return 0;
+    if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+        return unlock_store(facts, err);
+    log_line("the file store is locked: requests that need %s are refused until 'bawn secret unlock'",
+             buf_ok(&names) ? buf_str(&names) : "its secrets");
+    return 0;
+}
+
 /* Grants ----------------------------------------------------------------------------------------------------------- */
 
-/* The user's own, made once. Whoever has no place to keep it gets other placeholders in each run. */
+/* The user's own, made once. A user without a place to store it gets other placeholders in each run. */
 static int read_seed(const struct host_facts *facts, struct grant_seed *ret, struct err *err) {
     CLEANUP(freep) char *folder = NULL, *path = NULL;
     CLEANUP(closep) int fd = -1;
@@ -182,16 +248,17 @@ static int open_sockets(struct run_credentials *c, const struct settings *s, cha
     return 0;
 }
 
-static void tell_facts(const struct run_credentials *c, struct host_facts *facts) {
-    facts->grants_env = &c->env;
-    facts->ssh_socket = c->sockets.path[INSIDE_SSH];
-    facts->credential_socket = c->sockets.path[INSIDE_CREDENTIAL];
-    facts->known_hosts = c->ssh.known_hosts;
-    facts->gitignore = c->gitignore;
-    facts->inside_program = c->program;
+static void fill_input(const struct run_credentials *c, struct plan_input *in) {
+    in->credentials.env = &c->env;
+    in->credentials.ssh_socket = c->sockets.path[INSIDE_SSH];
+    in->credentials.credential_socket = c->sockets.path[INSIDE_CREDENTIAL];
+    in->credentials.known_hosts = c->ssh.known_hosts;
+    in->credentials.gitignore = c->gitignore;
+    in->credentials.program = c->program;
 }
 
-int run_credentials_prepare(struct run_credentials *c, const struct settings *s, struct host_facts *facts, struct err *err) {
+int run_credentials_prepare(struct run_credentials *c, const struct settings *s, const struct host_facts *facts,
+                            struct plan_input *in, struct err *err) {
     CLEANUP(credentials_done) struct credentials defined = {0};
     int r = credentials_load(facts->environ_, facts->home, &defined, err);
 
@@ -207,6 +274,6 @@ int run_credentials_prepare(struct run_credentials *c, const struct settings *s,
     c->gitignore = home_file(facts->home, ".gitignore_global", GITIGNORE_MAX);
     if (c->n_grants)
         c->program = find_program();
-    tell_facts(c, facts);
+    fill_input(c, in);
     return 0;
 }

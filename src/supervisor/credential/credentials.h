@@ -11,6 +11,7 @@
 
 struct err;
 struct host_facts;
+struct plan_input;
 struct settings;
 
 struct run_credentials {
@@ -25,9 +26,10 @@ struct run_credentials {
 #define RUN_CREDENTIALS_INIT \
     { .sockets = INSIDE_SOCKETS_INIT }
 
-/* Reads $XDG_CONFIG_HOME/bawn/secrets.json, makes placeholders and sockets, and sets credentials of *facts. Asks for the passphrase
+/* Reads $XDG_CONFIG_HOME/bawn/secrets.json, makes placeholders and sockets, and sets credentials of *in. Asks for the passphrase
  * of a locked store if there is a terminal. */
-int run_credentials_prepare(struct run_credentials *c, const struct settings *s, struct host_facts *facts, struct err *err);
+int run_credentials_prepare(struct run_credentials *c, const struct settings *s, const struct host_facts *facts,
+                            struct plan_input *in, struct err *err);
 void run_credentials_done(struct run_credentials *c);
 
 /* The definitions in the user's file; none if there is no file. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sockets that are shown inside a sandbox. */
 #include "supervisor/credential/inside_sockets.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
@@ -22,20 +23,16 @@ enum { BACKLOG = 128 };
 
 static const char *const names[INSIDE_SOCKETS] = {[INSIDE_SSH] = "ssh-agent.sock", [INSIDE_CREDENTIAL] = "credentials.sock"};
 
-static void sweep(int parent) {
-    int copy = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+static void sweep_folders(int parent) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     unsigned long long start;
-    struct dirent *e;
+    const struct dirent *e;
     int pid;
 
-    if (!dir)
-        closep(&copy);
-    while (dir && (e = readdir(dir)))
+    dir_open_at(parent, ".", &d);
+    while ((e = dir_next(&d)))
         if (sscanf(e->d_name, "in-%d-%llu", &pid, &start) == 2 && pid > 0 && process_is_dead(pid, start))
             remove_tree(parent, e->d_name);
-    if (dir)
-        closedir(dir);
 }
 
 void inside_sockets_done(struct inside_sockets *s) {
@@ -62,7 +59,7 @@ static int listen_at(int folder, const char *name, int *ret) {
     return 0;
 }
 
-static int fill(struct inside_sockets *s, const char *path, const bool *wanted, struct err *err) {
+static int fill_folder(struct inside_sockets *s, const char *path, const bool *wanted, struct err *err) {
     CLEANUP(closep) int folder = -1;
     int r = mkdirat(s->parent, s->name, 0700) < 0 ? -errno : 0;
 
@@ -90,9 +87,9 @@ int inside_sockets_open(char *const *environ_, const bool wanted[INSIDE_SOCKETS]
     if (r < 0)
         return r;
     snprintf(s.name, sizeof s.name, "in-%d-%llu", (int)getpid(), (unsigned long long)process_start_time(getpid()));
-    sweep(s.parent);
+    sweep_folders(s.parent);
     r = paths_of_fd(s.parent, &path, err);
-    r = r < 0 ? r : fill(&s, path, wanted, err);
+    r = r < 0 ? r : fill_folder(&s, path, wanted, err);
     if (r < 0)
         return r;
     *ret = s;

@@ -16,7 +16,7 @@ enum inside_socket { INSIDE_SSH, INSIDE_CREDENTIAL, INSIDE_SOCKETS };
 struct inside_sockets {
     int parent; /* -1: there are none */
     char name[64];
-    int fd[INSIDE_SOCKETS];     /* -1: none; whoever takes one leaves -1 */
+    int fd[INSIDE_SOCKETS];     /* -1: none, or taken */
     char *path[INSIDE_SOCKETS]; /* on the host */
 };
 #define INSIDE_SOCKETS_INIT            \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A login of the user's browser on behalf of a program inside. */
 #include "supervisor/credential/login.h"
 
 #include <errno.h>
@@ -10,11 +11,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/sock.h"
 #include "supervisor/credential/vault_spawn.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { ANSWER_MS = 10 * 1000, MESSAGES_MAX = 2000, REQUEST_MAX = 8 * 1024 };
 
@@ -38,7 +39,7 @@ static int spawn(struct login *l, char *const *environ_, int sock, int messages,
     return vault_start(&job, &l->pid, err);
 }
 
-static int begin(struct login *l, char *const *environ_, struct err *err) {
+static int begin_login(struct login *l, char *const *environ_, struct err *err) {
     CLEANUP(closep) int theirs = -1, their_messages = -1;
     int pair[2], r = sock_pair(pair);
 
@@ -58,7 +59,7 @@ int login_start(struct login *l, const struct opener_login *what, char *const *e
 
     login_end(l);
     l->what = *what;
-    r = begin(l, environ_, err);
+    r = begin_login(l, environ_, err);
     if (r < 0) {
         login_refuse(l, what);
         return r;
@@ -182,7 +183,7 @@ void login_inside(struct login *l, int fd) {
     }
     l->sock = TAKE_FD(owned);
     l->state = LOGIN_SEND;
-    l->until_ms = watch_now_ms() + ANSWER_MS;
+    l->until_ms = clock_ms() + ANSWER_MS;
 }
 
 /* In the loop ------------------------------------------------------------------------------------------------------ */
@@ -195,7 +196,7 @@ size_t login_poll(const struct login *l, struct pollfd *out) {
 }
 
 int login_timeout(const struct login *l) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     if (l->state != LOGIN_SEND && l->state != LOGIN_SENT)
         return -1;
@@ -209,7 +210,7 @@ bool login_handle(struct login *l, const struct opener *o) {
         send_request(l);
     else if (l->state == LOGIN_SENT)
         drop_answer(l);
-    if ((l->state == LOGIN_SEND || l->state == LOGIN_SENT) && watch_now_ms() >= l->until_ms)
+    if ((l->state == LOGIN_SEND || l->state == LOGIN_SENT) && clock_ms() >= l->until_ms)
         login_end(l);
     return false;
 }

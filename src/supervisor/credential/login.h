@@ -43,6 +43,6 @@ void login_end(struct login *l);
 /* For the loop. */
 size_t login_poll(const struct login *l, struct pollfd *out);
 int login_timeout(const struct login *l);
-/* True: the login has just ended (l->ok), and a connection into the sandbox is wanted: login_inside() follows. */
+/* True: the login has just ended (l->ok) and needs a connection into the sandbox: login_inside() follows. */
 bool login_handle(struct login *l, const struct opener *o);
 void login_inside(struct login *l, int fd); /* taken; -1: there is none */

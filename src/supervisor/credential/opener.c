@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pages that programs inside want to open in the user's browser. */
 #include "supervisor/credential/opener.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "config/load/paths.h"
-#include "supervisor/detach.h"
-#include "supervisor/watch/limit_watch.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/sigfd.h"
+#include "supervisor/helper.h"
 
 enum { MINUTE_MS = 60 * 1000, PER_MINUTE = 6, VALUE_MAX = 2048 };
 
@@ -26,8 +31,8 @@ bool opener_url_ok(const char *url) {
     return str_starts(url, "https://") && url[strlen("https://")] && url[strspn(url, URL_BYTES)] == 0;
 }
 
-/* All of the page's address: a longer path would be another page of that host. What stands behind '?' in the definition is the
- * definition's own business. */
+/* All of the page's address: a longer path would be another page of that host. What follows '?' in the definition
+ * is not compared. */
 static bool is_page(const char *url, const char *page) {
     size_t n = page ? strcspn(page, "?#") : 0;
 
@@ -39,7 +44,7 @@ static int hex(char c) {
 }
 
 /* Until one of `ends` or the end of the text; false: it does not fit, or is not encoded right. */
-static bool decode(const char *p, const char *ends, char *out, size_t size) {
+static bool decode_parameter(const char *p, const char *ends, char *out, size_t size) {
     size_t n = 0;
 
     for (; *p && !strchr(ends, *p); p++) {
@@ -78,12 +83,12 @@ static int take_param(const char *at, struct opener_params *ret) {
     char key[32];
     const char *is = at + strcspn(at, "=&#");
 
-    if (!decode(at, "=&#", key, sizeof key))
+    if (!decode_parameter(at, "=&#", key, sizeof key))
         return 0; /* too long to be one of these */
     for (enum param i = 0; i < PARAMS; i++) {
         if (!str_eq(key, param_names[i]))
             continue;
-        if (ret->has[i] || *is != '=' || !decode(is + 1, "&#", ret->v[i], VALUE_MAX))
+        if (ret->has[i] || *is != '=' || !decode_parameter(is + 1, "&#", ret->v[i], VALUE_MAX))
             return -EINVAL;
         ret->has[i] = true;
     }
@@ -195,7 +200,7 @@ static const char *program(const struct opener *o) {
 
 /* A sandbox could fill the screen otherwise. */
 static bool too_many(struct opener *o) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     if (!o->since_ms || now - o->since_ms >= MINUTE_MS) {
         o->since_ms = now;
@@ -223,7 +228,7 @@ static const struct grant *login_host(const struct opener *o, const char *url) {
 }
 
 /* A page where a login of a sandbox's own could be confirmed (RFC 8628) looks like any other. */
-static void show(const struct opener *o, const char *url) {
+static void show_page(const struct opener *o, const char *url) {
     const struct grant *g = login_host(o, url);
 
     if (g)
@@ -243,13 +248,52 @@ enum opener_result opener_piece(struct opener *o, const char *piece, bool last, 
     if (buf_ok(&o->url) && opener_url_ok(buf_str(&o->url)) && !too_many(o)) {
         r = opener_read(o, buf_str(&o->url), ret, &why);
         if (r == -ENOENT)
-            show(o, buf_str(&o->url));
+            show_page(o, buf_str(&o->url));
         else if (r == -EACCES)
             log_line("the sandbox asks for a login of %s that its definition does not allow (%s): it is not opened",
                      ret->grant->c.name, why);
     }
     buf_clear(&o->url);
     return o->only_show || r == -ENOENT ? OPENER_NOTHING : r == 0 ? OPENER_LOGIN : OPENER_REFUSED;
+}
+
+/* Where a program of this name is; -ENOENT. */
+static int find_program(const char *name, char *const *envp, char out[static PATH_MAX]) {
+    const char *rest = strchr(name, '/') ? NULL : paths_getenv(envp, "PATH");
+
+    if (!rest) /* a relative path would be looked for in the workspace */
+        return name[0] == '/' && (size_t)snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && access(out, X_OK) == 0 ? 0 : -ENOENT;
+    while (*rest) {
+        size_t len = strcspn(rest, ":");
+
+        if (rest[0] == '/' && (size_t)snprintf(out, PATH_MAX, "%.*s/%s", (int)len, rest, name) < PATH_MAX &&
+            access(out, X_OK) == 0)
+            return 0;
+        rest += len + (rest[len] == ':');
+    }
+    return -ENOENT;
+}
+
+static void NORETURN become_detached(const char *path, char *const *argv, char *const *envp) {
+    int null = open("/dev/null", O_RDWR);
+
+    if (setsid() >= 0 && null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0 && fd_close_from(3) == 0 &&
+        sigfd_default(NULL) == 0 && chdir("/") == 0 && fork() == 0)
+        execve(path, argv, envp);
+    _exit(0);
+}
+
+/* A program of the user's, in a session of its own, with no terminal and none of our descriptors; it outlives us. -ENOENT: there is none. */
+static int detach_start(const char *program, char *const *argv, char *const *envp) {
+    char path[PATH_MAX];
+    int status, r = find_program(program, envp, path);
+    pid_t pid = r < 0 ? -1 : fork();
+
+    if (pid == 0)
+        become_detached(path, argv, envp);
+    if (r == 0 && pid < 0)
+        r = -errno;
+    return r < 0 ? r : helper_wait(program, pid, &status, NULL);
 }
 
 void opener_open(const struct opener *o, const struct grant *login, const char *url) {

@@ -18,7 +18,7 @@ struct opener {
     struct buf url;
     uint64_t since_ms; /* a minute, in which there are only so many */
     unsigned n;
-    bool only_show; /* the sandbox has ended: nobody waits for a login any more */
+    bool only_show; /* the sandbox has ended: no program waits for a login any more */
 };
 #define OPENER_INIT \
     { .url = BUF_INIT(OPENER_URL_MAX) }

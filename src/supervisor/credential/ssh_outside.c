@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The user's ssh-agent and known hosts. */
 #include "supervisor/credential/ssh_outside.h"
 
 #include <errno.h>
@@ -52,8 +53,8 @@ static int find_agent(const struct settings *s, char *const *environ_, bool *ret
     return 0;
 }
 
-/* One that is missing, or no file, is as none; one that is too large is told, because hosts are missing then. */
-static void add_file(struct buf *out, const char *path) {
+/* One that is missing, or no file, counts as none. One that is too large is reported, because hosts are missing then. */
+static void add_known_hosts(struct buf *out, const char *path) {
     CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     CLEANUP(buf_done) struct buf text = BUF_INIT(SSH_KNOWN_HOSTS_MAX + 1);
     struct err err = {0};
@@ -76,8 +77,8 @@ static int find_known_hosts(const char *home, char **ret, struct err *err) {
     if (home && !own)
         return err_oom(err);
     if (own)
-        add_file(&all, own);
-    add_file(&all, machine_file);
+        add_known_hosts(&all, own);
+    add_known_hosts(&all, machine_file);
     if (!buf_ok(&all)) {
         log_line("known_hosts of you and of this machine have more than %d bytes together: ssh knows no host inside",
                  SSH_KNOWN_HOSTS_MAX);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bawn-vault as a process. */
 #include "supervisor/credential/vault_spawn.h"
 
 #include <signal.h>
@@ -6,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "os/process.h"
 #include "policy/credential/credential.h"
 #include "supervisor/helper.h"
 
@@ -52,7 +54,7 @@ int vault_run(const struct vault_job *j, int *ret_status, struct err *err) {
     r = r < 0 ? r : helper_wait(program, pid, ret_status, err);
     sigaction(SIGINT, &interrupt, NULL);
     sigaction(SIGQUIT, &quit, NULL);
-    if (r == 0 && *ret_status > HELPER_SIGNALLED && *ret_status != HELPER_SIGNALLED + SIGINT)
-        log_line("%s was ended by signal %d", program, *ret_status - HELPER_SIGNALLED);
+    if (r == 0 && *ret_status > PROCESS_SIGNALLED && *ret_status != PROCESS_SIGNALLED + SIGINT)
+        log_line("%s was ended by signal %d", program, *ret_status - PROCESS_SIGNALLED);
     return r;
 }

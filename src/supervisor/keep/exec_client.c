@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds and connects to the exec socket of a sandbox. */
 #include "supervisor/keep/exec_client.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static int try_connect(const char *folder, const char *name, int *ret, struct er
     return r;
 }
 
-/* Whoever starts it has the lock before its keeper has written anything. */
+/* The process that starts it has the lock before its keeper has written anything. */
 static bool is_keeper_there(const struct box *b) {
     return b->state.pid > 0 && b->state.start_time && !process_is_dead(b->state.pid, b->state.start_time);
 }
@@ -110,7 +111,7 @@ static int open_box(const char *boxes, const char *name, struct box *ret, struct
     return 0;
 }
 
-/* Nobody listens under this name. It may be an id. */
+/* No process listens under this name. It may be an id. */
 static int why_not(char *const *environ_, const char *home, const char *folder, const char *name, int *ret, struct err *err) {
     CLEANUP(freep) char *boxes = NULL, *found = NULL;
     CLEANUP(box_done) struct box b = BOX_INIT;
@@ -122,7 +123,7 @@ static int why_not(char *const *environ_, const char *home, const char *folder, 
     }
     r = r < 0 ? r : registry_folder(environ_, home, &boxes, err);
     if (r == 0 && !boxes)
-        return err_set(err, -ENOENT, "no sandbox '%s': there is no home folder, and so none is kept", name);
+        return err_set(err, -ENOENT, "no sandbox '%s': without a home folder there are no persistent sandboxes", name);
     r = r < 0 ? r : registry_open(boxes, name, false, &b, err);
     if (r == 0 && b.alive && !str_eq(b.name, name)) {
         r = try_connect(folder, b.name, ret, err);

@@ -8,12 +8,12 @@ struct box;
 struct err;
 
 /*
- * ".../bawn/box/NAME.sock"; an id is as good as a name. Nothing else is read on the way; only if nobody answers does the
- * registry tell why: -ENOENT no such sandbox, -ENOTCONN not running (stopped, or its supervisor was killed), -EAGAIN it is
+ * ".../bawn/box/NAME.sock"; an id is as good as a name. Nothing else is read on the way; only if there is no answer does the
+ * registry say why: -ENOENT no such sandbox, -ENOTCONN not running (stopped, or its supervisor was killed), -EAGAIN it is
  * just starting or stopping, -EPERM another user's.
  */
 int exec_connect(char *const *environ_, const char *home, const char *name, int *ret, struct err *err);
-/* The same words for whoever has the sandbox's folder open; it is not running: -ENOTCONN, -EAGAIN, or -EIO if its
+/* The same words for a caller that has the sandbox's folder open; it is not running: -ENOTCONN, -EAGAIN, or -EIO if its
  * supervisor is stuck. */
 int exec_not_running(const struct box *b, struct err *err);
 

@@ -9,11 +9,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "os/sigfd.h"
 #include "proto/execmsg.h"
 #include "proto/termfilter.h"
 #include "supervisor/keep/exec_client_priv.h"
@@ -31,7 +32,7 @@ struct attached {
     struct termios user;
     size_t matched; /* of the detach keys */
     struct buf body, typed;
-    bool end_of_input; /* to be told once what was typed is sent */
+    bool end_of_input; /* to be sent after what was typed */
     struct termfilter filters[2];
     bool screen[2]; /* 1 and 2 are terminals */
     uint8_t shown[SHOWN_MAX];
@@ -44,7 +45,7 @@ struct attached {
 
 /* -- our terminal -------------------------------------------------------------------------------------------------------- */
 
-/* Without a pty inside nobody echoes or makes signals there, so our own terminal does; only lines are not held back. */
+/* Without a pty inside, our own terminal echoes and makes signals; only lines are not held back. */
 static void set_raw(struct attached *a, bool on) {
     struct termios t = a->user;
 
@@ -73,7 +74,7 @@ static void send_size(struct attached *a) {
     execmsg_send(a->sock, &m, NULL, NULL, 0);
 }
 
-static void resume(struct attached *a) {
+static void resume_terminal(struct attached *a) {
     struct termios now;
 
     if (a->tty >= 0 && tcgetattr(a->tty, &now) == 0 && (now.c_lflag & ICANON))
@@ -83,25 +84,25 @@ static void resume(struct attached *a) {
     send_size(a);
 }
 
-static void suspend(struct attached *a, int sig) {
+static void suspend_terminal(struct attached *a, int sig) {
     set_raw(a, false);
     tty_stop_job(sig);
-    resume(a);
+    resume_terminal(a);
 }
 
 static void on_signal(struct attached *a) {
     struct signalfd_siginfo info;
 
-    while (read(a->signals, &info, sizeof info) == (ssize_t)sizeof info)
+    while (sigfd_next(a->signals, &info))
         switch (info.ssi_signo) {
         case SIGWINCH:
             send_size(a);
             break;
         case SIGTSTP:
-            suspend(a, SIGTSTP);
+            suspend_terminal(a, SIGTSTP);
             break;
         case SIGCONT:
-            resume(a);
+            resume_terminal(a);
             break;
         case SIGTERM:
         case SIGHUP:
@@ -122,7 +123,7 @@ static void on_signal(struct attached *a) {
 /* -- what is typed ------------------------------------------------------------------------------------------------------- */
 
 /* Keys of a sequence that was begun and not ended are the job's after all. */
-static void type(struct attached *a, char c) {
+static void type_key(struct attached *a, char c) {
     size_t n = strlen(a->keys);
 
     if (n && c == a->keys[a->matched]) {
@@ -153,7 +154,7 @@ static void on_input(struct attached *a) {
     }
     for (ssize_t i = 0; i < n && !a->detached && !a->in_ended; i++)
         if (a->tty == STDIN_FILENO)
-            type(a, part[i]);
+            type_key(a, part[i]);
         else
             buf_addc(&a->typed, part[i]);
 }
@@ -185,7 +186,7 @@ static int send_typed(struct attached *a) {
 
 /* -- what is shown ------------------------------------------------------------------------------------------------------- */
 
-static void show(struct attached *a, int stream) {
+static void show_output(struct attached *a, int stream) {
     size_t n = MIN_OF(a->body.len, (size_t)EXEC_OUTPUT_MAX);
     int i = stream == 2;
 
@@ -206,7 +207,7 @@ static void write_shown(struct attached *a) {
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n < 0) {
-        a->detached = true; /* nobody looks any more */
+        a->detached = true; /* our reader is gone */
         return;
     }
     a->off += (size_t)n;
@@ -247,12 +248,12 @@ static int on_message(struct attached *a) {
         return 0;
     case EXEC_MSG_OUTPUT:
         if (a->body.len)
-            show(a, m.value);
+            show_output(a, m.value);
         return 0;
     case EXEC_MSG_STOPPED:
         if (a->opt->read_only)
             return 0;
-        suspend(a, m.value);
+        suspend_terminal(a, m.value);
         exec_send_signal(a->sock, SIGCONT, true);
         return 0;
     case EXEC_MSG_EXITED:
@@ -262,11 +263,11 @@ static int on_message(struct attached *a) {
     case EXEC_MSG_FAILED:
         return exec_failed(&m, &a->body, a->err);
     default:
-        return err_set(a->err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m.type);
+        return err_set(a->err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m.type);
     }
 }
 
-static int turn(struct attached *a) {
+static int attach_turn(struct attached *a) {
     struct pollfd fds[] = {
         {.fd = a->len ? -1 : a->sock, .events = POLLIN},
         {.fd = a->signals, .events = POLLIN},
@@ -292,7 +293,7 @@ static int turn(struct attached *a) {
     return r < 0 && !a->err->msg[0] ? err_sys(a->err, r, "speak to the sandbox's supervisor") : r;
 }
 
-static int begin(struct attached *a) {
+static int begin_attach(struct attached *a) {
     struct exec_msg m = {
         .type = EXEC_MSG_ATTACH, .value = a->opt->job, .extra = (int32_t)MIN_OF(a->opt->history, (size_t)INT32_MAX)};
     struct exec_request r;
@@ -332,19 +333,19 @@ int exec_attach(int sock, const struct attach_options *opt, struct exec_result *
                          .typed = BUF_INIT(TYPED_MAX),
                          .result = ret,
                          .err = err};
-    uint64_t begun = exec_now_us();
+    uint64_t begun = clock_us();
     sigset_t old;
     int r;
 
     *ret = (struct exec_result){0};
     look_at_streams(&a);
     r = loop_signals(&old, &a.signals, err);
-    r = r < 0 ? r : begin(&a);
+    r = r < 0 ? r : begin_attach(&a);
     while (r == 0 && !a.detached && (!a.ended || a.len))
-        r = turn(&a);
+        r = attach_turn(&a);
     clear_screen(&a);
     set_raw(&a, false);
-    ret->duration_us = exec_now_us() - begun;
+    ret->duration_us = clock_us() - begun;
     *ret_detached = a.detached;
     buf_done(&a.body);
     buf_done(&a.typed);

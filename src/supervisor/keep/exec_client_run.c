@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A command in a persistent sandbox, in the foreground of our terminal. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "os/process.h"
+#include "os/sigfd.h"
 #include "proto/execmsg.h"
 #include "supervisor/keep/exec_client_priv.h"
 #include "supervisor/session/run_loop.h"
@@ -25,16 +27,9 @@ struct exec_client {
     struct buf body;
     struct exec_result *result;
     struct err *err;
-    bool ended, stopping; /* stopping: the user wants the command stopped, as a job of his shell */
+    bool ended, stopping; /* stopping: the user wants the command stopped, as a job of the shell */
     bool asked;           /* to end, before it is known to have begun */
 };
-
-uint64_t exec_now_us(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 void exec_send_signal(int sock, int sig, bool group) {
     struct exec_msg m = {.type = EXEC_MSG_SIGNAL, .value = sig, .extra = group};
@@ -52,7 +47,7 @@ void exec_exited(const struct exec_msg *m, struct exec_result *ret) {
     }
     ret->started = true;
     ret->signal = WIFSIGNALED(m->value) ? WTERMSIG(m->value) : 0;
-    ret->status = ret->signal ? 128 + ret->signal : WEXITSTATUS(m->value);
+    ret->status = process_exit_status(m->value);
     if (ret->end & EXEC_END_TIMEOUT)
         ret->status = EXIT_TIMEOUT;
 }
@@ -94,7 +89,7 @@ static int send_request(struct exec_client *c) {
     }
     if (c->io.plan.pty) {
         exec_request_terminal(&r, c->io.tty, stdio_inner_modes(&c->io, &modes) ? &modes : NULL);
-        c->io.modes_set = true;
+        c->io.modes.set = true;
     }
     return exec_send_request(c->sock, &r, fds, n, c->err);
 }
@@ -110,7 +105,7 @@ static bool is_ignored(uint32_t sig) {
     return sigaction((int)sig, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/* A supervisor that is stuck passes nothing on: whoever asks a second time gets away, and hanging up ends what may have begun. */
+/* A supervisor that is stuck passes nothing on: the second such signal ends us, and hanging up ends what may have begun. */
 static void pass_on(struct exec_client *c, const struct signalfd_siginfo *info) {
     if (is_ignored(info->ssi_signo))
         return;
@@ -123,12 +118,11 @@ static void pass_on(struct exec_client *c, const struct signalfd_siginfo *info) 
     exec_send_signal(c->sock, (int)info->ssi_signo, info->ssi_code == SI_KERNEL);
 }
 
-/* As run_loop.c does it for a run: a signal of the terminal (SI_KERNEL) goes to the whole job, one that somebody sent, to the
- * command. */
+/* As in run_loop.c: a signal of the terminal (SI_KERNEL) goes to the whole job, one that a process sent, to the command. */
 static void on_signal(struct exec_client *c) {
     struct signalfd_siginfo info;
 
-    while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info)
+    while (sigfd_next(c->signals, &info))
         switch (info.ssi_signo) {
         case SIGWINCH:
             stdio_resize(&c->io);
@@ -142,7 +136,7 @@ static void on_signal(struct exec_client *c) {
             exec_send_signal(c->sock, SIGSTOP, true);
             break;
         case SIGCONT:
-            stdio_resume(&c->io); /* somebody else stopped us; the shell has reset the terminal since */
+            stdio_resume(&c->io); /* another process stopped us; the shell has reset the terminal since */
             exec_send_signal(c->sock, SIGCONT, info.ssi_code == SI_KERNEL);
             break;
         default:
@@ -150,7 +144,7 @@ static void on_signal(struct exec_client *c) {
         }
 }
 
-/* Stopped from inside, with nobody there who would see and continue us: then we stay, and can be told to end it. */
+/* Stopped from inside, with no user who would see and continue us: then we stay, and a signal can end it. */
 static void on_stopped(struct exec_client *c, int sig) {
     if (!c->stopping && !tty_has_us())
         return;
@@ -214,7 +208,7 @@ static int on_message(struct exec_client *c) {
     return err_set(c->err, -EPROTO, "the sandbox's supervisor said something unexpected (message %u)", m.type);
 }
 
-static int watch(struct exec_client *c) {
+static int watch_client(struct exec_client *c) {
     struct pollfd fds[OWN_FDS + STDIO_POLL_MAX];
 
     while (!c->ended) {
@@ -238,10 +232,10 @@ static int watch(struct exec_client *c) {
 }
 
 /* Whether the user wants no more of it. */
-static bool told_to_end(int signals) {
+static bool asked_to_end(int signals) {
     struct signalfd_siginfo info;
 
-    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info)
+    while (sigfd_next(signals, &info))
         if (is_ending(info.ssi_signo))
             return true;
     return false;
@@ -265,7 +259,7 @@ static bool is_through(const struct stdio_flow *f, uint64_t until) {
  * ever. So only what is in the pipes now is forwarded; a pty ends by itself with its session leader, and what is reopened
  * then is cut.
  */
-static void drain(struct exec_client *c) {
+static void drain_streams(struct exec_client *c) {
     struct pollfd fds[STDIO_POLL_MAX + 1];
     const uint64_t out = target(&c->io.out), errors = target(&c->io.err), screen = c->io.screen.bytes + PTY_HOLDS_MAX;
 
@@ -277,13 +271,13 @@ static void drain(struct exec_client *c) {
         if (poll(fds, n + 1, stdio_timeout_ms(&c->io)) < 0 && errno != EINTR)
             return;
         stdio_handle(&c->io, fds, n);
-        if (fds[n].revents && told_to_end(c->signals))
+        if (fds[n].revents && asked_to_end(c->signals))
             return;
     }
 }
 
-static int run(struct exec_client *c) {
-    uint64_t begun = exec_now_us();
+static int run_client(struct exec_client *c) {
+    uint64_t begun = clock_us();
     int r = send_request(c);
 
     stdio_close_inside(&c->io);
@@ -291,10 +285,10 @@ static int run(struct exec_client *c) {
         return r;
     if (!c->io.plan.pty)
         stdio_start(&c->io);
-    r = watch(c);
-    c->result->duration_us = exec_now_us() - begun;
+    r = watch_client(c);
+    c->result->duration_us = clock_us() - begun;
     if (r == 0)
-        drain(c);
+        drain_streams(c);
     return r;
 }
 
@@ -313,7 +307,7 @@ int exec_foreground(int sock, const struct exec_options *opt, struct exec_result
     r = r < 0 ? r : stdio_init(&c.io, &io, err);
     if (r == 0) {
         log_set_sink(tty_log_sink);
-        r = run(&c);
+        r = run_client(&c);
         stdio_done(&c.io);
         log_set_sink(NULL);
     }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Forks the keeper, and waits until its sandbox runs. */
 #include "supervisor/keep/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "os/process.h"
 #include "supervisor/keep/keep_priv.h"
 
 enum { LOG_MAX = 1024 * 1024 };
@@ -23,31 +24,26 @@ struct keep_word {
 /* The keeper's log ------------------------------------------------------------------------------------------------- */
 
 static void log_with_time(const char *line, size_t len) {
-    struct timespec now;
-    struct tm tm;
-    char text[1200];
-    size_t n;
+    char text[1200], time[CLOCK_TEXT_SIZE];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s ", clock_text(clock_mark(), CLOCK_ISO, time));
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ ", &tm);
     n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", (int)MIN_OF(len, sizeof text - n - 1), line);
     fd_write_all(STDERR_FILENO, text, MIN_OF(n, sizeof text - 1));
 }
 
-static int open_log(const struct box *b) {
+static int open_keeper_log(const struct box *b) {
     return openat(b->fd, "log/keeper.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
 }
 
-/* From now on messages are for whoever reads the log; the terminal, and what else the starter had, is let go. */
+/* From now on messages go to the log; the terminal, and what else the starter had, is closed. */
 static int begin_log(const struct box *b) {
-    CLEANUP(closep) int fd = open_log(b);
+    CLEANUP(closep) int fd = open_keeper_log(b);
     struct stat st;
 
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > LOG_MAX / 2 &&
         renameat(b->fd, "log/keeper.log", b->fd, "log/keeper.log.1") == 0) {
         close(fd);
-        fd = open_log(b);
+        fd = open_keeper_log(b);
     }
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         return -errno;
@@ -105,9 +101,8 @@ static NORETURN void be_keeper(const struct keep_options *opt, int ready) {
                        .session = SESSION_INIT,
                        .ready = ready,
                        .signals = -1,
-                       .sockets = -1,
-                       .listener = -1,
-                       .froze = -1};
+                       .exec = {.folder = -1, .listener = -1},
+                       .freeze = {.by = -1}};
     struct err err = {0};
     int r;
 
@@ -125,17 +120,12 @@ static NORETURN void be_keeper(const struct keep_options *opt, int ready) {
 
 static int hear(int fd, pid_t keeper, struct err *err) {
     struct keep_word w;
-    size_t len = 0;
-    ssize_t n = 1;
-    int status;
+    ssize_t n = fd_read_full(fd, &w, sizeof w);
 
-    while (len < sizeof w && (n = fd_read_some(fd, (char *)&w + len, sizeof w - len)) > 0)
-        len += (size_t)n;
-    if (len == sizeof w && w.r == 0)
+    if (n == (ssize_t)sizeof w && w.r == 0)
         return 0;
-    while (waitpid(keeper, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (len < sizeof w)
+    process_wait(keeper);
+    if (n < (ssize_t)sizeof w)
         return err_set(err, -ECHILD, "the supervisor of the sandbox was killed while it was starting");
     *err = w.err;
     return w.r;
@@ -144,13 +134,13 @@ static int hear(int fd, pid_t keeper, struct err *err) {
 int keep_start(const struct keep_options *opt, struct err *err) {
     CLEANUP(closep) int reads = -1;
     CLEANUP(closep) int writes = -1;
-    int pair[2], r;
+    int r = fd_pipe(&reads, &writes);
     pid_t pid;
 
-    if (pipe2(pair, O_CLOEXEC) < 0)
-        return err_sys(err, -errno, "pipe");
-    reads = fd_move_above(pair[0], 3);
-    writes = fd_move_above(pair[1], 3);
+    if (r < 0)
+        return err_sys(err, r, "pipe");
+    reads = fd_move_above(reads, 3);
+    writes = fd_move_above(writes, 3);
     fflush(NULL);
     pid = fork();
     if (pid < 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: supervisor of one kept sandbox, a process of its own without a terminal, a few hundred KiB. It holds what a run holds
+ * The keeper: supervisor of one persistent sandbox, a process of its own without a terminal, a few hundred KiB. It holds what a run holds
  * (stage, guard, latecomers, gate, limits), and instead of one command serves the exec socket (proto/execmsg.h) and the control socket
  * (spec/control-socket.md). bawn-init stays; each command is a job of it.
  *
  *   Should: end when asked to (`bawn stop`, SIGTERM), when nothing was executed for `idle_timeout`, or when PID 1 inside is gone; then
  *   the workspace is ended as after a run, every trace removed, the lock let go.
- *   Mustn't: wait for a client; keep the terminal, streams or working session of whoever started it; outlive its sandbox.
+ *   Mustn't: wait for a client; hold the terminal, streams or session of the process that started it; outlive its sandbox.
  */
 #pragma once
 

@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "supervisor/keep/keep_priv.h"
@@ -14,28 +16,19 @@
 enum { ACCEPT_PER_TURN = 16, MESSAGES_PER_TURN = 16, OPEN_PATH_MAX = 4096 };
 
 static int add_client(struct keeper *k, int fd) {
-    struct keep_client *c;
+    struct keep_client *c = calloc(1, sizeof *c);
 
-    if (k->n_clients == k->cap_clients) {
-        size_t cap = k->cap_clients ? 2 * k->cap_clients : 4;
-        struct keep_client **grown = reallocarray(k->clients, cap, sizeof(struct keep_client *));
-
-        if (!grown)
-            return -ENOMEM;
-        k->clients = grown;
-        k->cap_clients = cap;
-    }
-    c = calloc(1, sizeof *c);
-    if (!c)
+    if (!c || VEC_ADD(k->clients, k->n_clients, c) < 0) {
+        free(c);
         return -ENOMEM;
-    *c = (struct keep_client){.fd = fd, .out = BUF_INIT(2 * KEEP_QUEUE_MAX), .revents = POLLIN};
-    k->clients[k->n_clients++] = c;
+    }
+    *c = (struct keep_client){.fd = fd, .out = BUF_INIT(2 * KEEP_QUEUE_MAX)};
     return 0;
 }
 
 void clients_accept(struct keeper *k) {
     for (int i = 0; i < ACCEPT_PER_TURN && k->n_clients < KEEP_CLIENTS_MAX; i++) {
-        CLEANUP(closep) int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        CLEANUP(closep) int fd = accept4(k->exec.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0)
             return;
@@ -105,7 +98,7 @@ void client_flush(struct keeper *k, struct keep_client *c) {
     else if (!c->out.len)
         buf_done(&c->out);
     else if (!c->stalled_ms)
-        c->stalled_ms = watch_now_ms();
+        c->stalled_ms = clock_ms();
 }
 
 void client_send(struct keeper *k, struct keep_client *c, struct exec_msg m, const void *body, int fd) {
@@ -119,7 +112,7 @@ void client_send(struct keeper *k, struct keep_client *c, struct exec_msg m, con
         buf_add(&c->out, &m, sizeof m);
         if (m.len)
             buf_add(&c->out, body, m.len);
-        c->stalled_ms = c->stalled_ms ? c->stalled_ms : watch_now_ms();
+        c->stalled_ms = c->stalled_ms ? c->stalled_ms : clock_ms();
         r = buf_ok(&c->out) ? 0 : -ENOBUFS;
     }
     if (r < 0)
@@ -176,7 +169,7 @@ static int begin_attach(struct keeper *k, struct keep_client *c, const struct ex
 }
 
 static int begin_open(struct keeper *k, struct keep_client *c, const struct exec_msg *m, const struct buf *body) {
-    struct init_msg ask = {.type = INIT_MSG_OPEN, .value = m->value, .job = k->next_open};
+    struct init_msg ask = {.type = INIT_MSG_OPEN, .value = m->value, .job = k->next.open};
     int r;
 
     if (body->len == 0 || body->len > OPEN_PATH_MAX || body->data[0] != '/' || memchr(body->data, 0, body->len) ||
@@ -190,8 +183,8 @@ static int begin_open(struct keeper *k, struct keep_client *c, const struct exec
     if (r < 0)
         client_fail(k, c, r, "bawn-init does not answer");
     c->kind = CLIENT_OPEN;
-    c->open_id = k->next_open;
-    k->next_open = k->next_open == INT32_MAX ? 1 : k->next_open + 1;
+    c->open_id = k->next.open;
+    k->next.open = k->next.open == INT32_MAX ? 1 : k->next.open + 1;
     keep_touch(k);
     return 0;
 }
@@ -246,7 +239,7 @@ static int take_message(struct keeper *k, struct keep_client *c, const struct ex
 }
 
 void client_handle(struct keeper *k, struct keep_client *c) {
-    for (int i = 0; i < MESSAGES_PER_TURN && c->fd >= 0 && !client_waits(c) && !k->first; i++) {
+    for (int i = 0; i < MESSAGES_PER_TURN && c->fd >= 0 && !client_waits(c) && !k->outbox.first; i++) {
         CLEANUP(buf_done) struct buf body = BUF_INIT(EXEC_REQUEST_MAX);
         struct exec_msg m;
         int fds[EXEC_FDS_MAX], r;

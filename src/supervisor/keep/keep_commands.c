@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests over the control socket of a kept sandbox (spec/control-socket.md): its own, and those of its gate. */
+/* Requests over the control socket of a persistent sandbox (spec/control-socket.md): its own, and those of its gate. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/jsonout.h"
 #include "base/str.h"
+#include "os/process.h"
 #include "registry/usage.h"
 #include "supervisor/keep/keep_priv.h"
 #include "supervisor/network/gate_priv.h"
@@ -24,52 +26,64 @@ static void say_result(struct buf *answer, int r, const struct err *err) {
         buf_adds(answer, "{\"ok\":true}");
 }
 
-static void add_text(struct buf *out, const char *key, const char *value) {
-    buf_addf(out, ",\"%s\":", key);
-    buf_add_json(out, value);
-}
-
-static void add_known(struct buf *out, const char *key, bool known, uint64_t value) {
+static void add_known(struct jsonout *j, const char *key, bool known, uint64_t value) {
     if (known)
-        buf_addf(out, "\"%s\":%" PRIu64, key, value);
+        jsonout_u64(j, key, value);
     else
-        buf_addf(out, "\"%s\":null", key);
+        jsonout_null(j, key);
 }
 
-static void add_numbers(const struct keeper *k, struct buf *out) {
+static void add_numbers(const struct keeper *k, struct jsonout *j) {
     const struct box_state *s = &k->box->state;
     struct box_usage u = {0};
 
     box_usage(s, &u);
-    buf_addf(out, ",\"limits\":{\"memory\":%" PRIu64 ",\"pids\":%" PRIu64 ",\"cpus_milli\":%" PRIu64 "},\"usage\":{", s->memory,
-             s->pids, s->cpus_milli);
-    add_known(out, "memory", u.has_memory, u.memory);
-    buf_addc(out, ',');
-    add_known(out, "cpu_us", u.has_cpu, u.cpu_us);
-    buf_addc(out, ',');
-    add_known(out, "pids", u.has_pids, u.pids);
-    buf_addc(out, '}');
+    jsonout_open(j, "limits", '{');
+    jsonout_u64(j, "memory", s->memory);
+    jsonout_u64(j, "pids", s->pids);
+    jsonout_u64(j, "cpus_milli", s->cpus_milli);
+    jsonout_close(j, '}');
+    jsonout_open(j, "usage", '{');
+    add_known(j, "memory", u.has_memory, u.memory);
+    add_known(j, "cpu_us", u.has_cpu, u.cpu_us);
+    add_known(j, "pids", u.has_pids, u.pids);
+    jsonout_close(j, '}');
+}
+
+/* Seconds since 1970, with all nanoseconds; 0: null. */
+static void add_seconds(struct jsonout *j, const char *key, uint64_t ns) {
+    if (!ns) {
+        jsonout_null(j, key);
+        return;
+    }
+    jsonout_key(j, key);
+    buf_addf(j->to, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
 }
 
 static void do_status(struct keeper *k, const json_t *request UNUSED, struct buf *answer) {
     const struct box_state *s = &k->box->state;
+    struct jsonout j = {.to = answer, .compact = true};
 
-    buf_addf(answer, "{\"ok\":true,\"pid\":%d", (int)getpid());
-    add_text(answer, "sandbox", k->box->name);
-    add_text(answer, "name", k->box->name);
-    add_text(answer, "id", k->box->info.id);
-    add_text(answer, "phase", box_phase_names[k->phase]);
-    buf_addf(answer, ",\"since\":%" PRIu64 ".%09" PRIu64 ",\"frozen\":%s,\"jobs\":%zu,\"init\":%d", s->since_ns / 1000000000,
-             s->since_ns % 1000000000, k->thaw_at_ms ? "true" : "false", k->n_running, (int)s->init);
-    add_text(answer, "engine", s->engine);
-    add_text(answer, "rung", s->rung);
-    add_text(answer, "workspace_mode", s->mode);
-    add_text(answer, "profile", s->profile);
-    add_text(answer, "workspace", k->box->info.workspace);
-    buf_adds(answer, ",\"command\":[]");
-    add_numbers(k, answer);
+    jsonout_open(&j, NULL, '{');
+    jsonout_bool(&j, "ok", true);
+    jsonout_int(&j, "pid", getpid());
+    jsonout_text(&j, "sandbox", k->box->name);
+    jsonout_text(&j, "name", k->box->name);
+    jsonout_text(&j, "id", k->box->info.id);
+    jsonout_text(&j, "phase", box_phase_names[k->phase]);
+    add_seconds(&j, "since", s->since_ns);
+    jsonout_bool(&j, "frozen", k->freeze.thaw_ms);
+    jsonout_u64(&j, "jobs", k->n_running);
+    jsonout_int(&j, "init", s->init);
+    jsonout_text(&j, "engine", s->engine);
+    jsonout_text(&j, "rung", s->rung);
+    jsonout_text(&j, "workspace_mode", s->mode);
+    jsonout_text(&j, "profile", s->profile);
+    jsonout_text(&j, "workspace", k->box->info.workspace);
+    jsonout_strings(&j, "command", NULL, 0);
+    add_numbers(k, &j);
     gate_status_json(k->session.network.gate, answer);
-    buf_addc(answer, '}');
+    jsonout_close(&j, '}');
 }
 
 static size_t count_attached(const struct keeper *k, const struct keep_job *j) {
@@ -80,48 +94,44 @@ static size_t count_attached(const struct keeper *k, const struct keep_job *j) {
     return n;
 }
 
-static void add_time(struct buf *out, const char *key, uint64_t ns) {
-    if (ns)
-        buf_addf(out, ",\"%s\":%" PRIu64 ".%09" PRIu64, key, ns / 1000000000, ns % 1000000000);
-    else
-        buf_addf(out, ",\"%s\":null", key);
+static void add_end(struct jsonout *out, const struct keep_job *j) {
+    bool noexec = j->end & EXEC_END_NOEXEC;
+
+    if (j->exited) {
+        jsonout_int(out, "status", noexec ? err_exec_status(j->status) : process_exit_status(j->status));
+        jsonout_int(out, "signal", !noexec && WIFSIGNALED(j->status) ? WTERMSIG(j->status) : 0);
+    } else {
+        jsonout_null(out, "status");
+        jsonout_null(out, "signal");
+    }
+    jsonout_bool(out, "timeout", j->end & EXEC_END_TIMEOUT);
 }
 
-static void add_end(struct buf *out, const struct keep_job *j) {
-    bool noexec = j->end & EXEC_END_NOEXEC;
-    int sig = j->exited && !noexec && WIFSIGNALED(j->status) ? WTERMSIG(j->status) : 0;
-
-    if (!j->exited)
-        buf_adds(out, ",\"status\":null,\"signal\":null");
-    else
-        buf_addf(out, ",\"status\":%d,\"signal\":%d",
-                 noexec ? err_exec_status(j->status)
-                 : sig  ? 128 + sig
-                        : WEXITSTATUS(j->status),
-                 sig);
-    buf_addf(out, ",\"timeout\":%s", j->end & EXEC_END_TIMEOUT ? "true" : "false");
+static void add_job(const struct keeper *k, const struct keep_job *j, struct jsonout *out) {
+    jsonout_open(out, NULL, '{');
+    jsonout_int(out, "job", j->id);
+    jsonout_text(out, "command", j->command ? j->command : "");
+    jsonout_bool(out, "background", j->flags & EXEC_BACKGROUND);
+    jsonout_bool(out, "tty", j->flags & EXEC_TTY);
+    jsonout_int(out, "pid", j->pid);
+    add_seconds(out, "started", j->started_ns);
+    add_seconds(out, "ended", j->ended_ns);
+    add_end(out, j);
+    jsonout_u64(out, "attached", count_attached(k, j));
+    jsonout_close(out, '}');
 }
 
 static void do_jobs(struct keeper *k, const json_t *request UNUSED, struct buf *answer) {
-    const char *sep = "";
+    struct jsonout j = {.to = answer, .compact = true};
 
-    buf_adds(answer, "{\"ok\":true,\"jobs\":[");
-    for (size_t i = 0; i < k->n_jobs; i++) {
-        const struct keep_job *j = k->jobs[i];
-
-        if (j->gone)
-            continue;
-        buf_addf(answer, "%s{\"job\":%d,\"command\":", sep, j->id);
-        buf_add_json(answer, j->command ? j->command : "");
-        buf_addf(answer, ",\"background\":%s,\"tty\":%s,\"pid\":%d", j->flags & EXEC_BACKGROUND ? "true" : "false",
-                 j->flags & EXEC_TTY ? "true" : "false", (int)j->pid);
-        add_time(answer, "started", j->started_ns);
-        add_time(answer, "ended", j->ended_ns);
-        add_end(answer, j);
-        buf_addf(answer, ",\"attached\":%zu}", count_attached(k, j));
-        sep = ",";
-    }
-    buf_adds(answer, "]}");
+    jsonout_open(&j, NULL, '{');
+    jsonout_bool(&j, "ok", true);
+    jsonout_open(&j, "jobs", '[');
+    for (size_t i = 0; i < k->n_jobs; i++)
+        if (!k->jobs[i]->gone)
+            add_job(k, k->jobs[i], &j);
+    jsonout_close(&j, ']');
+    jsonout_close(&j, '}');
 }
 
 static void do_processes(struct keeper *k, const json_t *request UNUSED, struct buf *answer) {
@@ -138,7 +148,7 @@ static void do_stop(struct keeper *k, const json_t *request, struct buf *answer)
         say_error(answer, "\"seconds\" must be a number from 0 to 3600");
         return;
     }
-    keep_stop(k, seconds ? (int)seconds : -1, "somebody asked for it");
+    keep_stop(k, seconds ? (int)seconds : -1, "by request");
     buf_adds(answer, "{\"ok\":true}");
 }
 
@@ -203,7 +213,7 @@ static const struct keep_command without_gate[] = {
     {"allow", do_no_network}, {"deny", do_no_network},
 };
 
-static const struct keep_command *find(const struct keep_command *v, size_t n, const char *cmd) {
+static const struct keep_command *find_command(const struct keep_command *v, size_t n, const char *cmd) {
     for (size_t i = 0; cmd && i < n; i++)
         if (str_eq(v[i].cmd, cmd))
             return &v[i];
@@ -213,12 +223,12 @@ static const struct keep_command *find(const struct keep_command *v, size_t n, c
 void keep_command(void *arg, const json_t *request, struct buf *answer) {
     struct keeper *k = arg;
     const char *cmd = json_string_value(json_object_get(request, "cmd"));
-    const struct keep_command *c = find(own, ARRAY_LEN(own), cmd);
+    const struct keep_command *c = find_command(own, ARRAY_LEN(own), cmd);
     bool gate = k->session.network.gate, known;
 
-    known = c || find(without_gate, ARRAY_LEN(without_gate), cmd);
+    known = c || find_command(without_gate, ARRAY_LEN(without_gate), cmd);
     if (!c && !gate)
-        c = find(without_gate, ARRAY_LEN(without_gate), cmd);
+        c = find_command(without_gate, ARRAY_LEN(without_gate), cmd);
     if (c)
         c->run(k, request, answer);
     else if (known)

@@ -48,11 +48,11 @@ int keep_send(struct keeper *k, const struct init_msg *m, const void *body, size
         close_all(fds, n_fds);
         return -ENOMEM;
     }
-    if (!k->first)
+    if (!k->outbox.first)
         r = sock_send(k->session.sandbox.control, o->data, o->len, o->fds, o->n_fds);
     if (r == -EAGAIN) {
-        *k->last = o;
-        k->last = &o->next;
+        *k->outbox.last = o;
+        k->outbox.last = &o->next;
         return 0;
     }
     free_outgoing(o);
@@ -60,28 +60,28 @@ int keep_send(struct keeper *k, const struct init_msg *m, const void *body, size
 }
 
 int keep_flush(struct keeper *k) {
-    while (k->first) {
-        struct outgoing *o = k->first;
+    while (k->outbox.first) {
+        struct outgoing *o = k->outbox.first;
         int r = sock_send(k->session.sandbox.control, o->data, o->len, o->fds, o->n_fds);
 
         if (r < 0)
             return r == -EAGAIN ? 0 : r;
-        k->first = o->next;
-        if (!k->first)
-            k->last = &k->first;
+        k->outbox.first = o->next;
+        if (!k->outbox.first)
+            k->outbox.last = &k->outbox.first;
         free_outgoing(o);
     }
     return 0;
 }
 
 void keep_forget_outgoing(struct keeper *k) {
-    while (k->first) {
-        struct outgoing *o = k->first;
+    while (k->outbox.first) {
+        struct outgoing *o = k->outbox.first;
 
-        k->first = o->next;
+        k->outbox.first = o->next;
         free_outgoing(o);
     }
-    k->last = &k->first;
+    k->outbox.last = &k->outbox.first;
 }
 
 static bool is_master(int fd) {
@@ -110,9 +110,9 @@ static void on_exited(struct keeper *k, struct keep_job *j, const struct init_ms
         job_exited(k, j, m->value, 0);
 }
 
-/* The processes that freezing stopped are nobody's news. */
+/* Processes that freezing stopped are not reported. */
 static void on_stopped(struct keeper *k, const struct keep_job *j, int sig) {
-    if (!k->thaw_at_ms)
+    if (!k->freeze.thaw_ms)
         job_tell(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);
 }
 

@@ -3,7 +3,6 @@
  * What runs inside, looked at from the host: by the control group, which holds everything that descends from bawn-init, or, where
  * there is none, by walking down from bawn-init. Names and command lines are the inside's own words.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,11 +11,15 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "supervisor/keep/keep_priv.h"
 
 enum { PIDS_MAX = 4096, CMDLINE_MAX = 512, TEXT_MAX = 4096, LIST_MAX = 64 * 1024, DYING_MS = 50 };
-/* Whoever asks for it waits for ten seconds at most (control_client.c). */
+/* The client waits for ten seconds at most (control_client.c). */
 enum { FREEZE_MS = 5000, STUCK_NAPS = 20, PATIENCE_MIN = 8, PATIENCE_MAX = 512 };
 
 static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_t max) {
@@ -38,19 +41,17 @@ static size_t from_group(const struct cgroup *cg, pid_t init, pid_t *ret, size_t
 
 /* Children of every thread of a process. */
 static size_t add_children(pid_t pid, pid_t init, pid_t *ret, size_t n, size_t max) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     char path[80], text[TEXT_MAX];
-    struct dirent *e;
-    DIR *d;
+    const struct dirent *e;
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    d = opendir(path);
-    while (d && n < max && (e = readdir(d))) {
+    dir_open_at(AT_FDCWD, path, &d);
+    while (n < max && (e = dir_next(&d))) {
         snprintf(path, sizeof path, "%.16s/children", e->d_name);
-        if (e->d_name[0] != '.' && fd_read_file_at(dirfd(d), path, text, sizeof text) > 0)
+        if (fd_read_file_at(d.fd, path, text, sizeof text) > 0)
             n = add_pids(text, init, ret, n, max);
     }
-    if (d)
-        closedir(d);
     return n;
 }
 
@@ -135,19 +136,19 @@ static void nap(struct keeper *k) {
 }
 
 static bool group_is_frozen(int dir) {
-    char text[TEXT_MAX];
+    uint64_t frozen = 0;
 
-    return fd_read_file_at(dir, "cgroup.events", text, sizeof text) > 0 && strstr(text, "frozen 1");
+    return file_number(dir, "cgroup.events", "frozen", &frozen) == 0 && frozen == 1;
 }
 
 static int freeze_group(struct keeper *k, int dir, struct err *err) {
-    uint64_t end = watch_now_ms() + FREEZE_MS;
+    uint64_t end = clock_ms() + FREEZE_MS;
     int r = fd_write_file_at(dir, "cgroup.freeze", "1");
 
     if (r < 0)
         return err_sys(err, r, "freeze the control group");
-    k->frozen_group = true;
-    while (!group_is_frozen(dir) && watch_now_ms() < end)
+    k->freeze.group = true;
+    while (!group_is_frozen(dir) && clock_ms() < end)
         nap(k);
     return group_is_frozen(dir) ? 0 : err_set(err, -EBUSY, "something inside cannot be stopped now");
 }
@@ -181,25 +182,18 @@ static void signal_inside(const struct keeper *k, pid_t pid, int sig) {
         }
 }
 
-static int note_frozen(struct keeper *k, pid_t pid) {
-    pid_t *grown;
-
-    for (size_t i = 0; i < k->n_frozen; i++)
-        if (k->frozen[i] == pid)
+static int add_frozen(struct keeper *k, pid_t pid) {
+    for (size_t i = 0; i < k->freeze.n; i++)
+        if (k->freeze.pids[i] == pid)
             return 0;
-    grown = reallocarray(k->frozen, k->n_frozen + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    k->frozen = grown;
-    k->frozen[k->n_frozen++] = pid;
-    return 0;
+    return VEC_ADD(k->freeze.pids, k->freeze.n, pid);
 }
 
 static void continue_each(struct keeper *k) {
-    for (size_t i = 0; i < k->n_frozen; i++)
-        signal_inside(k, k->frozen[i], SIGCONT);
-    free(TAKE_PTR(k->frozen));
-    k->n_frozen = 0;
+    for (size_t i = 0; i < k->freeze.n; i++)
+        signal_inside(k, k->freeze.pids[i], SIGCONT);
+    free(TAKE_PTR(k->freeze.pids));
+    k->freeze.n = 0;
 }
 
 /* PIDS_MAX at most. *ret_waiting: how many of them are in the kernel, where no signal is looked at. */
@@ -220,7 +214,7 @@ static size_t find_awake(const struct keeper *k, pid_t *ret, size_t *ret_waiting
 
 static int stop_each(struct keeper *k, const pid_t *pids, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        if (note_frozen(k, pids[i]) < 0)
+        if (add_frozen(k, pids[i]) < 0)
             return -ENOMEM;
         signal_inside(k, pids[i], SIGSTOP);
     }
@@ -228,28 +222,28 @@ static int stop_each(struct keeper *k, const pid_t *pids, size_t n) {
 }
 
 /*
- * After vfork() a parent waits in the kernel for its child to execute something; if that was stopped before, it never will. So those who are
- * stopped go on until nobody waits any more, for so many naps at most. Who waited stops then: its SIGSTOP is still to come.
+ * After vfork() a parent waits in the kernel for its child to execute something; if that was stopped before, it never will. So those that are
+ * stopped go on until none waits any more, for so many naps at most. A parent that waited stops then: its SIGSTOP is pending.
  */
 static void let_finish(struct keeper *k, pid_t *pids, int naps) {
     size_t waiting;
 
-    for (size_t i = 0; i < k->n_frozen; i++)
-        if (state_of(k->frozen[i]) == 'T')
-            signal_inside(k, k->frozen[i], SIGCONT);
+    for (size_t i = 0; i < k->freeze.n; i++)
+        if (state_of(k->freeze.pids[i]) == 'T')
+            signal_inside(k, k->freeze.pids[i], SIGCONT);
     do {
         nap(k);
         find_awake(k, pids, &waiting);
     } while (--naps > 0 && waiting);
 }
 
-/* Until nobody is found awake: whoever forks meanwhile is found the next time. */
+/* Until no process is found awake: one that is forked meanwhile is found the next time. */
 static int freeze_each(struct keeper *k, struct err *err) {
     CLEANUP(freep) pid_t *pids = calloc(PIDS_MAX, sizeof *pids);
-    uint64_t end = watch_now_ms() + FREEZE_MS;
+    uint64_t end = clock_ms() + FREEZE_MS;
     int stuck = 0, patience = PATIENCE_MIN;
 
-    while (pids && watch_now_ms() < end) {
+    while (pids && clock_ms() < end) {
         size_t waiting, n = find_awake(k, pids, &waiting);
 
         if (n == 0)
@@ -267,20 +261,20 @@ static int freeze_each(struct keeper *k, struct err *err) {
     return pids ? err_set(err, -EBUSY, "something inside cannot be stopped now") : err_oom(err);
 }
 
-/* Somebody who was killed has let go of his lock a moment before he is gone. */
+/* A process that was killed lets go of its lock a moment before its pidfd says so. */
 static bool is_froze_gone(const struct keeper *k) {
-    return k->froze >= 0 && poll(&(struct pollfd){.fd = k->froze, .events = POLLIN}, 1, DYING_MS) > 0;
+    return k->freeze.by >= 0 && poll(&(struct pollfd){.fd = k->freeze.by, .events = POLLIN}, 1, DYING_MS) > 0;
 }
 
 int inside_freeze(struct keeper *k, pid_t pid, struct err *err) {
     int dir = freezer(k), r;
 
-    if (k->thaw_at_ms && is_froze_gone(k))
+    if (k->freeze.thaw_ms && is_froze_gone(k))
         inside_thaw(k);
-    if (k->thaw_at_ms)
+    if (k->freeze.thaw_ms)
         return err_set(err, -EBUSY, "the sandbox is frozen already");
-    k->thaw_at_ms = watch_now_ms() + KEEP_FROZEN_MS;
-    k->froze = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    k->freeze.thaw_ms = clock_ms() + KEEP_FROZEN_MS;
+    k->freeze.by = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     r = dir >= 0 ? freeze_group(k, dir, err) : freeze_each(k, err);
     if (r < 0)
         inside_thaw(k);
@@ -288,10 +282,10 @@ int inside_freeze(struct keeper *k, pid_t pid, struct err *err) {
 }
 
 void inside_thaw(struct keeper *k) {
-    if (k->frozen_group)
+    if (k->freeze.group)
         fd_write_file_at(freezer(k), "cgroup.freeze", "0");
     continue_each(k);
-    k->frozen_group = false;
-    k->thaw_at_ms = 0;
-    closep(&k->froze);
+    k->freeze.group = false;
+    k->freeze.thaw_ms = 0;
+    closep(&k->freeze.by);
 }

@@ -2,22 +2,15 @@
 /* Jobs: what was asked for over the exec socket, from the request to the last word about it. */
 #include <errno.h>
 #include <inttypes.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/keep/keep_priv.h"
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 struct keep_job *job_find(const struct keeper *k, int id) {
     for (size_t i = k->n_jobs; i-- > 0;)
@@ -35,7 +28,7 @@ struct keep_job *job_latest_background(const struct keeper *k) {
 
 /* The beginning ---------------------------------------------------------------------------------------------------- */
 
-static char *describe(const struct exec_request *r) {
+static char *describe_command(const struct exec_request *r) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(SIZE_MAX);
 
     for (size_t i = 0; i < r->argc && b.len < KEEP_COMMAND_MAX; i++) {
@@ -57,37 +50,28 @@ static uint64_t time_limit(const struct keeper *k, uint64_t wish_ms) {
 }
 
 static struct keep_job *add_job(struct keeper *k, struct keep_client *c, const struct exec_request *r) {
-    uint64_t now = watch_now_ms(), limit = time_limit(k, r->timeout_ms);
-    struct keep_job *j;
+    uint64_t now = clock_ms(), limit = time_limit(k, r->timeout_ms);
+    struct keep_job *j = calloc(1, sizeof *j);
 
-    if (k->n_jobs == k->cap_jobs) {
-        size_t cap = k->cap_jobs ? 2 * k->cap_jobs : 4;
-        struct keep_job **grown = reallocarray(k->jobs, cap, sizeof(struct keep_job *));
-
-        if (!grown)
-            return NULL;
-        k->jobs = grown;
-        k->cap_jobs = cap;
-    }
-    j = calloc(1, sizeof *j);
-    if (!j)
+    if (!j || VEC_ADD(k->jobs, k->n_jobs, j) < 0) {
+        free(j);
         return NULL;
-    *j = (struct keep_job){.id = k->next_job++,
+    }
+    *j = (struct keep_job){.id = k->next.job++,
                            .flags = r->flags,
-                           .command = describe(r),
+                           .command = describe_command(r),
                            .owner = c,
-                           .started_ns = now_ns(),
+                           .started_ns = clock_mark(),
                            .started_ms = now,
                            .timeout_at_ms = limit ? now + limit : 0};
-    k->jobs[k->n_jobs++] = j;
     k->n_running++;
     c->kind = CLIENT_EXEC;
     c->job = j;
     return j;
 }
 
-/* It never ran: nobody hears of it again. */
-static void forget(struct keeper *k, struct keep_job *j) {
+/* It never ran, and is not reported. */
+static void forget_job(struct keeper *k, struct keep_job *j) {
     if (!j->exited)
         k->n_running--;
     j->exited = j->over = j->gone = true;
@@ -97,18 +81,17 @@ static void forget(struct keeper *k, struct keep_job *j) {
 }
 
 static int send_long(struct keeper *k, struct init_msg *m, const char *bytes, size_t len, const int *fds, size_t n_fds) {
-    int all[EXEC_FDS_MAX + 1], r;
+    int all[EXEC_FDS_MAX + 1];
 
-    all[0] = memfd_create("bawn-exec", MFD_CLOEXEC);
-    r = all[0] < 0 ? -errno : fd_write_all(all[0], bytes, len);
+    all[0] = fd_memory("bawn-exec", bytes, len);
     if (n_fds)
         memcpy(all + 1, fds, n_fds * sizeof *fds);
     m->extra = 1;
-    if (r == 0)
+    if (all[0] >= 0)
         return keep_send(k, m, NULL, 0, all, n_fds + 1);
-    for (size_t i = all[0] < 0 ? 1 : 0; i <= n_fds; i++)
-        close(all[i]);
-    return r;
+    for (size_t i = 0; i < n_fds; i++)
+        close(fds[i]);
+    return all[0];
 }
 
 /* Takes fds. */
@@ -163,7 +146,7 @@ static int start_decoded(struct keeper *k, struct keep_client *c, struct exec_re
     else if (e >= 0)
         e = forward(k, j, bytes, len, fds, TAKE(*n_fds, 0), err);
     if (e < 0)
-        forget(k, j);
+        forget_job(k, j);
     else
         keep_touch(k);
     return e;
@@ -231,9 +214,9 @@ void job_started(struct keeper *k, struct keep_job *j, pid_t pid, int master) {
 static bool note_pids(struct keeper *k) {
     uint64_t hits = cgroup_pids_hits(&k->session.sandbox.cgroup);
 
-    if (hits <= k->pids_hits)
+    if (hits <= k->seen.pids_hits)
         return false;
-    k->pids_hits = hits;
+    k->seen.pids_hits = hits;
     keep_audit_limit(k, RUN_LIMIT_PIDS);
     return true;
 }
@@ -252,11 +235,11 @@ void job_failed(struct keeper *k, struct keep_job *j, int error, const char *wha
         client_fail(k, j->owner, -MAX_OF(error, 1), buf_str(&text));
     if (j->owner)
         client_flush(k, j->owner);
-    forget(k, j);
+    forget_job(k, j);
     keep_touch(k);
 }
 
-static void finish(struct keeper *k, struct keep_job *j) {
+static void finish_job(struct keeper *k, struct keep_job *j) {
     j->linger_at_ms = 0;
     j->over = true;
     j->gone = !(j->flags & EXEC_BACKGROUND);
@@ -272,9 +255,9 @@ static bool was_memory(struct keeper *k, int status) {
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         return false;
     cgroup_hits(&k->session.sandbox.cgroup, &hits);
-    if (hits.oom_kills <= k->oom_kills)
+    if (hits.oom_kills <= k->seen.oom_kills)
         return false;
-    k->oom_kills = hits.oom_kills;
+    k->seen.oom_kills = hits.oom_kills;
     return true;
 }
 
@@ -282,7 +265,7 @@ void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end) 
     j->exited = true;
     j->status = status;
     j->end |= end;
-    j->ended_ns = now_ns();
+    j->ended_ns = clock_mark();
     j->timeout_at_ms = j->kill_at_ms = 0;
     k->n_running--;
     if (!(end & EXEC_END_NOEXEC) && was_memory(k, status)) {
@@ -293,12 +276,12 @@ void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end) 
     keep_audit_exit(k, j);
     keep_touch(k);
     if (j->io && !job_io_silent(j)) {
-        j->linger_at_ms = watch_now_ms() + KEEP_LINGER_MS;
-        if (!j->pid) /* it never began; those who wait for it are told at once */
-            finish(k, j);
+        j->linger_at_ms = clock_ms() + KEEP_LINGER_MS;
+        if (!j->pid) /* it never began: its clients get the answer at once */
+            finish_job(k, j);
         return;
     }
-    finish(k, j);
+    finish_job(k, j);
 }
 
 void job_hang_up(struct keeper *k, struct keep_job *j) {
@@ -306,7 +289,7 @@ void job_hang_up(struct keeper *k, struct keep_job *j) {
         return;
     job_signal(k, j, SIGHUP, true);
     job_signal(k, j, SIGCONT, true);
-    j->kill_at_ms = watch_now_ms() + KEEP_GRACE_MS;
+    j->kill_at_ms = clock_ms() + KEEP_GRACE_MS;
 }
 
 /* Time ------------------------------------------------------------------------------------------------------------- */
@@ -321,7 +304,7 @@ uint64_t job_next_ms(const struct keep_job *j) {
 
 void job_tick(struct keeper *k, struct keep_job *j, uint64_t now) {
     if (j->linger_at_ms && (now >= j->linger_at_ms || job_io_silent(j)))
-        finish(k, j);
+        finish_job(k, j);
     if (j->timeout_at_ms && now >= j->timeout_at_ms) {
         j->timeout_at_ms = 0;
         j->end |= EXEC_END_TIMEOUT;
@@ -344,13 +327,12 @@ void jobs_end(struct keeper *k) {
         struct keep_job *j = k->jobs[i];
 
         for (int turn = 0; j->io && !job_io_silent(j) && turn < DRAIN_TURNS; turn++) {
-            j->io->out[0].revents = j->io->out[1].revents = POLLIN;
-            job_io_handle(k, j);
+            job_io_handle(k, j, (const struct pollfd[JOB_IO_POLL]){{.revents = POLLIN}, {.revents = POLLIN}});
         }
         if (!j->exited)
             job_exited(k, j, SIGKILL, EXEC_END_STOP | k->lost);
         if (j->linger_at_ms)
-            finish(k, j);
+            finish_job(k, j);
     }
 }
 
@@ -388,5 +370,5 @@ void jobs_free(struct keeper *k) {
         free_job(k, k->jobs[i]);
     free(k->jobs);
     k->jobs = NULL;
-    k->n_jobs = k->cap_jobs = 0;
+    k->n_jobs = 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The last output of a job: a ring of whole pieces. */
 #include "supervisor/keep/keep_ring.h"
 
 enum { HEAD = 3, FIRST_CAP = 4096 };
@@ -20,7 +21,7 @@ static void drop_oldest(struct keep_ring *r) {
 }
 
 /* Room for n bytes behind what is there: the oldest go, then all moves to the front, then it grows. */
-static bool make_room(struct keep_ring *r, size_t n) {
+static bool make_ring_room(struct keep_ring *r, size_t n) {
     size_t cap = r->cap ? r->cap : FIRST_CAP;
     char *grown;
 
@@ -47,7 +48,7 @@ void keep_ring_add(struct keep_ring *r, int stream, const void *bytes, size_t le
 
     if (len > KEEP_PIECE_MAX)
         BUG("a piece of output is too long");
-    if (len == 0 || !make_room(r, HEAD + len))
+    if (len == 0 || !make_ring_room(r, HEAD + len))
         return;
     memcpy(r->data + r->start + r->len, head, HEAD);
     memcpy(r->data + r->start + r->len + HEAD, bytes, len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a keeper: prepares and starts the sandbox, tells whoever waits for that, serves, and takes everything down again. */
+/* The life of a keeper: prepares and starts the sandbox, answers the starter, serves, and takes everything down again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/keep/keep_priv.h"
 #include "supervisor/session/audit_run.h"
@@ -41,17 +42,16 @@ static const char *stage_name(const struct keeper *k) {
     return mode == WORKSPACE_DIRECT || mode == WORKSPACE_RO ? NULL : k->box->name;
 }
 
-static int prepare(struct keeper *k, struct host_facts *facts, struct err *err) {
+static int prepare_sandbox(struct keeper *k, const struct plan_input *input, struct err *err) {
     int r = open_audit(k, err);
 
-    facts->pid = getpid(); /* ids of root's sandboxes come from it: the starter's number may soon be another's */
-    r = r < 0 ? r : session_prepare(&k->session, &k->opt->run, facts, stage_name(k), err);
+    r = r < 0 ? r : session_prepare(&k->session, &k->opt->run, input, stage_name(k), err);
     r = r < 0 ? r : leave_terminal(err);
     return r < 0 ? r : loop_signals(&k->session.old_mask, &k->signals, err);
 }
 
 static int ask_root(struct keeper *k, struct err *err) {
-    struct init_msg m = {.type = INIT_MSG_OPEN, .value = EXEC_OPEN_FOLDER, .job = k->next_open++};
+    struct init_msg m = {.type = INIT_MSG_OPEN, .value = EXEC_OPEN_FOLDER, .job = k->next.open++};
     int control = k->session.sandbox.control, r;
 
     if (fcntl(control, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
@@ -60,7 +60,7 @@ static int ask_root(struct keeper *k, struct err *err) {
     return r < 0 ? err_sys(err, r, "talk to bawn-init") : 0;
 }
 
-static int start(struct keeper *k, struct err *err) {
+static int start_sandbox(struct keeper *k, struct err *err) {
     const struct host_facts *f = k->opt->run.facts;
     const struct session_how how = {.stdio = {-1, -1, -1}, .resident = true};
     const struct run_network_opts network = {.name = k->box->name, .audit = k->audit, .no_control = true};
@@ -77,19 +77,19 @@ static int start(struct keeper *k, struct err *err) {
 }
 
 void keep_is_running(struct keeper *k) {
-    k->used_ms = watch_now_ms();
+    k->at.used_ms = clock_ms();
     keep_save(k, BOX_RUNNING);
     if (keep_tell(k, 0, NULL) < 0)
-        keep_stop(k, -1, "whoever started it is gone");
+        keep_stop(k, -1, "the process that started it has ended");
     malloc_trim(0); /* hundreds of us may wait at once */
 }
 
 /* Nothing inside runs any more when clients and jobs hear of the end. */
-static void end(struct keeper *k) {
+static void end_sandbox(struct keeper *k) {
     struct session *s = &k->session;
 
     inside_thaw(k);
-    if (k->phase == BOX_RUNNING) /* whoever finds no socket from here on is told the truth */
+    if (k->phase == BOX_RUNNING) /* so that a client that finds no socket from here on gets the right message */
         keep_save(k, BOX_STOPPING);
     keep_unlisten(k);
     if (s->launched) {
@@ -110,12 +110,11 @@ static void end(struct keeper *k) {
         keep_audit_stop(k);
 }
 
-static void done(struct keeper *k) {
+static void keeper_done(struct keeper *k) {
     keep_forget_outgoing(k);
     clients_sweep(k);
     free(k->clients);
     jobs_free(k);
-    free(k->fds);
     audit_free(k->audit);
     run_result_done(&k->result);
     session_done(&k->session);
@@ -132,7 +131,8 @@ static void write_end(struct keeper *k, int r, const struct err *err) {
 }
 
 int keep_run(struct keeper *k, struct err *err) {
-    struct host_facts facts = *k->opt->run.facts;
+    const struct host_facts *facts = k->opt->run.facts;
+    struct plan_input input = *k->opt->run.input;
     CLEANUP(freep) char *home = str_dupf("%s/home", k->box->path);
     const struct settings *set = k->opt->run.settings;
     bool said = set->origin[SETTING_IDLE_TIMEOUT] && !str_starts(set->origin[SETTING_IDLE_TIMEOUT], "built-in");
@@ -140,25 +140,25 @@ int keep_run(struct keeper *k, struct err *err) {
 
     if (!home)
         return err_oom(err);
-    facts.kept_home = home;
-    facts.hostname = k->box->name;
+    input.home.persistent = home;
+    input.hostname = k->box->name;
     k->err = err;
-    k->last = &k->first;
-    k->begun_ms = k->used_ms = watch_now_ms();
-    k->next_open = 1;
-    k->next_job = keep_first_job(k);
-    k->idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;
-    box_rename_settle(facts.environ_, facts.home, k->box);
-    sweep_groups(k->box); /* of its last life, if that was killed: soon nobody will know their names */
+    k->outbox.last = &k->outbox.first;
+    k->at.begun_ms = k->at.used_ms = clock_ms();
+    k->next.open = 1;
+    k->next.job = keep_first_job(k);
+    k->at.idle_ms = k->box->info.project && !said ? KEEP_PROJECT_IDLE_MS : set->idle_timeout_ms;
+    box_rename_settle(facts->environ_, facts->home, k->box);
+    sweep_groups(k->box); /* of its last life, if that was killed: the new state has other names */
     keep_save(k, BOX_STARTING);
-    r = prepare(k, &facts, err);
-    r = r < 0 ? r : start(k, err);
+    r = prepare_sandbox(k, &input, err);
+    r = r < 0 ? r : start_sandbox(k, err);
     r = r < 0 ? r : keep_loop(k, err);
     k->ended = true;
     r = r < 0 ? r : k->asked ? 0 : err->code;
     k->result.status = r < 0 ? EXIT_SANDBOX : 0;
-    end(k);
+    end_sandbox(k);
     write_end(k, r, err);
-    done(k);
+    keeper_done(k);
     return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exec socket of a kept sandbox: its name is the sandbox's, so it is renamed with it. */
+/* The exec socket of a persistent sandbox: its name is the sandbox's, so it is renamed with it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@ enum { BACKLOG = 256 };
 
 static const char folder_name[] = "box";
 
-static int open_folder(struct keeper *k, struct err *err) {
+static int open_sockets(struct keeper *k, struct err *err) {
     CLEANUP(closep) int top = -1;
     CLEANUP(closep) int fd = -1;
     struct stat st;
@@ -30,34 +30,34 @@ static int open_folder(struct keeper *k, struct err *err) {
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, -errno, "folder of the exec sockets");
     if (st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(err, -EPERM, "the folder of the exec sockets belongs to somebody else, or others may write there");
-    k->sockets = TAKE_FD(fd);
+        return err_set(err, -EPERM, "the folder of the exec sockets belongs to another user, or others may write there");
+    k->exec.folder = TAKE_FD(fd);
     return 0;
 }
 
 /* We hold the lock of this name, so a socket that answers belongs to a sandbox of the same name in another state folder. */
 static int check_free(const struct keeper *k, const char *socket_name, struct err *err) {
-    if (control_is_free(k->sockets, socket_name, SOCK_SEQPACKET))
+    if (control_is_free(k->exec.folder, socket_name, SOCK_SEQPACKET))
         return 0;
     return err_set(err, -EADDRINUSE, "a sandbox of this name runs already, with another XDG_STATE_HOME");
 }
 
 int keep_listen(struct keeper *k, struct err *err) {
-    int r = open_folder(k, err);
+    int r = open_sockets(k, err);
 
-    snprintf(k->socket_name, sizeof k->socket_name, "%.*s.sock", BOX_NAME_MAX, k->box->name);
-    r = r < 0 ? r : check_free(k, k->socket_name, err);
+    snprintf(k->exec.name, sizeof k->exec.name, "%.*s.sock", BOX_NAME_MAX, k->box->name);
+    r = r < 0 ? r : check_free(k, k->exec.name, err);
     if (r < 0)
         return r;
-    r = control_listen(k->sockets, k->socket_name, SOCK_SEQPACKET, BACKLOG, &k->listener);
+    r = control_listen(k->exec.folder, k->exec.name, SOCK_SEQPACKET, BACKLOG, &k->exec.listener);
     return r < 0 ? err_sys(err, r, "make the exec socket") : 0;
 }
 
 void keep_unlisten(struct keeper *k) {
-    if (k->listener >= 0)
-        unlinkat(k->sockets, k->socket_name, 0);
-    closep(&k->listener);
-    closep(&k->sockets);
+    if (k->exec.listener >= 0)
+        unlinkat(k->exec.folder, k->exec.name, 0);
+    closep(&k->exec.listener);
+    closep(&k->exec.folder);
 }
 
 /* Renaming --------------------------------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static int rename_run(struct keeper *k, const char *old, const char *name, struc
     free(st->rd.path);
     st->rd.name = TAKE_PTR(own);
     st->rd.path = TAKE_PTR(path);
-    k->session.facts.run_dir = st->rd.path;
+    k->session.input.workspace.run_dir = st->rd.path;
     return 0;
 }
 
@@ -114,7 +114,7 @@ static int rename_all(struct keeper *k, const char *old, const char *name, const
     if (r < 0)
         return r;
     r = rename_run(k, old, name, err);
-    if (r >= 0 && renameat(k->sockets, k->socket_name, k->sockets, socket_name) < 0) {
+    if (r >= 0 && renameat(k->exec.folder, k->exec.name, k->exec.folder, socket_name) < 0) {
         r = err_sys(err, -errno, "rename the exec socket");
         rename_run(k, name, old, &ignored);
     }
@@ -125,7 +125,7 @@ static int rename_all(struct keeper *k, const char *old, const char *name, const
 
 int keep_rename(struct keeper *k, const char *name, struct err *err) {
     CLEANUP(freep) char *old = strdup(k->box->name);
-    char socket_name[sizeof k->socket_name];
+    char socket_name[sizeof k->exec.name];
     int r = box_check_name(name, err);
 
     if (r < 0 || !old || str_eq(old, name))
@@ -139,7 +139,7 @@ int keep_rename(struct keeper *k, const char *name, struct err *err) {
     box_rename_end(k->box);
     if (r < 0)
         return r;
-    memcpy(k->socket_name, socket_name, sizeof socket_name);
+    memcpy(k->exec.name, socket_name, sizeof socket_name);
     snprintf(k->session.network.name, sizeof k->session.network.name, "%s", name);
     return 0;
 }

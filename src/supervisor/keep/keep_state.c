@@ -2,29 +2,15 @@
 /* What a keeper writes down: its state, for those who look without asking, and the audit log. */
 #include <errno.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "supervisor/keep/keep_priv.h"
 #include "supervisor/session/audit_run.h"
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static void read_boot(char *ret, size_t size) {
-    ssize_t n = fd_read_file_at(-1, "/proc/sys/kernel/random/boot_id", ret, size);
-
-    ret[n > 0 ? n : 0] = 0;
-    ret[strcspn(ret, "\n")] = 0;
-}
 
 static void describe_sandbox(const struct keeper *k, struct box_state *s) {
     const struct session *x = &k->session;
@@ -50,7 +36,7 @@ void keep_save(struct keeper *k, enum box_phase phase) {
     struct err err = {0};
 
     if (phase != k->phase || phase == BOX_STARTING) {
-        s->since_ns = now_ns();
+        s->since_ns = clock_mark();
         s->used_ns = phase == BOX_STARTING ? s->since_ns : s->used_ns;
     }
     k->phase = s->phase = phase;
@@ -60,7 +46,7 @@ void keep_save(struct keeper *k, enum box_phase phase) {
         s->init = 0;
         s->status = 0;
         s->why[0] = 0;
-        read_boot(s->boot, sizeof s->boot);
+        box_boot_id(s->boot);
     }
     if (phase == BOX_RUNNING)
         describe_sandbox(k, s);
@@ -68,15 +54,15 @@ void keep_save(struct keeper *k, enum box_phase phase) {
         strv_done(&s->cgroups);
     if (box_save_state(k->box, &err) < 0)
         log_err(&err);
-    k->saved_ms = watch_now_ms();
-    k->save_at_ms = 0;
+    k->at.saved_ms = clock_ms();
+    k->at.save_ms = 0;
 }
 
 void keep_touch(struct keeper *k) {
-    k->used_ms = watch_now_ms();
-    k->box->state.used_ns = now_ns();
-    if (!k->save_at_ms)
-        k->save_at_ms = MAX_OF(k->saved_ms + KEEP_SAVE_MS, k->used_ms);
+    k->at.used_ms = clock_ms();
+    k->box->state.used_ns = clock_mark();
+    if (!k->at.save_ms)
+        k->at.save_ms = MAX_OF(k->at.saved_ms + KEEP_SAVE_MS, k->at.used_ms);
 }
 
 /* The audit log ---------------------------------------------------------------------------------------------------- */
@@ -92,23 +78,21 @@ int keep_audit_exec(struct keeper *k, const struct keep_job *j, const struct exe
 }
 
 void keep_audit_exit(struct keeper *k, const struct keep_job *j) {
-    uint64_t ms = watch_now_ms() - j->started_ms;
+    uint64_t ms = clock_ms() - j->started_ms;
 
     if (j->end & EXEC_END_NOEXEC)
         audit_run_exit(k->audit, j->id, err_exec_status(j->status), 0, j->status, ms);
-    else if (WIFSIGNALED(j->status))
-        audit_run_exit(k->audit, j->id, 128 + WTERMSIG(j->status), WTERMSIG(j->status), 0, ms);
     else
-        audit_run_exit(k->audit, j->id, WEXITSTATUS(j->status), 0, 0, ms);
+        audit_run_exit(k->audit, j->id, process_exit_status(j->status), WIFSIGNALED(j->status) ? WTERMSIG(j->status) : 0, 0, ms);
 }
 
 void keep_audit_limit(struct keeper *k, enum run_limit which) {
     audit_run_limit(k->audit, which);
-    audit_flush(k->audit); /* in the log before anybody is told */
+    audit_flush(k->audit); /* in the log before a client gets the answer */
     k->result.hit[which] = true;
 }
 
 void keep_audit_stop(struct keeper *k) {
     audit_run_landed(k->audit, &k->session.landing);
-    audit_run_stop(k->audit, k->result.status, watch_now_ms() - k->begun_ms, k->result.changes, k->result.run);
+    audit_run_stop(k->audit, k->result.status, clock_ms() - k->at.begun_ms, k->result.changes, k->result.run);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of jobs in the background: output goes to log/job-N.out and .err, to the history, and to whoever is attached; what those type
+ * Streams of jobs in the background: output goes to log/job-N.out and .err, to the history, and to attached clients; what those type
  * goes in. A client that reads slowly makes the job wait, as a terminal does; one that does not read is dropped.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "supervisor/keep/keep_priv.h"
 
@@ -21,7 +22,7 @@ static void log_name(const struct keep_job *j, int which, const char *more, char
     snprintf(ret, LOG_NAME_MAX, "log/job-%d.%s%s", j->id, suffixes[which], more);
 }
 
-static int open_log(const struct keeper *k, const struct keep_job *j, int which) {
+static int open_job_log(const struct keeper *k, const struct keep_job *j, int which) {
     char name[LOG_NAME_MAX];
 
     log_name(j, which, "", name);
@@ -41,18 +42,14 @@ void job_drop_logs(const struct keeper *k, int id) {
 }
 
 int keep_first_job(struct keeper *k) {
-    CLEANUP(closep) int fd = openat(k->box->fd, "log", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     long last = 0;
 
-    if (!d)
-        return 1;
-    TAKE_FD(fd);
-    while ((e = readdir(d)))
+    dir_open_at(k->box->fd, "log", &d);
+    while ((e = dir_next(&d)))
         if (str_starts(e->d_name, "job-"))
             last = MAX_OF(last, strtol(e->d_name + strlen("job-"), NULL, 10));
-    closedir(d);
     last = last < INT32_MAX / 2 ? last : 0;
     for (long id = last - KEEP_FINISHED_MAX; id > 0 && id > last - 2 * KEEP_FINISHED_MAX; id--)
         job_drop_logs(k, (int)id); /* of lives before the last */
@@ -61,13 +58,9 @@ int keep_first_job(struct keeper *k) {
 
 /* Ours does not block, whatever the inside does to its end: the two ends have flags of their own. */
 static int make_pipe(bool ours_reads, int *ret_ours, int *ret_inside) {
-    int p[2];
+    int r = ours_reads ? fd_pipe(ret_ours, ret_inside) : fd_pipe(ret_inside, ret_ours);
 
-    if (pipe2(p, O_CLOEXEC) < 0)
-        return -errno;
-    *ret_ours = p[ours_reads ? 0 : 1];
-    *ret_inside = p[ours_reads ? 1 : 0];
-    return fcntl(*ret_ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+    return r < 0 ? r : fcntl(*ret_ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
 static int make_streams(struct job_io *io, int inside[3], struct err *err) {
@@ -89,7 +82,7 @@ int job_io_new(struct keeper *k, struct keep_job *j, int ret_inside[3], struct e
         .out = {{.fd = -1, .log = -1}, {.fd = -1, .log = -1}}, .input = -1, .typed = BUF_INIT(2 * (size_t)KEEP_INPUT_MAX)};
     j->io = io;
     for (int i = 0; r == 0 && i < (tty ? 1 : 2); i++) {
-        io->out[i].log = open_log(k, j, i);
+        io->out[i].log = open_job_log(k, j, i);
         r = io->out[i].log < 0 ? err_sys(err, -errno, "log of the command") : 0;
     }
     if (r == 0 && !tty)
@@ -143,7 +136,7 @@ static void rotate(struct keeper *k, const struct keep_job *j, int which) {
     if (renameat(k->box->fd, name, k->box->fd, old) < 0)
         return;
     closep(&s->log);
-    s->log = open_log(k, j, which);
+    s->log = open_job_log(k, j, which);
     s->logged = 0;
 }
 
@@ -170,9 +163,9 @@ uint64_t job_io_next_ms(const struct keep_job *j) {
     return j->io && j->io->second_bytes > KEEP_RATE_MAX ? j->io->second_ms + 1000 : 0;
 }
 
-/* Nobody knows of it yet, somebody who reads it has enough for now, or the log is being flooded. */
+/* Its start is not reported yet, a client has enough for now, or the log is being flooded. */
 static bool must_wait(const struct keeper *k, const struct keep_job *j) {
-    if ((!j->pid && !j->exited) || watch_now_ms() < job_io_next_ms(j))
+    if ((!j->pid && !j->exited) || clock_ms() < job_io_next_ms(j))
         return true;
     for (size_t i = 0; i < k->n_clients; i++)
         if (k->clients[i]->job == j && k->clients[i]->out.len > KEEP_QUEUE_MAX)
@@ -224,7 +217,7 @@ static void write_input(struct keep_job *j) {
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        if (n < 0) { /* nobody reads it any more */
+        if (n < 0) { /* the job does not read any more */
             closep(&io->input);
             break;
         }
@@ -273,7 +266,7 @@ size_t job_io_poll(const struct keeper *k, struct keep_job *j, struct pollfd *ou
 
     if (!io)
         return 0;
-    now = watch_now_ms();
+    now = clock_ms();
     if (now >= io->second_ms + 1000) {
         io->second_ms = now;
         io->second_bytes = 0;
@@ -285,29 +278,18 @@ size_t job_io_poll(const struct keeper *k, struct keep_job *j, struct pollfd *ou
     if (j->flags & EXEC_TTY)
         out[0] = (struct pollfd){.fd = reads || writes ? io->out[0].fd : -1, .events = reads | writes};
     out[2] = (struct pollfd){.fd = writes ? io->input : -1, .events = writes};
-    return 3;
+    return JOB_IO_POLL;
 }
 
-const struct pollfd *job_io_came(struct keep_job *j, const struct pollfd *fds) {
+size_t job_io_handle(struct keeper *k, struct keep_job *j, const struct pollfd *fds) {
     if (!j->io)
-        return fds;
-    j->io->out[0].revents = fds[0].revents;
-    j->io->out[1].revents = fds[1].revents;
-    j->io->revents = fds[2].revents;
-    return fds + 3;
-}
-
-void job_io_handle(struct keeper *k, struct keep_job *j) {
-    struct job_io *io = j->io;
-
-    if (!io)
-        return;
-    if (io->revents || (io->out[0].revents & POLLOUT))
+        return 0;
+    if (fds[2].revents || (fds[0].revents & POLLOUT))
         write_input(j);
     for (int i = 0; i < 2; i++)
-        if (io->out[i].revents & (POLLIN | POLLHUP | POLLERR))
+        if (fds[i].revents & (POLLIN | POLLHUP | POLLERR))
             read_output(k, j, i);
-    io->revents = io->out[0].revents = io->out[1].revents = 0;
+    return JOB_IO_POLL;
 }
 
 struct telling {

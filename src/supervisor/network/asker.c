@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to the user: queue, terminal, hook, answers. */
 #include "supervisor/network/asker.h"
 
 #include <errno.h>
@@ -7,12 +8,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "policy/rules/verdict.h"
 #include "supervisor/network/ask_hook.h"
 #include "supervisor/terminal/ask_keys.h"
 #include "supervisor/terminal/ask_text.h"
 #include "supervisor/terminal/stdio.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { MINUTE_MS = 60 * 1000, TICK_MS = 100 };
 
@@ -36,8 +37,8 @@ struct asker {
     uint32_t last_number;
     uint64_t asked_ms[ASKER_PER_MINUTE]; /* when the last ones came: a ring */
     size_t asked;
-    uint64_t told_ms; /* that there are too many */
-    bool shown;       /* the first is on the terminal */
+    uint64_t reported_ms; /* that there are too many */
+    bool shown;           /* the first is on the terminal */
     uint64_t shown_ms, key_ms;
     struct ask_keys keys;
     struct ask_hook hook;
@@ -67,7 +68,7 @@ static void stop_asking(struct asker *a) {
     a->shown = false;
 }
 
-static struct asker_question *take(struct asker *a, size_t at) {
+static struct asker_question *take_question(struct asker *a, size_t at) {
     struct asker_question *q = a->v[at];
 
     if (at == 0)
@@ -80,7 +81,7 @@ static struct asker_question *take(struct asker *a, size_t at) {
 
 void asker_forget(struct asker *a) {
     while (a->n)
-        free(take(a, a->n - 1));
+        free(take_question(a, a->n - 1));
 }
 
 void asker_free(struct asker *a) {
@@ -90,8 +91,8 @@ void asker_free(struct asker *a) {
     free(a);
 }
 
-static void decide(struct asker *a, size_t at, enum gate_answer answer) {
-    CLEANUP(freep) struct asker_question *q = take(a, at);
+static void decide_question(struct asker *a, size_t at, enum gate_answer answer) {
+    CLEANUP(freep) struct asker_question *q = take_question(a, at);
 
     if (a->fn)
         a->fn(a->arg, &q->msg, q->ids, q->n_ids, answer);
@@ -99,23 +100,23 @@ static void decide(struct asker *a, size_t at, enum gate_answer answer) {
 
 /* New questions --------------------------------------------------------------------------------------------------- */
 
-static void refuse(struct asker *a, const struct gate_msg *m) {
+static void refuse_question(struct asker *a, const struct gate_msg *m) {
     if (a->fn)
         a->fn(a->arg, m, &m->id, 1, GATE_DENY);
 }
 
-static bool equal(const struct gate_msg *a, const struct gate_msg *b) {
+static bool is_equal(const struct gate_msg *a, const struct gate_msg *b) {
     return a->type == b->type && a->port == b->port && str_eq(a->host, b->host) && str_eq(a->secret, b->secret) &&
            str_eq(a->method, b->method) && str_eq(a->path, b->path);
 }
 
 static bool too_many(struct asker *a) {
-    uint64_t now = watch_now_ms(), *oldest = &a->asked_ms[a->asked % ASKER_PER_MINUTE];
+    uint64_t now = clock_ms(), *oldest = &a->asked_ms[a->asked % ASKER_PER_MINUTE];
 
     if (a->asked >= ASKER_PER_MINUTE && now - *oldest < MINUTE_MS) {
-        if (!a->told_ms || now - a->told_ms >= MINUTE_MS)
+        if (!a->reported_ms || now - a->reported_ms >= MINUTE_MS)
             log_line("the sandbox asks for more than %d hosts in a minute: the rest is denied without asking", ASKER_PER_MINUTE);
-        a->told_ms = now;
+        a->reported_ms = now;
         return true;
     }
     *oldest = now;
@@ -125,7 +126,7 @@ static bool too_many(struct asker *a) {
 
 static void merge(struct asker *a, struct asker_question *q, const struct gate_msg *m) {
     if (q->n_ids == ASKER_IDS_MAX)
-        refuse(a, m);
+        refuse_question(a, m);
     else
         q->ids[q->n_ids++] = m->id;
 }
@@ -134,18 +135,18 @@ void asker_ask(struct asker *a, const struct gate_msg *m) {
     struct asker_question *q;
 
     for (size_t i = 0; i < a->n; i++)
-        if (equal(&a->v[i]->msg, m)) {
+        if (is_equal(&a->v[i]->msg, m)) {
             merge(a, a->v[i], m);
             return;
         }
     q = a->n < ASKER_QUESTIONS_MAX && !too_many(a) ? calloc(1, sizeof *q) : NULL;
     if (!q) {
-        refuse(a, m);
+        refuse_question(a, m);
         return;
     }
     q->msg = *m;
     q->number = ++a->last_number;
-    q->until_ms = watch_now_ms() + a->o.timeout_ms;
+    q->until_ms = clock_ms() + a->o.timeout_ms;
     q->ids[q->n_ids++] = m->id;
     a->v[a->n++] = q;
     if (a->o.say && m->type == GATE_MSG_OPEN)
@@ -164,7 +165,7 @@ void asker_cancel(struct asker *a, uint32_t id) {
             if (q->ids[k] == id) {
                 q->ids[k] = q->ids[--q->n_ids];
                 if (q->n_ids == 0)
-                    free(take(a, i));
+                    free(take_question(a, i));
                 return;
             }
     }
@@ -173,7 +174,7 @@ void asker_cancel(struct asker *a, uint32_t id) {
 /* Answers from elsewhere ------------------------------------------------------------------------------------------ */
 
 void asker_pending_json(const struct asker *a, struct buf *out) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     buf_addc(out, '[');
     for (size_t i = 0; i < a->n; i++) {
@@ -188,7 +189,7 @@ void asker_pending_json(const struct asker *a, struct buf *out) {
 int asker_answer(struct asker *a, uint32_t number, enum gate_answer answer) {
     for (size_t i = 0; i < a->n; i++)
         if (a->v[i]->number == number) {
-            decide(a, i, answer);
+            decide_question(a, i, answer);
             return 0;
         }
     return -ENOENT;
@@ -196,7 +197,7 @@ int asker_answer(struct asker *a, uint32_t number, enum gate_answer answer) {
 
 /* Asking ---------------------------------------------------------------------------------------------------------- */
 
-static void show(struct asker *a) {
+static void show_question(struct asker *a) {
     CLEANUP(buf_done) struct buf screen = BUF_INIT(ASK_TEXT_MAX), line = BUF_INIT(ASK_TEXT_MAX);
     const struct asker_question *q = a->v[0];
 
@@ -205,7 +206,7 @@ static void show(struct asker *a) {
     if (stdio_prompt_show(a->o.term, buf_str(&screen), buf_str(&line)) < 0)
         return;
     a->shown = true;
-    a->shown_ms = watch_now_ms();
+    a->shown_ms = clock_ms();
     a->keys = (struct ask_keys){0};
 }
 
@@ -215,7 +216,7 @@ static void read_keys(struct asker *a) {
                                                [ASK_KEY_SESSION] = GATE_ALLOW_SESSION,
                                                [ASK_KEY_ALWAYS] = GATE_ALLOW_ALWAYS,
                                                [ASK_KEY_DENY] = GATE_DENY};
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     uint8_t bytes[64];
     bool gone;
     size_t n = stdio_prompt_keys(a->o.term, bytes, sizeof bytes, &gone);
@@ -228,9 +229,9 @@ static void read_keys(struct asker *a) {
         key = ASK_KEY_DENY;
     }
     if (gone)
-        decide(a, 0, GATE_DENY);
+        decide_question(a, 0, GATE_DENY);
     else if (key != ASK_KEY_NONE && now - a->shown_ms >= ASKER_DEAF_MS)
-        decide(a, 0, answers[key]);
+        decide_question(a, 0, answers[key]);
 }
 
 static void start_hook(struct asker *a) {
@@ -246,7 +247,7 @@ static void start_hook(struct asker *a) {
         return;
     err_ctx(&err, err.code, "the ask hook, so the answer is no");
     log_err(&err);
-    decide(a, 0, GATE_DENY);
+    decide_question(a, 0, GATE_DENY);
 }
 
 static void ask_first(struct asker *a) {
@@ -256,22 +257,22 @@ static void ask_first(struct asker *a) {
         if (a->hook.pid < 0)
             start_hook(a);
         else if (ask_hook_read(&a->hook, &answer) > 0)
-            decide(a, 0, answer);
+            decide_question(a, 0, answer);
     } else if (a->o.term) {
         a->shown = a->shown && a->o.term->prompt.on; /* taken off when the job was stopped */
         if (a->shown)
             read_keys(a);
         else
-            show(a);
+            show_question(a);
     }
 }
 
 void asker_handle(struct asker *a) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     for (size_t i = a->n; i-- > 0;)
         if (i < a->n && a->v[i]->until_ms <= now)
-            decide(a, i, GATE_DENY);
+            decide_question(a, i, GATE_DENY);
     if (a->n)
         ask_first(a);
 }
@@ -284,7 +285,7 @@ size_t asker_poll(struct asker *a, struct pollfd *out) {
 }
 
 int asker_timeout(const struct asker *a) {
-    uint64_t now = watch_now_ms(), soonest = UINT64_MAX;
+    uint64_t now = clock_ms(), soonest = UINT64_MAX;
 
     if (a->n == 0)
         return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Questions of a gate for the human outside (N6): may the sandbox reach this host? And of the supervisor: may it log in (login.h)? The type of
- * the message says which: GATE_MSG_ASK, GATE_MSG_OPEN. Answered by whoever comes first of
+ * the message says which: GATE_MSG_ASK, GATE_MSG_OPEN. The first answer counts, of
  *
  *     the terminal of `bawn run`    if the run has one in raw mode (stdio_prompt.h)
  *     the hook                      a program of the user's (ask_hook.h); then the terminal is not used
@@ -30,7 +30,7 @@ struct asker_opts {
     struct stdio *term; /* NULL: no terminal */
     const char *hook;   /* absolute path of a program; NULL: none */
     uint64_t timeout_ms;
-    bool say;              /* nobody is asked here: a log line tells how to answer */
+    bool say;              /* there is no terminal and no hook: a log line shows how to answer */
     char *const *environ_; /* of the hook */
     sigset_t mask;
 };
@@ -44,7 +44,7 @@ void asker_listen(struct asker *a, asker_fn *fn, void *arg);
 
 void asker_ask(struct asker *a, const struct gate_msg *question); /* may answer at once */
 void asker_cancel(struct asker *a, uint32_t id);
-void asker_forget(struct asker *a); /* the gate is gone: nobody waits any more */
+void asker_forget(struct asker *a); /* the gate has ended: no connection waits any more */
 
 /* For the control socket: [{"id", "host", "port", "method", "path", "reason", "waiting", "seconds"}, ...]; -ENOENT: no such question. */
 void asker_pending_json(const struct asker *a, struct buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests over the control socket (spec/control-socket.md): whoever sends them is the user, but every field is looked at. */
+/* Requests over the control socket (spec/control-socket.md). They come from the user; every field is checked all the same. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static void do_answer(struct gatekeeper *g, const json_t *request, struct buf *a
         if (!str_eq(word, asker_answer_names[i]))
             continue;
         if (!g->opts.asker || id < 1 || id > UINT32_MAX || asker_answer(g->opts.asker, (uint32_t)id, (enum gate_answer)i) < 0)
-            say_error(answer, "no such question: it was answered, or nobody waits for it any more");
+            say_error(answer, "no such question: it was answered, or its connection has ended");
         else
             buf_adds(answer, "{\"ok\":true}");
         return;

@@ -31,7 +31,7 @@ static int on_ready(struct gatekeeper *g, const struct gate_msg *m) {
     return g->ready ? 0 : -EPROTO; /* without any it is of no use; with the old ones it goes on */
 }
 
-/* Refusals, and each connection once: of one that is looked into, the first request. */
+/* Refusals, and each connection once: of an inspected one, the first request. */
 static bool is_for_audit(struct gatekeeper *g, const struct gate_msg *m) {
     if (m->kind == GATE_EVENT_END || m->kind == GATE_EVENT_TROUBLE)
         return false;
@@ -136,12 +136,12 @@ int gate_ask_init(const struct gatekeeper *g, uint32_t id, uint32_t port) {
 int gate_inside_next(struct gatekeeper *g) {
     int r = 0;
 
-    while (r == 0 && g->n_inside && g->inside_asked < GATE_INSIDE_AT_ONCE) {
-        uint32_t id = g->inside[0].id;
-        int asked = gate_ask_init(g, id, g->inside[0].port);
+    while (r == 0 && g->inside.n && g->inside.asked < GATE_INSIDE_AT_ONCE) {
+        uint32_t id = g->inside.v[0].id;
+        int asked = gate_ask_init(g, id, g->inside.v[0].port);
 
-        memmove(g->inside, g->inside + 1, --g->n_inside * sizeof g->inside[0]);
-        g->inside_asked += asked == 0;
+        memmove(g->inside.v, g->inside.v + 1, --g->inside.n * sizeof g->inside.v[0]);
+        g->inside.asked += asked == 0;
         if (asked < 0)
             r = gate_link_send(&g->link, GATE_MSG_INSIDE, id, -asked, -1);
     }
@@ -151,10 +151,10 @@ int gate_inside_next(struct gatekeeper *g) {
 static int on_want_inside(struct gatekeeper *g, const struct gate_msg *m) {
     if (!published_has(&g->published, m->port) || m->id == (uint32_t)LOGIN_INSIDE_ID)
         return gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, EACCES, -1);
-    if (g->n_inside == GATE_INSIDE_MAX)
+    if (g->inside.n == GATE_INSIDE_MAX)
         return gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, EAGAIN, -1);
-    g->inside[g->n_inside].id = m->id;
-    g->inside[g->n_inside++].port = m->port;
+    g->inside.v[g->inside.n].id = m->id;
+    g->inside.v[g->inside.n++].port = m->port;
     return gate_inside_next(g);
 }
 

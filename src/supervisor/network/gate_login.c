@@ -12,7 +12,7 @@
 enum { HTTPS_PORT = 443 };
 
 /* For people and the log: whose login it is, and where. */
-static void describe(const struct opener_login *what, struct gate_msg *m) {
+static void describe_login(const struct opener_login *what, struct gate_msg *m) {
     const char *host = what->grant->c.authorize_url + strlen("https://");
 
     *m = (struct gate_msg){.type = GATE_MSG_OPEN, .action = RULE_ASK, .code = POLICY_ASK, .port = HTTPS_PORT};
@@ -54,7 +54,7 @@ void gate_login_want(struct gatekeeper *g, const struct opener_login *what) {
         log_line("the sandbox asks for another login, to %s, while you are asked about one: it is refused", what->grant->c.name);
         return;
     }
-    describe(what, &m);
+    describe_login(what, &m);
     if (!g->opts.asker) {
         log_line("the sandbox asks to log in to %s at %s: refused, as there is no terminal to ask at; use 'bawn secret login %s'",
                  m.secret, m.host, m.secret);
@@ -91,7 +91,7 @@ void gate_login_handle(struct gatekeeper *g) {
 
     if (!login_handle(&g->login, &g->opener))
         return;
-    describe(&g->login.what, &m);
+    describe_login(&g->login.what, &m);
     if (write_audit(g, g->login.ok ? "secret login done" : "secret login failed", &m, &err) < 0)
         log_err(&err);
     if (g->login.ok)

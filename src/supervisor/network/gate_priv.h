@@ -14,6 +14,24 @@
 
 enum { GATE_INSIDE_MAX = 1024, GATE_INSIDE_AT_ONCE = 16, GATE_AUDITED = 64 };
 
+/* When gates start and end. */
+struct gate_life {
+    uint64_t started_ms;
+    uint32_t gates; /* so far, from a random start: no two in a row hand out the same synthetic addresses (gateway/net/names.h) */
+    uint64_t retry_ms; /* no new gate before; 0: at once */
+    unsigned delay_ms; /* the next time */
+    bool reported;     /* that a gate ended badly */
+};
+
+/* Connections into the sandbox that are still to be asked for. Few at once: bawn-init drops what its socket has no room for. */
+struct gate_inside {
+    struct {
+        uint32_t id, port;
+    } v[GATE_INSIDE_MAX];
+    size_t n, asked;
+    size_t stale; /* of those asked: for a gate that has ended. They come first; the next gate uses the same ids again */
+};
+
 struct gatekeeper {
     struct gate_opts opts; /* listeners, named, inside and published are owned */
     struct published published;
@@ -28,25 +46,16 @@ struct gatekeeper {
     int messages;   /* its stderr */
     bool ready;     /* the gate has said so */
     bool finishing; /* only what goes to the log is still looked at */
-    uint64_t started_ms;
-    uint32_t gates; /* so far, from a random start: no two in a row hand out the same synthetic addresses (gateway/net/names.h) */
-    uint64_t retry_ms;              /* a new gate not before then; 0: at once */
-    unsigned delay_ms;              /* the next time */
-    bool told;                      /* that a gate ended badly */
+    struct gate_life life;
     uint64_t flows;                 /* seen so far */
     uint64_t audited[GATE_AUDITED]; /* connections whose first request is in the audit log */
     size_t next_audited;
 
-    /* Connections into the sandbox that are still to be asked for. Few at once: what its socket has no room for, bawn-init drops. */
-    struct {
-        uint32_t id, port;
-    } inside[GATE_INSIDE_MAX];
-    size_t n_inside, inside_asked;
-    size_t inside_stale; /* of those asked: for a gate that is gone. They come first, and the next gate uses the same ids again */
+    struct gate_inside inside;
 
     struct brokerkeeper *brokers;
     bool broker_wanted;  /* as soon as brokerkeeper_pause() is over */
-    bool broker_refused; /* told */
+    bool broker_refused; /* reported */
     struct opener opener;
     struct login login;
     bool login_asked; /* the user is, about the next one */
@@ -82,5 +91,5 @@ void gate_listeners_done(struct gatekeeper *g);
 void gate_listeners_fill(const struct gatekeeper *g, struct gate_spawn *s);
 size_t gate_listeners_poll(const struct gatekeeper *g, struct pollfd *out); /* at most GATE_LISTENERS_ALL */
 bool gate_listeners_ready(const struct gatekeeper *g, const struct pollfd *fds, size_t n);
-/* No gate can be had: whoever waits for one is told so by a reset, instead of waiting for ever. */
+/* No gate can be started: connections that wait for one are reset, instead of waiting for ever. */
 void gate_listeners_refuse(const struct gatekeeper *g);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a gate: started by the first connection, and again when it ended. */
 #include "supervisor/network/gate_process.h"
 
 #include <errno.h>
@@ -12,11 +13,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "supervisor/network/asker.h"
 #include "supervisor/network/gate_priv.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum {
     DELAY_FIRST_MS = 100, /* before a gate that ended badly is started again */
@@ -60,15 +61,15 @@ int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, str
                              .messages = -1,
                              .opener = OPENER_INIT,
                              .login = LOGIN_INIT};
-    if (getrandom(&g->gates, sizeof g->gates, 0) < 0)
-        g->gates = 0;
+    if (getrandom(&g->life.gates, sizeof g->life.gates, 0) < 0)
+        g->life.gates = 0;
     if (opts->published)
         g->published = TAKE(*opts->published, (struct published){0});
     g->rules.where = opts->where;
     g->rules.files = TAKE(*files, (struct policy_files){0});
     g->rules.can_ask = opts->asker != NULL;
     g->rules.credentials = opts->credentials;
-    g->delay_ms = DELAY_FIRST_MS;
+    g->life.delay_ms = DELAY_FIRST_MS;
     if (opts->asker)
         asker_listen(opts->asker, answered, g);
     r = make_brokers(g, err);
@@ -116,12 +117,12 @@ static void add_message(const struct gatekeeper *g, struct buf *b) {
     buf_add_printable(b, line);
 }
 
-static void tell_end(struct gatekeeper *g, int status, const char *why) {
+static void report_end(struct gatekeeper *g, int status, const char *why) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(2048);
 
-    if (g->told)
+    if (g->life.reported)
         return;
-    g->told = true;
+    g->life.reported = true;
     if (why)
         buf_addf(&b, "had to be ended, %s", why);
     else if (status >= 0 && WIFSIGNALED(status))
@@ -134,7 +135,7 @@ static void tell_end(struct gatekeeper *g, int status, const char *why) {
 
 /* Open connections are lost with their gate; new ones wait in the listeners. why NULL: it ended by itself. */
 static void gate_lost(struct gatekeeper *g, const char *why) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     int status;
 
     if (g->pid < 0)
@@ -145,20 +146,20 @@ static void gate_lost(struct gatekeeper *g, const char *why) {
     brokerkeeper_end(g->brokers, true);
     g->broker_wanted = false;
     gate_rules_unwatch(&g->rules);
-    g->n_inside = 0;
-    g->inside_stale = g->inside_asked;
+    g->inside.n = 0;
+    g->inside.stale = g->inside.asked;
     if (g->opts.asker)
         asker_forget(g->opts.asker);
     g->login_asked = false;
-    if (now - g->started_ms >= LIVED_MS) {
-        g->delay_ms = DELAY_FIRST_MS;
-        g->told = false;
+    if (now - g->life.started_ms >= LIVED_MS) {
+        g->life.delay_ms = DELAY_FIRST_MS;
+        g->life.reported = false;
     }
     if (!g->finishing)
-        tell_end(g, status, why);
+        report_end(g, status, why);
     closep(&g->messages);
-    g->retry_ms = now + g->delay_ms;
-    g->delay_ms = MIN_OF(2 * g->delay_ms, (unsigned)DELAY_MOST_MS);
+    g->life.retry_ms = now + g->life.delay_ms;
+    g->life.delay_ms = MIN_OF(2 * g->life.delay_ms, (unsigned)DELAY_MOST_MS);
 }
 
 /* The beginning ---------------------------------------------------------------------------------------------------- */
@@ -174,7 +175,7 @@ void gate_send_config(struct gatekeeper *g) {
         brokerkeeper_config(g->brokers, broker);
     if (gate_rules_config(&g->rules, &g->published, &fd, &err) < 0)
         log_err(&err);
-    else if (gate_link_send(&g->link, GATE_MSG_CONFIG, g->gates, 0, fd) < 0)
+    else if (gate_link_send(&g->link, GATE_MSG_CONFIG, g->life.gates, 0, fd) < 0)
         gate_lost(g, "it did not listen");
 }
 
@@ -209,20 +210,20 @@ static int start_gate(struct gatekeeper *g, struct err *err) {
 static void begin_gate(struct gatekeeper *g) {
     struct err err = {0};
 
-    g->started_ms = watch_now_ms();
-    g->gates++;
+    g->life.started_ms = clock_ms();
+    g->life.gates++;
     g->ready = g->broker_refused = false;
-    g->retry_ms = 0;
+    g->life.retry_ms = 0;
     gate_rules_reload(&g->rules);
     if (start_gate(g, &err) < 0) {
         if (g->pid > 0)
             process_end(g->pid);
         g->pid = -1;
         closep(&g->messages);
-        if (!g->told)
+        if (!g->life.reported)
             log_err(&err);
-        g->told = true;
-        g->retry_ms = watch_now_ms() + DELAY_MOST_MS;
+        g->life.reported = true;
+        g->life.retry_ms = clock_ms() + DELAY_MOST_MS;
         gate_listeners_refuse(g);
         return;
     }
@@ -254,7 +255,7 @@ size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max) {
         n = control_server_poll(g->control, out);
     n += login_poll(&g->login, out + n);
     if (g->pid < 0)
-        return g->retry_ms && watch_now_ms() < g->retry_ms ? n : n + gate_listeners_poll(g, out + n);
+        return g->life.retry_ms && clock_ms() < g->life.retry_ms ? n : n + gate_listeners_poll(g, out + n);
     n = add_fd(out, n, max, g->link.sock, gate_link_events(&g->link));
     n = add_fd(out, n, max, g->rules.inotify, POLLIN);
     n += brokerkeeper_poll(g->brokers, out + n);
@@ -268,7 +269,7 @@ static int sooner(int a, int b) {
 }
 
 static int until(uint64_t at_ms) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     return !at_ms ? -1 : at_ms <= now ? 0 : (int)MIN_OF(at_ms - now, (uint64_t)INT_MAX);
 }
@@ -278,7 +279,7 @@ int gatekeeper_timeout(const struct gatekeeper *g) {
 
     t = sooner(t, netlog_timeout(g->log));
     if (g->pid < 0)
-        return sooner(t, until(g->retry_ms));
+        return sooner(t, until(g->life.retry_ms));
     t = sooner(t, gate_rules_timeout(&g->rules));
     if (g->broker_wanted)
         t = sooner(t, brokerkeeper_pause(g->brokers));
@@ -286,7 +287,7 @@ int gatekeeper_timeout(const struct gatekeeper *g) {
 }
 
 /* Some of it may be left for the next turn, so that a flood of events does not keep the loop from the others. */
-static void receive(struct gatekeeper *g) {
+static void receive_events(struct gatekeeper *g) {
     struct gate_msg m;
     int r = gate_link_flush(&g->link);
 
@@ -304,12 +305,12 @@ static void receive(struct gatekeeper *g) {
 }
 
 void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n) {
-    if (g->retry_ms && watch_now_ms() >= g->retry_ms)
-        g->retry_ms = 0;
+    if (g->life.retry_ms && clock_ms() >= g->life.retry_ms)
+        g->life.retry_ms = 0;
     if (g->pid < 0 && gate_listeners_ready(g, fds, n))
         begin_gate(g);
     else if (g->pid >= 0)
-        receive(g);
+        receive_events(g);
     brokerkeeper_handle(g->brokers);
     if (g->pid >= 0 && g->broker_wanted && gate_broker_answer(g) < 0)
         gate_lost(g, "it did not listen");
@@ -345,9 +346,9 @@ void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
     }
     if (owned < 0 && error <= 0)
         error = EPROTO;
-    g->inside_asked -= g->inside_asked > 0;
-    if (g->inside_stale)
-        g->inside_stale--;
+    g->inside.asked -= g->inside.asked > 0;
+    if (g->inside.stale)
+        g->inside.stale--;
     else if (g->pid >= 0)
         r = gate_link_send(&g->link, GATE_MSG_INSIDE, id, error, TAKE_FD(owned));
     if (g->pid >= 0 && (r < 0 || gate_inside_next(g) < 0))
@@ -375,16 +376,16 @@ static void answered(void *arg, const struct gate_msg *question, const uint32_t 
 
 /* Everything inside is dead, so its connections end; their last events are worth a moment. */
 static void last_events(struct gatekeeper *g) {
-    uint64_t until = watch_now_ms() + FINISH_MS, now;
+    uint64_t until = clock_ms() + FINISH_MS, now;
 
     if (gate_link_send(&g->link, GATE_MSG_STOP, 0, 0, -1) < 0)
         gate_lost(g, NULL);
-    while (g->pid >= 0 && (now = watch_now_ms()) < until) {
+    while (g->pid >= 0 && (now = clock_ms()) < until) {
         struct pollfd p = {.fd = g->link.sock, .events = gate_link_events(&g->link)};
 
         if (poll(&p, 1, (int)(until - now)) < 0 && errno != EINTR)
             break;
-        receive(g);
+        receive_events(g);
         netlog_flush(g->log);
     }
 }

@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "proto/gatemsg.h"
 #include "supervisor/credential/castock.h"
 #include "supervisor/credential/credentials.h"
-#include "supervisor/network/gate_spawn.h"
 #include "supervisor/network/policy_files.h"
 #include "supervisor/network/published.h"
 
@@ -29,7 +29,7 @@ enum {
 struct gate_opts {
     const struct policy_where *where;
     int listeners[GATE_LISTENERS]; /* tcp4, tcp6, udp4, udp6 of the sandbox; -1: none. Taken */
-    int named[GATE_NAMED_MAX];     /* TCP listeners of single ports, where not every port can be had; -1: none. Taken */
+    int named[GATE_NAMED_MAX];     /* TCP listeners of single ports, where not every port is available; -1: none. Taken */
     struct published *published;   /* taken; may be NULL */
     const char *state;             /* $XDG_STATE_HOME/bawn; NULL: no log */
     const char *sandbox;           /* name for the log */
@@ -37,7 +37,7 @@ struct gate_opts {
     struct castock *ca;            /* may be NULL */
     const struct run_credentials *credentials; /* NULL: none; freed by the caller, later */
     int inside[INSIDE_SOCKETS];                /* unix listeners (inside_sockets.h); -1: none. Taken */
-    struct asker *asker;                       /* NULL: nobody to ask; freed by the caller, later */
+    struct asker *asker;                       /* NULL: nothing is asked; freed by the caller, later */
     int init_control;                          /* bawn-init's socket, for connections into the sandbox; borrowed */
     const struct cgroup *cgroup;               /* of the sandbox: it pays for the gate and the broker; NULL: none. Borrowed */
     char **argv;                               /* the command, for those who look; borrowed */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of a run, and when they are read again. */
 #include "supervisor/network/gate_rules.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/inotify.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/credential/credentials.h"
 #include "supervisor/network/published.h"
@@ -59,11 +60,11 @@ bool gate_rules_reload(struct gate_rules *r) {
     struct err err = {0};
 
     r->reload_ms = 0;
-    r->last_ms = watch_now_ms();
+    r->last_ms = clock_ms();
     if (policy_files_load(r->where, &now, &err) < 0) {
-        if (r->told_ms && r->last_ms - r->told_ms < TELL_PAUSE_MS)
+        if (r->reported_ms && r->last_ms - r->reported_ms < TELL_PAUSE_MS)
             return false;
-        r->told_ms = r->last_ms;
+        r->reported_ms = r->last_ms;
         err_ctx(&err, err.code, "the network rules stay as they were");
         log_err(&err);
         return false;
@@ -79,7 +80,7 @@ bool gate_rules_reload(struct gate_rules *r) {
 }
 
 void gate_rules_watch(struct gate_rules *r) {
-    r->watch_ms = watch_now_ms() + WATCH_DELAY_MS;
+    r->watch_ms = clock_ms() + WATCH_DELAY_MS;
 }
 
 void gate_rules_unwatch(struct gate_rules *r) {
@@ -88,7 +89,7 @@ void gate_rules_unwatch(struct gate_rules *r) {
 }
 
 int gate_rules_timeout(const struct gate_rules *r) {
-    uint64_t now = watch_now_ms(), at = r->watch_ms ? r->watch_ms : r->reload_ms;
+    uint64_t now = clock_ms(), at = r->watch_ms ? r->watch_ms : r->reload_ms;
 
     if (!at)
         return -1;
@@ -106,13 +107,13 @@ static bool drain(int fd) {
 }
 
 bool gate_rules_handle(struct gate_rules *r) {
-    if (r->watch_ms && watch_now_ms() >= r->watch_ms) {
+    if (r->watch_ms && clock_ms() >= r->watch_ms) {
         open_watch(r);
-        r->reload_ms = watch_now_ms(); /* what changed before anybody watched */
+        r->reload_ms = clock_ms(); /* for what changed before the watch began */
     }
     if (drain(r->inotify) && !r->reload_ms)
-        r->reload_ms = MAX_OF(watch_now_ms() + RELOAD_DELAY_MS, r->last_ms + RELOAD_PAUSE_MS);
-    if (!r->reload_ms || watch_now_ms() < r->reload_ms)
+        r->reload_ms = MAX_OF(clock_ms() + RELOAD_DELAY_MS, r->last_ms + RELOAD_PAUSE_MS);
+    if (!r->reload_ms || clock_ms() < r->reload_ms)
         return false;
     return gate_rules_reload(r);
 }
@@ -172,7 +173,7 @@ static int add_credentials(const struct gate_rules *r, struct gate_config *c) {
     return c->ssh_keys && c->known_hosts ? 0 : -ENOMEM;
 }
 
-static int fill(const struct gate_rules *r, const struct published *pub, struct gate_config *c) {
+static int fill_config(const struct gate_rules *r, const struct published *pub, struct gate_config *c) {
     const struct settings *s = r->where->settings;
     const struct policy_where *w = r->where;
 
@@ -196,18 +197,15 @@ static int fill(const struct gate_rules *r, const struct published *pub, struct 
 int gate_rules_config(const struct gate_rules *r, const struct published *pub, int *ret_fd, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(GATE_CONFIG_MAX);
     CLEANUP(gate_config_done) struct gate_config c = {0};
-    CLEANUP(closep) int fd = memfd_create("bawn-gate", MFD_CLOEXEC);
-    int rc = fd < 0 ? -errno : fill(r, pub, &c);
+    int rc = fill_config(r, pub, &c);
 
     rc = rc < 0 ? rc : add_credentials(r, &c);
     rc = rc < 0 ? rc : gate_config_encode(&c, &b);
     c.grants = NULL;
     c.n_grants = 0;
-    rc = rc < 0 ? rc : fd_write_all(fd, b.data, b.len);
-    if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
-        rc = -errno;
+    rc = rc < 0 ? rc : fd_memory("bawn-gate", b.data, b.len);
     if (rc < 0)
         return err_sys(err, rc, "hand the network rules over");
-    *ret_fd = TAKE_FD(fd);
+    *ret_fd = rc;
     return 0;
 }

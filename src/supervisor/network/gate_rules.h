@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules that a gate gets: the files (policy_files.h), which are read again when they change while a gate runs, and what the user
- * decided for this run alone. A file that cannot be read is told; the old rules stay.
+ * decided for this run alone. A file that cannot be read is reported, and the old rules stay.
  */
 #pragma once
 
@@ -19,11 +19,11 @@ struct gate_rules {
     const struct run_credentials *credentials; /* NULL: none */
     uint32_t generation;                       /* of the last configuration that the gate got */
     bool can_ask;
-    uint64_t watch_ms;  /* when to begin to watch; 0: not */
-    int inotify;        /* -1: nobody watches */
-    uint64_t told_ms;   /* about a mistake */
-    uint64_t last_ms;   /* when the files were read */
-    uint64_t reload_ms; /* when to look at the files again; 0: not */
+    uint64_t watch_ms;    /* when to begin to watch; 0: not */
+    int inotify;          /* -1: not watched */
+    uint64_t reported_ms; /* a mistake in a file */
+    uint64_t last_ms;     /* when the files were read */
+    uint64_t reload_ms;   /* when to look at the files again; 0: not */
 };
 #define GATE_RULES_INIT \
     { .inotify = -1 }

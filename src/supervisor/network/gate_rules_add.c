@@ -56,7 +56,7 @@ static int read_rule(const char *object, struct rule *ret, struct err *err) {
     if (r < 0)
         return r;
     if (one.len != 1)
-        return err_usage(err, "one rule is wanted");
+        return err_usage(err, "expected one rule");
     *ret = one.v[0];
     one.len = 0;
     if (!names_its_id(object)) {
@@ -98,7 +98,7 @@ int gate_rules_add_session(struct gate_rules *r, const char *text, char ret_id[s
     return rc < 0 ? rc : add_first(&r->session, &rule, ret_id, err);
 }
 
-/* The loop must not wait for somebody who holds the lock for long. */
+/* The loop must not wait long for the lock. */
 static int lock_folder(const char *folder, int *ret_fd, struct err *err) {
     CLEANUP(closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -113,7 +113,7 @@ static int lock_folder(const char *folder, int *ret_fd, struct err *err) {
     return 0;
 }
 
-static int read_file(const char *path, struct rules *ret, struct err *err) {
+static int read_rules(const char *path, struct rules *ret, struct err *err) {
     CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     CLEANUP(buf_done) struct buf b = BUF_INIT(RULES_SIZE_MAX);
     int r;
@@ -136,7 +136,7 @@ static int add_to_file(const char *folder, const char *path, struct rule *rule, 
     int r = paths_make_dirs(folder, err);
 
     r = r < 0 ? r : lock_folder(folder, &lock, err);
-    r = r < 0 ? r : read_file(path, &rules, err);
+    r = r < 0 ? r : read_rules(path, &rules, err);
     if (r < 0)
         return r;
     given = TAKE(owned, (struct rule){0});

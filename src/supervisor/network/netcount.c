@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counts connections and refusals by host, for the summary. */
 #include "supervisor/network/netcount.h"
 
 #include <inttypes.h>
@@ -21,7 +22,7 @@ void netcount_done(struct netcount *c) {
     *c = (struct netcount){0};
 }
 
-static struct netcount_host *find(struct netcount *c, const struct gate_msg *m) {
+static struct netcount_host *find_host(struct netcount *c, const struct gate_msg *m) {
     bool refused = m->kind != GATE_EVENT_END && m->action == RULE_DENY;
     struct netcount_host *h;
 
@@ -87,7 +88,7 @@ void netcount_add(struct netcount *c, const struct gate_msg *m) {
 
     if (!verdict && m->kind != GATE_EVENT_END)
         return;
-    h = find(c, m);
+    h = find_host(c, m);
     if (m->kind == GATE_EVENT_END) {
         h->sent += m->sent;
         h->received += m->received;
@@ -108,14 +109,14 @@ static bool was_refused(const struct netcount_host *h) {
     return h->refused;
 }
 
-static void add_name(const struct netcount_host *h, struct buf *b) {
+static void add_host_name(const struct netcount_host *h, struct buf *b) {
     buf_adds(b, h->host[0] ? h->host : "others");
     if (h->port)
         buf_addf(b, ":%" PRIu32, h->port);
 }
 
 static void add_refused(const struct netcount_host *h, struct buf *b) {
-    add_name(h, b);
+    add_host_name(h, b);
     buf_addf(b, " (%" PRIu64 "x, %s)", h->refused, policy_codes[h->code].name);
 }
 
@@ -123,7 +124,7 @@ static void add_reached(const struct netcount_host *h, struct buf *b) {
     uint64_t n = h->connections ? h->connections : h->requests;
     char size[24];
 
-    add_name(h, b);
+    add_host_name(h, b);
     format_size(h->sent + h->received, size);
     buf_addf(b, " (%" PRIu64 " %s%s, %s)", n, h->connections ? "connection" : "request", n == 1 ? "" : "s", size);
 }
@@ -132,7 +133,7 @@ typedef bool host_test(const struct netcount_host *h);
 typedef void host_print(const struct netcount_host *h, struct buf *b);
 
 /* Returns how many there are; the first of them are in *b. */
-static size_t list(const struct netcount *c, host_test *test, host_print *print, struct buf *b) {
+static size_t list_hosts(const struct netcount *c, host_test *test, host_print *print, struct buf *b) {
     size_t n = 0;
 
     for (size_t i = 0; i <= c->n; i++) {
@@ -189,10 +190,10 @@ void netcount_report(const struct netcount *c) {
     CLEANUP(buf_done) struct buf refused = BUF_INIT(LINE_MAX_BYTES), reached = BUF_INIT(LINE_MAX_BYTES);
 
     report_secrets(c);
-    if (list(c, was_refused, add_refused, &refused) == 0)
+    if (list_hosts(c, was_refused, add_refused, &refused) == 0)
         return;
     log_line("network: refused %s; see 'bawn policy log'", buf_str(&refused));
-    if (list(c, was_reached, add_reached, &reached) > 0)
+    if (list_hosts(c, was_reached, add_reached, &reached) > 0)
         log_line("network: reached %s", buf_str(&reached));
 }
 

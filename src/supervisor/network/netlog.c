@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The network log: lines as JSON, merged when there are too many, in a file that rotates. */
 #include "supervisor/network/netlog.h"
 
 #include <errno.h>
@@ -6,18 +7,18 @@
 #include <inttypes.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "policy/rules/verdict.h"
 #include "supervisor/network/netmerge.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { NETLOG_FIRSTS = 256, NETLOG_MINUTE_MS = 60 * 1000, NETLOG_SHARE_MINUTES = 7 * 24 * 60 };
 
@@ -33,7 +34,7 @@ struct netlog {
     char *folder;
     const char *sandbox;
     int dir, fd; /* -1 until the first line */
-    bool failed; /* was told */
+    bool failed; /* and reported */
     struct buf out;
     uint64_t used[NET_CLASSES]; /* bytes of this sandbox in the file, less what time gave back */
     uint64_t used_ms;           /* when that was counted */
@@ -83,52 +84,37 @@ void netlog_free(struct netlog *l) {
     free(l);
 }
 
-static void format_time(const struct timespec *t, char out[static 32]) {
-    struct tm tm;
-    size_t n;
-
-    gmtime_r(&t->tv_sec, &tm);
-    n = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out + n, 32 - n, ".%03ldZ", t->tv_nsec / 1000000);
-}
-
-static void add_text(struct buf *b, const char *key, const char *value) {
-    buf_adds(b, ",\"");
-    buf_adds(b, key);
-    buf_adds(b, "\":");
-    buf_add_json(b, value);
-}
-
 static void write_out(struct netlog *l);
 
-static void add_line(struct netlog *l, const struct netmerge_event *e) {
+static void add_event(struct netlog *l, const struct netmerge_event *e) {
     const struct gate_msg *m = &e->m;
     struct buf *b = &l->out;
-    char time[32], first[32];
+    struct jsonout j = {.to = b, .compact = true};
+    char time[CLOCK_TEXT_SIZE];
     size_t before;
 
     if (b->len >= NETLOG_BATCH)
         write_out(l);
     before = b->len;
-    format_time(&e->last, time);
-    buf_addf(b, "{\"time\":\"%s\"", time);
-    add_text(b, "sandbox", l->sandbox);
-    add_text(b, "kind", e->kind);
-    add_text(b, "action", rule_action_names[m->action]);
-    add_text(b, "code", policy_codes[m->code].name);
-    add_text(b, "host", m->host);
-    buf_addf(b, ",\"port\":%" PRIu32, m->port);
-    add_text(b, "rule", m->rule);
-    add_text(b, "layer", m->layer);
-    add_text(b, "address", m->address);
-    add_text(b, "method", m->method);
-    add_text(b, "path", m->path);
-    add_text(b, "secret", m->secret);
+    jsonout_open(&j, NULL, '{');
+    jsonout_text(&j, "time", clock_text(e->last_ns, CLOCK_ISO_MS, time));
+    jsonout_text(&j, "sandbox", l->sandbox);
+    jsonout_text(&j, "kind", e->kind);
+    jsonout_text(&j, "action", rule_action_names[m->action]);
+    jsonout_text(&j, "code", policy_codes[m->code].name);
+    jsonout_text(&j, "host", m->host);
+    jsonout_u64(&j, "port", m->port);
+    jsonout_text(&j, "rule", m->rule);
+    jsonout_text(&j, "layer", m->layer);
+    jsonout_text(&j, "address", m->address);
+    jsonout_text(&j, "method", m->method);
+    jsonout_text(&j, "path", m->path);
+    jsonout_text(&j, "secret", m->secret);
     buf_addf(b, ",\"status\":%" PRIu32 ",\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"ms\":%" PRIu64 ".%03" PRIu64, m->status,
              m->sent, m->received, m->micros / 1000, m->micros % 1000);
     if (e->count > 1) {
-        format_time(&e->first, first);
-        buf_addf(b, ",\"count\":%" PRIu64 ",\"first\":\"%s\"", e->count, first);
+        jsonout_u64(&j, "count", e->count);
+        jsonout_text(&j, "first", clock_text(e->first_ns, CLOCK_ISO_MS, time));
     }
     buf_adds(b, "}\n");
     l->used[net_class_of(e->type, m)] += b->len - before;
@@ -154,7 +140,7 @@ static bool is_first(struct firsts *f, enum net_class class, const struct gate_m
 
 /* One that runs for weeks is not to be merged for ever because of its first days. */
 static void give_back(struct netlog *l) {
-    uint64_t minutes = (watch_now_ms() - l->used_ms) / NETLOG_MINUTE_MS;
+    uint64_t minutes = (clock_ms() - l->used_ms) / NETLOG_MINUTE_MS;
 
     for (size_t i = 0; minutes && i < NET_CLASSES; i++)
         l->used[i] -= MIN_OF(l->used[i], shares[i] * minutes / NETLOG_SHARE_MINUTES);
@@ -162,11 +148,9 @@ static void give_back(struct netlog *l) {
 }
 
 static struct netmerge_event make_event(enum audit_type type, const char *kind, const struct gate_msg *m, uint64_t count) {
-    struct netmerge_event e = {.type = type, .kind = kind, .m = *m, .count = count};
+    uint64_t now = clock_mark();
 
-    clock_gettime(CLOCK_REALTIME, &e.first);
-    e.last = e.first;
-    return e;
+    return (struct netmerge_event){.type = type, .kind = kind, .m = *m, .count = count, .first_ns = now, .last_ns = now};
 }
 
 void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m, uint64_t count) {
@@ -175,24 +159,24 @@ void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const 
 
     give_back(l);
     if (is_first(&l->firsts, class, m) || l->used[class] < shares[class])
-        add_line(l, &e);
+        add_event(l, &e);
     else
-        netmerge_add(&l->merged, &e, watch_now_ms());
+        netmerge_add(&l->merged, &e, clock_ms());
 }
 
 static void add_merged(void *arg, const struct netmerge_event *e) {
-    add_line(arg, e);
+    add_event(arg, e);
 }
 
 /* -- the audit log ------------------------------------------------------------------------------------------------------- */
 
 void netlog_also(struct netlog *l, struct audit *audit) {
     l->audit = audit;
-    l->budget_ms = watch_now_ms();
+    l->budget_ms = clock_ms();
 }
 
 static bool has_budget(struct netlog *l, enum net_class class) {
-    uint64_t now = watch_now_ms(), more = (now - l->budget_ms) / NETLOG_AUDIT_EVERY_MS;
+    uint64_t now = clock_ms(), more = (now - l->budget_ms) / NETLOG_AUDIT_EVERY_MS;
 
     for (size_t i = 0; more && i < NET_CLASSES; i++)
         l->budget[i] = (unsigned)MIN_OF(l->budget[i] + more, (uint64_t)NETLOG_AUDIT_BURST);
@@ -212,7 +196,7 @@ static void audit_event(void *arg, const struct netmerge_event *e) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
     const struct gate_msg *m = &e->m;
     struct netlog *l = arg;
-    char first[32];
+    char first[CLOCK_TEXT_SIZE];
 
     audit_add(&b, "answer", e->type == AUDIT_ASK ? e->kind : NULL);
     audit_add(&b, "action", rule_action_names[m->action]);
@@ -226,9 +210,8 @@ static void audit_event(void *arg, const struct netmerge_event *e) {
     add_if(&b, "path", m->path);
     add_if(&b, "secret", m->secret);
     if (e->count > 1) {
-        format_time(&e->first, first);
         audit_add_number(&b, "count", (int64_t)e->count);
-        audit_add(&b, "first", first);
+        audit_add(&b, "first", clock_text(e->first_ns, CLOCK_ISO_MS, first));
     }
     audit_later(l->audit, e->type, buf_str(&b));
 }
@@ -242,7 +225,7 @@ void netlog_audit(struct netlog *l, enum audit_type type, const char *kind, cons
     if (is_first(&l->audit_firsts, class, m) || has_budget(l, class))
         audit_event(l, &e);
     else
-        netmerge_add(&l->audit_merged, &e, watch_now_ms());
+        netmerge_add(&l->audit_merged, &e, clock_ms());
 }
 
 /* -- the file ------------------------------------------------------------------------------------------------------------ */
@@ -252,7 +235,7 @@ static int open_file(struct netlog *l) {
     return l->fd < 0 ? -errno : 0;
 }
 
-static int open_log(struct netlog *l) {
+static int open_network_log(struct netlog *l) {
     struct err why = {0};
     int r;
 
@@ -265,7 +248,7 @@ static int open_log(struct netlog *l) {
     return l->dir < 0 ? -errno : open_file(l);
 }
 
-/* Whoever still writes to the file that was renamed finds it too large, too, and only has to open the new one. */
+/* A process that still writes to the renamed file finds it too large, too, and only has to open the new one. */
 static int rotate(struct netlog *l) {
     struct stat ours, there;
 
@@ -287,7 +270,7 @@ static void write_out(struct netlog *l) {
 
     if (l->out.len == 0)
         return;
-    r = l->fd < 0 ? open_log(l) : rotate(l);
+    r = l->fd < 0 ? open_network_log(l) : rotate(l);
     r = r < 0 ? r : fd_write_all(l->fd, l->out.data, l->out.len);
     if (r < 0 && !l->failed) {
         l->failed = true;
@@ -303,7 +286,7 @@ static uint64_t due_ms(const struct netlog *l) {
 }
 
 int netlog_timeout(const struct netlog *l) {
-    uint64_t due = l ? due_ms(l) : 0, now = watch_now_ms();
+    uint64_t due = l ? due_ms(l) : 0, now = clock_ms();
 
     return !due ? -1 : due <= now ? 0 : (int)(due - now);
 }
@@ -311,9 +294,9 @@ int netlog_timeout(const struct netlog *l) {
 void netlog_flush(struct netlog *l) {
     if (!l)
         return;
-    if (l->merged.due_ms && l->merged.due_ms <= watch_now_ms())
+    if (l->merged.due_ms && l->merged.due_ms <= clock_ms())
         netmerge_take(&l->merged, add_merged, l);
-    if (l->audit_merged.due_ms && l->audit_merged.due_ms <= watch_now_ms())
+    if (l->audit_merged.due_ms && l->audit_merged.due_ms <= clock_ms())
         netmerge_take(&l->audit_merged, audit_event, l);
     audit_flush(l->audit);
     write_out(l);

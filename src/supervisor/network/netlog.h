@@ -22,7 +22,7 @@ enum { NETLOG_SIZE_MAX = 16 * 1024 * 1024, NETLOG_BATCH = 64 * 1024 };
  */
 enum { NETLOG_AUDIT_BURST = 1000, NETLOG_AUDIT_EVERY_MS = 60 * 1000 };
 
-/* state: $XDG_STATE_HOME/bawn; sandbox: borrowed, a kept one may be renamed. Folder and file are made when the first line is written. */
+/* state: $XDG_STATE_HOME/bawn; sandbox: borrowed; a persistent one may be renamed. Folder and file are made when the first line is written. */
 int netlog_new(const char *state, const char *sandbox, struct netlog **ret, struct err *err);
 void netlog_free(struct netlog *l); /* finishes */
 /* type: AUDIT_NETWORK, AUDIT_ASK or AUDIT_SECRET; kind: the name of the event or answer, static; m has passed gatemsg_sane(). count: how many
@@ -31,7 +31,7 @@ void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const 
 /* Events of the audit log, too, from now on; audit is borrowed, may be NULL, and is flushed with this one. */
 void netlog_also(struct netlog *l, struct audit *audit);
 void netlog_audit(struct netlog *l, enum audit_type type, const char *kind, const struct gate_msg *m, uint64_t count);
-/* Writes what was added. A log that cannot be written is told once and does not hurt the run. */
+/* Writes what was added. A log that cannot be written is reported once and does not end the run. */
 void netlog_flush(struct netlog *l);
 /* Milliseconds until netlog_flush() has merged lines to write; -1: there are none. */
 int netlog_timeout(const struct netlog *l);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Merges events of one kind about one host. */
 #include "supervisor/network/netmerge.h"
 
 #include "base/str.h"
@@ -41,7 +42,7 @@ static void clear_if_other(char *text, const char *now) {
 }
 
 /* What does not hold for all of them is left out. Those that are together only because there is no more room may differ in all. */
-static void join(struct netmerge_event *e, const struct gate_msg *m) {
+static void join_events(struct netmerge_event *e, const struct gate_msg *m) {
     e->m.sent += m->sent;
     e->m.received += m->received;
     e->m.micros += m->micros;
@@ -63,9 +64,9 @@ void netmerge_add(struct netmerge *g, const struct netmerge_event *more, uint64_
     if (count == 0)
         *e = *more;
     else
-        join(e, &more->m);
+        join_events(e, &more->m);
     e->count = count + more->count;
-    e->last = more->last;
+    e->last_ns = more->last_ns;
     if (g->due_ms)
         return;
     g->pause_ms = g->pause_ms ? MIN_OF(2 * g->pause_ms, (uint64_t)NETMERGE_MOST_MS) : NETMERGE_FIRST_MS;

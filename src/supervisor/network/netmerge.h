@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <time.h>
-
 #include "audit/audit.h"
 #include "proto/gatemsg.h"
 
@@ -19,7 +17,7 @@ enum net_class {
     NET_DENIED,  /* connections and requests that were refused */
     NET_ANSWER,  /* of a human */
     NET_SECRET,  /* a credential was used */
-    NET_BLOCKED, /* a placeholder where it must not be, a credential that could not be had */
+    NET_BLOCKED, /* a placeholder where it must not be, a credential that is not available */
     NET_CLASSES
 };
 /* type: AUDIT_NETWORK, AUDIT_ASK or AUDIT_SECRET. */
@@ -30,7 +28,7 @@ struct netmerge_event {
     const char *kind;  /* static; the answer, if type is AUDIT_ASK */
     struct gate_msg m; /* method, path and address are "" if they were not all the same; bytes and times are sums */
     uint64_t count;
-    struct timespec first, last;
+    uint64_t first_ns, last_ns; /* clock_mark() */
 };
 
 struct netmerge {

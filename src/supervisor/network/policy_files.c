@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and checks the files with network rules. */
 #include "supervisor/network/policy_files.h"
 
 #include <errno.h>
@@ -114,7 +115,7 @@ static int watch_folder_of(const char *path, struct strv *watch, struct err *err
     return !strv_has(watch, folder) && strv_add(watch, folder) < 0 ? err_oom(err) : 0;
 }
 
-/* Whoever can write the organisation's rules can loosen them. A path that was given is a test's: it may be the tester's. */
+/* A user who can write the organisation's rules can loosen them. A path that was given is a test's: it may belong to the tester. */
 static int check_organisation(int fd, const char *path, bool given, struct err *err) {
     struct stat st;
 
@@ -128,8 +129,8 @@ static int check_organisation(int fd, const char *path, bool given, struct err *
 }
 
 /* A file that is there but cannot be used stops the run: not knowing the rules is not the same as having none. */
-static int add_file(const struct policy_where *where, const char *path, enum policy_layer_kind kind, struct policy_files *f,
-                    struct err *err) {
+static int add_rule_file(const struct policy_where *where, const char *path, enum policy_layer_kind kind, struct policy_files *f,
+                         struct err *err) {
     CLEANUP(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     CLEANUP(layer_text_done) struct gate_layer l = {.kind = kind, .narrow_only = kind == LAYER_ORGANISATION};
     CLEANUP(buf_done) struct buf text = BUF_INIT(GATE_TEXT_MAX);
@@ -155,7 +156,7 @@ static int add_user(const struct policy_where *where, struct policy_files *f, st
     CLEANUP(freep) char *path = NULL;
     int r = paths_config(where->environ_, where->home, "network.json", &path, err);
 
-    return r < 0 || !path ? r : add_file(where, path, LAYER_USER, f, err);
+    return r < 0 || !path ? r : add_rule_file(where, path, LAYER_USER, f, err);
 }
 
 static int add_project(const struct policy_where *where, struct policy_files *f, struct err *err) {
@@ -229,7 +230,7 @@ int policy_files_load(const struct policy_where *where, struct policy_files *ret
     CLEANUP(policy_files_done) struct policy_files f = {0};
     int r;
 
-    r = add_file(where, where->organisation ? where->organisation : ORGANISATION_FILE, LAYER_ORGANISATION, &f, err);
+    r = add_rule_file(where, where->organisation ? where->organisation : ORGANISATION_FILE, LAYER_ORGANISATION, &f, err);
     r = r < 0 ? r : add_user(where, &f, err);
     r = r < 0 ? r : add_project(where, &f, err);
     r = r < 0 ? r : add_sandbox(where, &f, err);

@@ -8,8 +8,8 @@
  *     networkAllow (also of profiles and agents) settings: does not overrule a deny
  *     --allow, --deny, networkDeny               sandbox
  *
- * They are read and checked when a run starts, so that a mistake is told before anything runs; and again when they change while a
- * gate is running: then a mistake is told, and the old rules stay.
+ * They are read and checked when a run starts, so that a mistake is reported before anything runs; and again when they change while a
+ * gate is running: then a mistake is reported, and the old rules stay.
  */
 #pragma once
 
@@ -44,7 +44,7 @@ void policy_files_done(struct policy_files *f);
 int policy_files_compile(const struct policy_files *f, enum net_mode mode, bool can_ask, struct policy *ret, struct err *err);
 /* What the settings' network word means to policy_init(). */
 enum net_mode policy_files_mode(const struct settings *s);
-/* Can somebody answer? has_human: there is a terminal, or a hook. */
+/* Can questions be answered? has_human: there is a terminal, or a hook. */
 bool policy_files_can_ask(const struct settings *s, bool has_human);
 /* Which of the files a layer's rules came from (policy_layer_names), for messages; "built-in" if from none. */
 const char *policy_files_source(const struct policy_files *f, const char *layer);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ports of --publish: parsed and opened. */
 #include "supervisor/network/published.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ static int read_word(const char *word, struct wish *ret, struct err *err) {
     return 0;
 }
 
-static socklen_t fill(const struct wish *w, union published_any_addr *a) {
+static socklen_t fill_address(const struct wish *w, union published_any_addr *a) {
     *a = (union published_any_addr){0};
     if (w->address.len == 4) {
         a->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(w->outside)};
@@ -78,7 +79,7 @@ static socklen_t fill(const struct wish *w, union published_any_addr *a) {
 /* SO_REUSEADDR: connections of the last run that linger do not hold the port; a listener still does. */
 static int listen_on(const struct wish *w, struct published_port *ret) {
     union published_any_addr a;
-    socklen_t len = fill(w, &a);
+    socklen_t len = fill_address(w, &a);
     CLEANUP(closep) int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) < 0)

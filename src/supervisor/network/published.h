@@ -18,8 +18,8 @@ struct published {
 };
 
 /*
- * Each word: "INSIDE", "INSIDE:OUTSIDE" or "ADDRESS:INSIDE:OUTSIDE" ("[::1]:3000:8080"). Without an address: 127.0.0.1, so that nobody else in
- * the network gets in. OUTSIDE 0: any free port, which a log line tells.
+ * Each word: "INSIDE", "INSIDE:OUTSIDE" or "ADDRESS:INSIDE:OUTSIDE" ("[::1]:3000:8080"). Without an address: 127.0.0.1, so that no other machine
+ * gets in. OUTSIDE 0: any free port, which a log line shows.
  */
 int published_open(const struct strv *words, struct published *ret, struct err *err);
 void published_done(struct published *p);

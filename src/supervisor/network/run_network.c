@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The network of one run, from its rules to its summary. */
 #include "supervisor/network/run_network.h"
 
 #include <errno.h>
@@ -12,25 +13,25 @@
 #include "supervisor/network/asker.h"
 #include "supervisor/terminal/stdio.h"
 
-/* Without a CA nothing can be looked into, and whatever needs that is refused by the gate; the rest works. */
-static void take_ca(struct run_network *n, struct host_facts *facts) {
+/* Without a CA no TLS can be inspected: the gate refuses what needs it, and the rest works. */
+static void take_ca(struct run_network *n, struct plan_input *in) {
     struct err err = {0};
 
-    bool needed = n->files.look || n->credentials.n_grants; /* both look into TLS */
+    bool needed = n->files.look || n->credentials.n_grants; /* both inspect TLS */
 
     if (n->state && castock_take(n->state, needed, &n->ca, &err) == 0) {
         if (n->ca.path)
-            host_trust(facts, n->ca.path);
+            plan_input_trust(in, n->ca.path);
         return;
     }
     if (n->state && needed) {
-        err_ctx(&err, err.code, "no certificate authority for this sandbox, so https that has to be looked into is refused");
+        err_ctx(&err, err.code, "no certificate authority for this sandbox, so https that has to be inspected is refused");
         log_err(&err);
     }
 }
 
-int run_network_prepare(struct run_network *n, const struct settings *s, struct host_facts *facts, int workspace,
-                        struct err *err) {
+int run_network_prepare(struct run_network *n, const struct settings *s, const struct host_facts *facts, struct plan_input *in,
+                        int workspace, struct err *err) {
     int r;
 
     n->where = (struct policy_where){.settings = s,
@@ -49,10 +50,10 @@ int run_network_prepare(struct run_network *n, const struct settings *s, struct 
         return r;
     if (n->state && str_ends(n->state, "/"))
         n->state[strlen(n->state) - 1] = 0;
-    r = run_credentials_prepare(&n->credentials, s, facts, err);
+    r = run_credentials_prepare(&n->credentials, s, facts, in, err);
     if (r < 0)
         return r;
-    take_ca(n, facts);
+    take_ca(n, in);
     n->on = true;
     return 0;
 }
@@ -64,26 +65,27 @@ int run_network_give_up(struct run_network *n, struct err *err) {
     if (origin && !str_starts(origin, "built-in"))
         return err_set(
             err, -EOPNOTSUPP,
-            "the network (%s) needs user namespaces, which cannot be had here; use --network none (see 'bawn doctor --fix')",
+            "the network (%s) needs user namespaces, which are not available here; use --network none (see 'bawn doctor --fix')",
             origin);
     if (n->published.n)
-        return err_set(err, -EOPNOTSUPP, "--publish needs user namespaces, which cannot be had here (see 'bawn doctor --fix')");
-    log_line("no network: it needs user namespaces, which cannot be had here (see 'bawn doctor --fix')");
+        return err_set(err, -EOPNOTSUPP,
+                       "--publish needs user namespaces, which are not available here (see 'bawn doctor --fix')");
+    log_line("no network: it needs user namespaces, which are not available here (see 'bawn doctor --fix')");
     return 0;
 }
 
 static int make_asker(struct run_network *n, const struct run_network_opts *o, struct err *err) {
     const struct settings *s = n->where.settings;
     struct stdio *term = o->io && stdio_prompt_possible(o->io) ? o->io : NULL;
-    bool somebody = term || s->ask_hook;
+    bool human = term || s->ask_hook;
     struct asker_opts opts = {.term = term,
                               .hook = s->ask_hook,
                               .timeout_ms = s->ask_timeout_ms,
-                              .say = !somebody,
+                              .say = !human,
                               .environ_ = n->where.environ_,
                               .mask = o->mask};
 
-    return policy_files_can_ask(s, somebody) ? asker_new(&opts, &n->asker, err) : 0;
+    return policy_files_can_ask(s, human) ? asker_new(&opts, &n->asker, err) : 0;
 }
 
 int run_network_begin(struct run_network *n, const struct run_network_opts *o, struct err *err) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network of one run, from before the start (rules are read, a CA is taken, ports are opened: what is wrong is told before anything
+ * The network of one run, from before the start (rules are read, a CA is taken, ports are opened: mistakes are reported before anything
  * runs) to the summary. Without a network, and for engines that have none, all of it does nothing.
  */
 #pragma once
@@ -10,6 +10,7 @@
 #include "supervisor/network/gate_process.h"
 
 struct host_facts;
+struct plan_input;
 struct plan;
 struct sandbox;
 struct stdio;
@@ -23,16 +24,16 @@ struct run_network {
     struct run_credentials credentials;
     char *state;
     char name[80];           /* for the log */
-    struct asker *asker;     /* NULL: nobody can be asked */
+    struct asker *asker;     /* NULL: there is no one to ask */
     struct gatekeeper *gate; /* NULL: none */
 };
 
 #define RUN_NETWORK_INIT \
     { .credentials = RUN_CREDENTIALS_INIT }
 
-/* Sets trust and credentials of *facts. workspace: the open folder, borrowed until the end. */
-int run_network_prepare(struct run_network *n, const struct settings *s, struct host_facts *facts, int workspace,
-                        struct err *err);
+/* Sets trust and credentials of *in. workspace: the open folder, borrowed until the end. */
+int run_network_prepare(struct run_network *n, const struct settings *s, const struct host_facts *facts, struct plan_input *in,
+                        int workspace, struct err *err);
 /* Down the ladder there is no network: an error if the user named one, else a line about it. */
 int run_network_give_up(struct run_network *n, struct err *err);
 

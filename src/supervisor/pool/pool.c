@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starting, asking and stopping the pool. */
 #include "supervisor/pool/pool.h"
 
 #include <errno.h>
@@ -12,8 +13,8 @@
 #include "os/process.h"
 #include "supervisor/pool/pool_priv.h"
 
-/* A session of its own, none of our descriptors, and no folder kept busy. */
-static int leave(int report) {
+/* A session of its own, none of our descriptors, and no folder in use. */
+static int leave_starter(int report) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigset_t none;
 
@@ -27,8 +28,8 @@ static int leave(int report) {
     return fd_close_from(4);
 }
 
-/* Full before anybody hears of it, so that whoever says "pool on" and then measures, measures the pool. */
-static int begin(struct pool *p, const struct pool_options *opt, struct err *err) {
+/* Full before `bawn pool on` returns, so that a measurement after it measures the pool. */
+static int begin_pool(struct pool *p, const struct pool_options *opt, struct err *err) {
     int r = pool_init(p, opt, err);
 
     while (r == 0 && p->n_ready < opt->size)
@@ -41,7 +42,7 @@ static int begin(struct pool *p, const struct pool_options *opt, struct err *err
 static void NORETURN pool_main(const struct pool_options *opt, int report) {
     struct err err = {0};
     struct pool p;
-    int r = leave(report);
+    int r = leave_starter(report);
 
     prctl(PR_SET_NAME, "bawn-pool");
     if (r < 0) {
@@ -49,7 +50,7 @@ static void NORETURN pool_main(const struct pool_options *opt, int report) {
         fd_write_all(report, &err, sizeof err);
         _exit(EXIT_SANDBOX);
     }
-    r = begin(&p, opt, &err);
+    r = begin_pool(&p, opt, &err);
     if (fd_write_all(3, &err, sizeof err) == 0 && r == 0) {
         close(3);
         pool_serve(&p);
@@ -82,7 +83,7 @@ int pool_start(const struct pool_options *opt, struct err *err) {
     }
     if (said.code)
         process_end(pid);
-    if (said.code == -EADDRINUSE) /* somebody else began one at the same moment */
+    if (said.code == -EADDRINUSE) /* another process began one at the same moment */
         return 1;
     if (said.code)
         *err = said;

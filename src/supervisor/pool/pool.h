@@ -2,8 +2,8 @@
 /*
  * The pool: a process of the user's that keeps blanks (jail/apply/blank.h) ready and gives one to each `bawn run`, `bawn start`...
  * that asks for one at its socket (spec/pool-socket.md). It is started by `bawn pool on`, and ends by `bawn pool off`, when
- * nobody took a blank for a while, or when its program was replaced. It holds descriptors only: kill it and the blanks that
- * nobody took are gone, while those that were taken go on.
+ * no blank was taken for a while, or when its program was replaced. It holds descriptors only: kill it and the blanks that
+ * were not taken are gone, while those that were taken go on.
  */
 #pragma once
 
@@ -23,4 +23,4 @@ struct pool_options {
 int pool_start(const struct pool_options *opt, struct err *err);
 /* -ENOENT or -ECONNREFUSED: there is no pool. */
 int pool_query(char *const *environ_, struct pool_reply *ret);
-int pool_stop(char *const *environ_); /* afterwards nobody can take from it, and another one can begin */
+int pool_stop(char *const *environ_); /* afterwards no blank can be taken from it, and another pool can begin */

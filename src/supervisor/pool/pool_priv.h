@@ -13,7 +13,7 @@ enum { POOL_TEMPLATES_MAX = 4 };
 struct pool_templates {
     struct template v[POOL_TEMPLATES_MAX]; /* bytes NULL: none */
     size_t next;                           /* whose place the next one takes */
-    char *wanted;                          /* what the next one is made of, once nobody asks; NULL: nothing */
+    char *wanted;                          /* what the next one is made of, when there is time; NULL: nothing */
     size_t wanted_len;
     int changes; /* inotify: the folders that hold what is shown; -1: none yet */
     int mounts;  /* /proc/self/mountinfo */
@@ -44,7 +44,7 @@ struct pool {
 int pool_templates_init(struct pool_templates *t, struct err *err);
 void pool_templates_done(struct pool_templates *t);
 size_t pool_templates_count(const struct pool_templates *t);
-/* Before each use, so that what changed on the host before somebody asked is not given to him. */
+/* Before each use, so that no client gets a template of what the host showed before. */
 void pool_templates_look(struct pool_templates *t);
 /* A tree of the template with these bytes; -1 if there is none, and then it is made when there is time. */
 int pool_templates_tree(struct pool_templates *t, const char *bytes, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool's own process: answers first, and makes a blank only when nobody asks. */
+/* The pool's own process: answers first, and makes a blank only when there is no request. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/sock.h"
 #include "supervisor/control/control.h"
@@ -32,14 +32,7 @@ enum {
 
 static const char socket_name[] = "pool.sock";
 
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* A socket that nobody listens at was left by a pool that was killed. Two that begin at once: the second one finds the first. */
+/* A stale socket was left by a pool that was killed. Of two pools that begin at once, the second finds the first. */
 static int listen_at(struct pool *p) {
     int r;
 
@@ -65,7 +58,7 @@ int pool_init(struct pool *p, const struct pool_options *opt, struct err *err) {
     struct stat st;
     int r;
 
-    *p = (struct pool){.opt = opt, .folder = -1, .listener = -1, .last_take_ms = now_ms()};
+    *p = (struct pool){.opt = opt, .folder = -1, .listener = -1, .last_take_ms = clock_ms()};
     p->ids = first_ids(p);
     r = pool_templates_init(&p->templates, err);
     if (r < 0)
@@ -79,7 +72,7 @@ int pool_init(struct pool *p, const struct pool_options *opt, struct err *err) {
     p->exe_ino = st.st_ino;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files); /* else fewer are kept: see pool_fill() */
+        setrlimit(RLIMIT_NOFILE, &files); /* else fewer blanks are ready: see pool_fill() */
     }
     p->ready = calloc(opt->size, sizeof *p->ready);
     if (!p->ready)
@@ -132,7 +125,7 @@ static void try_fill(struct pool *p) {
         return;
     }
     snprintf(p->why, sizeof p->why, "%.*s", (int)sizeof p->why - 1, err.msg);
-    p->retry_ms = now_ms() + RETRY_MS;
+    p->retry_ms = clock_ms() + RETRY_MS;
 }
 
 /* Root's sandboxes have the id of the workspace's owner inside: what was asked for last is what is made. */
@@ -143,7 +136,7 @@ static void change_ids(struct pool *p, const struct pool_request *ask) {
         blank_done(&p->ready[--p->n_ready]);
 }
 
-static bool fits(const struct pool *p, const struct pool_request *ask) {
+static bool fits_ids(const struct pool *p, const struct pool_request *ask) {
     return p->ids.inside_uid == ask->inside_uid && p->ids.inside_gid == ask->inside_gid;
 }
 
@@ -153,23 +146,23 @@ static bool may_have_tree(const struct pool *p, const struct pool_request *ask, 
 }
 
 /* Taken out before it is sent, so that no failure can leave it for a second taker. */
-static void give(struct pool *p, int sock, bool may_tree, const char *template, size_t len) {
+static void give_blank(struct pool *p, int sock, bool may_tree, const char *template, size_t len) {
     struct blank b = p->ready[--p->n_ready];
 
     if (may_tree)
         b.tree = pool_templates_tree(&p->templates, template, len);
     if (blank_give(sock, &b) == 0)
         p->taken++;
-    p->last_take_ms = now_ms();
+    p->last_take_ms = clock_ms();
 }
 
 static uint64_t left_ms(const struct pool *p) {
-    uint64_t idle = now_ms() - p->last_take_ms;
+    uint64_t idle = clock_ms() - p->last_take_ms;
 
     return idle < p->opt->idle_ms ? p->opt->idle_ms - idle : 0;
 }
 
-static void answer(struct pool *p, int sock, const struct pool_request *ask, const char *template, size_t len) {
+static void answer_request(struct pool *p, int sock, const struct pool_request *ask, const char *template, size_t len) {
     struct pool_reply reply = {.protocol = POOL_PROTOCOL,
                                .pid = (uint32_t)getpid(),
                                .size = (uint32_t)p->opt->size,
@@ -181,16 +174,16 @@ static void answer(struct pool *p, int sock, const struct pool_request *ask, con
                                .idle_ms = p->opt->idle_ms,
                                .left_ms = left_ms(p)};
 
-    if (ask->op == POOL_TAKE && fits(p, ask) && p->n_ready > 0) {
-        give(p, sock, may_have_tree(p, ask, len), template, len);
+    if (ask->op == POOL_TAKE && fits_ids(p, ask) && p->n_ready > 0) {
+        give_blank(p, sock, may_have_tree(p, ask, len), template, len);
         return;
     }
     if (ask->op == POOL_TAKE) {
         if (may_have_tree(p, ask, len)) /* for the next */
             pool_templates_want(&p->templates, template, len);
         p->missed++;
-        p->last_take_ms = now_ms();
-        if (!fits(p, ask) && p->ids.by_root)
+        p->last_take_ms = clock_ms();
+        if (!fits_ids(p, ask) && p->ids.by_root)
             change_ids(p, ask);
         reply.result = -EAGAIN;
     } else if (ask->op == POOL_OFF) {
@@ -232,7 +225,7 @@ static void serve_one(struct pool *p, int sock) {
     if (n < (long)sizeof m.ask || m.ask.protocol != POOL_PROTOCOL)
         return;
     pool_templates_look(&p->templates);
-    answer(p, sock, &m.ask, m.template, (size_t)n - sizeof m.ask);
+    answer_request(p, sock, &m.ask, m.template, (size_t)n - sizeof m.ask);
 }
 
 /* The path of our program leads to another file, or to none: a new version shall not find blanks of an old one. */
@@ -250,15 +243,15 @@ static bool is_replaced(const struct pool *p) {
 /* When the next blank is to be made, in ms from now; LOOK_MS at most. Not during a burst of starts: they need the processors, and would pay
  * for their own blanks after all. */
 static int fill_in(const struct pool *p) {
-    uint64_t now = now_ms(), at = p->why[0] ? p->retry_ms : p->last_take_ms + QUIET_MS;
+    uint64_t now = clock_ms(), at = p->why[0] ? p->retry_ms : p->last_take_ms + QUIET_MS;
 
     if (p->n_ready == p->opt->size)
         return LOOK_MS;
     return at <= now ? 0 : (int)MIN_OF(at - now, (uint64_t)LOOK_MS);
 }
 
-/* Returns false if nobody wanted anything. */
-static bool serve(struct pool *p, int timeout_ms) {
+/* Returns false if there was no request. */
+static bool serve_clients(struct pool *p, int timeout_ms) {
     struct pollfd at[POOL_CLIENTS_MAX + 1];
     size_t n = p->n_clients;
 
@@ -278,19 +271,19 @@ static bool serve(struct pool *p, int timeout_ms) {
 }
 
 void pool_serve(struct pool *p) {
-    uint64_t looked = now_ms();
+    uint64_t looked = clock_ms();
 
     while (!p->off && left_ms(p) > 0) {
         bool template = pool_templates_waiting(&p->templates);
-        bool busy = serve(p, template ? 0 : fill_in(p));
+        bool busy = serve_clients(p, template ? 0 : fill_in(p));
 
         if (!busy && template)
             pool_templates_work(&p->templates);
         else if (!busy && fill_in(p) == 0)
             try_fill(p);
-        if (now_ms() - looked < LOOK_MS)
+        if (clock_ms() - looked < LOOK_MS)
             continue;
-        looked = now_ms();
+        looked = clock_ms();
         if (is_replaced(p))
             return;
     }

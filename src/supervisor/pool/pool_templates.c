@@ -48,7 +48,7 @@ void pool_templates_look(struct pool_templates *t) {
         drop_all(t);
 }
 
-static const struct template *find(const struct pool_templates *t, const char *bytes, size_t len) {
+static const struct template *find_template(const struct pool_templates *t, const char *bytes, size_t len) {
     for (size_t i = 0; i < POOL_TEMPLATES_MAX; i++)
         if (t->v[i].len == len && t->v[i].bytes && memcmp(t->v[i].bytes, bytes, len) == 0)
             return &t->v[i];
@@ -56,14 +56,14 @@ static const struct template *find(const struct pool_templates *t, const char *b
 }
 
 void pool_templates_want(struct pool_templates *t, const char *bytes, size_t len) {
-    if (find(t, bytes, len) || t->wanted || !(t->wanted = malloc(len)))
+    if (find_template(t, bytes, len) || t->wanted || !(t->wanted = malloc(len)))
         return;
     memcpy(t->wanted, bytes, len);
     t->wanted_len = len;
 }
 
 int pool_templates_tree(struct pool_templates *t, const char *bytes, size_t len) {
-    const struct template *found = find(t, bytes, len);
+    const struct template *found = find_template(t, bytes, len);
     int tree = found ? template_clone(found) : -1;
 
     if (!found)
@@ -95,7 +95,7 @@ bool pool_templates_waiting(const struct pool_templates *t) {
     return t->wanted != NULL;
 }
 
-/* Watches first: what changes while it is being made counts. One that cannot be made, or watched, is not to be had. */
+/* Watches first: what changes while it is being made counts. One that cannot be made, or watched, is not offered. */
 void pool_templates_work(struct pool_templates *t) {
     CLEANUP(freep) char *bytes = TAKE_PTR(t->wanted);
     struct template *place = &t->v[t->next];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Events of a sandbox's life for the audit log. */
 #include "supervisor/session/audit_run.h"
 
 #include <errno.h>
@@ -180,8 +181,8 @@ void audit_run_landed(struct audit *a, const struct landing *l) {
         return;
     if (l->stopped)
         add_landed(a, l->stopped, "stopped");
-    for (size_t i = 0; i < l->told.len; i++)
-        add_landed(a, l->told.v[i], "told");
+    for (size_t i = 0; i < l->reported.len; i++)
+        add_landed(a, l->reported.v[i], "told");
 }
 
 void audit_run_stop(struct audit *a, int status, uint64_t ms, size_t changes, const char *run) {

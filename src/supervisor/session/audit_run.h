@@ -2,8 +2,8 @@
 /*
  * The events of a sandbox's life for the audit log (audit/audit.h, spec/audit-events.md), by `bawn run` and by the keeper.
  *
- * Start and exec are written before what they tell of: whoever gets an error starts nothing. Exit and limit are kept until the
- * next event is written, audit_run_stop() or audit_flush(): a keeper calls audit_flush() before it waits. Every a may be NULL.
+ * Start and exec are written before they happen: a caller that gets an error starts nothing. Exit and limit wait for the next event,
+ * audit_run_stop() or audit_flush(): a keeper calls audit_flush() before it waits. Every a may be NULL.
  */
 #pragma once
 
@@ -14,8 +14,8 @@ struct landing;
 struct plan;
 struct settings;
 
-/* *ret NULL: the user has no home, or none in which a log can be made; that is said in a line. log "user": a run that is not
- * kept. */
+/* *ret NULL: the user has no home, or none in which a log can be made; a line says so. log "user": a run of
+ * no persistent sandbox. */
 int audit_run_open(char *const *environ_, const char *home, const struct audit_ids *ids, struct audit **ret, struct err *err);
 
 /* A rung is about to be started. engine: its name. */
@@ -29,5 +29,5 @@ int audit_run_begin(struct audit *a, const struct plan *plan, const struct setti
 void audit_run_exit(struct audit *a, int job, int status, int signal, int exec_errno, uint64_t ms);
 void audit_run_limit(struct audit *a, enum run_limit which);
 void audit_run_landed(struct audit *a, const struct landing *l);
-/* The sandbox is gone. run: the folder that keeps what was changed; "": none. Also what was kept back is written. */
+/* The sandbox has ended. run: the folder with what was changed; "": none. Events that wait are written, too. */
 void audit_run_stop(struct audit *a, int status, uint64_t ms, size_t changes, const char *run);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The run that belongs to a persistent sandbox, and renaming both. */
 #include "supervisor/session/box_run.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ int box_run_open(char *const *environ_, const char *home, const struct box *b, b
         return r == -ENOENT ? 0 : r;
     if (rd.info.mode == WORKSPACE_DIRECT || !str_eq(rd.info.workspace, b->info.workspace))
         return 0;
-    if (lock) { /* only now: somebody else's run of this name is none of our business, and may be running */
+    if (lock) { /* only now: another run of this name is not ours, and may be running */
         rundir_done(&rd);
         r = rundir_open(runs, b->name, true, &rd, err);
         if (r < 0)

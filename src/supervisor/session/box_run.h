@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The run of a kept sandbox (workspace/run/rundir.h): where overlay, sync and worktree mode keep its changes, under the name of the sandbox. A
+ * The run of a persistent sandbox (workspace/run/rundir.h): where overlay, sync and worktree mode store its changes, under the name of the sandbox. A
  * run in direct mode of that name, or one of another workspace, is not the sandbox's.
  */
 #pragma once
@@ -17,8 +17,8 @@ int box_run_open(char *const *environ_, const char *home, const struct box *b, b
 int box_run_rename(char *const *environ_, const char *home, const struct box *b, const char *name, struct err *err);
 
 /*
- * A sandbox and its run are renamed one after the other. Whoever does that, with the sandbox locked, first leaves a note in its folder;
- * if he is killed in between, whoever locks it next calls box_rename_settle(), so that the run has the sandbox's name again.
+ * A sandbox and its run are renamed one after the other, with the sandbox locked and a note in its folder. If the process is killed in
+ * between, the next one with the lock calls box_rename_settle(), so that the run has the sandbox's name again.
  */
 int box_rename_begin(const struct box *b, const char *name, struct err *err);
 void box_rename_end(const struct box *b);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Asks bawn-review what new commits, refs and the index would bring out. */
 #include "supervisor/session/git_report.h"
 
 #include <errno.h>

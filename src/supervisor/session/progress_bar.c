@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A line on the terminal while long work lasts. */
 #include "supervisor/session/progress_bar.h"
 
 #include <inttypes.h>
@@ -6,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "os/clock.h"
 #include "os/fd.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { FIRST_MS = 1000, AGAIN_MS = 100, BAR = 24 };
 
-static size_t bar(char *out, uint64_t files, uint64_t total) {
+static size_t draw_bar(char *out, uint64_t files, uint64_t total) {
     size_t full = total ? (size_t)(MIN_OF(files, total) * BAR / total) : 0, n = 0;
 
     if (!total)
@@ -26,7 +27,7 @@ static size_t bar(char *out, uint64_t files, uint64_t total) {
 
 void progress_bar_show(struct progress_bar *p, uint64_t files, uint64_t bytes, uint64_t files_total) {
     char line[256], blocks[BAR + 8], size[24];
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     int n;
 
     if (!p->begun_ms) {
@@ -37,8 +38,8 @@ void progress_bar_show(struct progress_bar *p, uint64_t files, uint64_t bytes, u
         return;
     p->shown_ms = now;
     format_size(bytes, size);
-    n = snprintf(line, sizeof line, "\r\033[Kbawn: %s %.*s%" PRIu64 " files, %s", p->what, (int)bar(blocks, files, files_total),
-                 blocks, files, size);
+    n = snprintf(line, sizeof line, "\r\033[Kbawn: %s %.*s%" PRIu64 " files, %s", p->what,
+                 (int)draw_bar(blocks, files, files_total), blocks, files, size);
     if (n > 0 && (size_t)n < sizeof line)
         fd_write_all(STDERR_FILENO, line, (size_t)n);
 }

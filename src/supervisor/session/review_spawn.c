@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bawn-review as a process. */
 #include "supervisor/session/review_spawn.h"
 
 #include <errno.h>
@@ -14,10 +15,12 @@
 #include "base/str.h"
 #include "engine/engine.h"
 #include "os/fd.h"
+#include "os/process.h"
+#include "os/spawn.h"
 #include "review/report/escape.h"
 #include "workspace/apply/apply.h"
 
-enum { N_FDS = 6, ABOVE = 16, MESSAGE_MAX = 900, FD_IN = 0, FD_OUT = 1, FD_ERR = 2, FD_FIRST = 3 };
+enum { MESSAGE_MAX = 900 };
 
 /* One process that runs or ran. */
 struct review_child {
@@ -31,89 +34,43 @@ static void child_done(struct review_child *c) {
     closep(&c->out);
     closep(&c->messages);
     if (c->pid > 0) /* given up half-way: its pipe is gone, so it ends by itself */
-        while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        process_wait(c->pid);
 }
 
 void review_job_done(struct review_job *j) {
     strv_done(&j->words);
 }
 
-/* The new process: exactly these descriptors, default signals, no environment. */
-static void NORETURN become(int exe, char *const argv[], const int fds[N_FDS]) {
-    static const int signals[] = {SIGINT, SIGQUIT, SIGPIPE};
-    char *none[] = {NULL};
-
-    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-        signal(signals[i], SIG_DFL);
-    for (int i = 0; i < N_FDS; i++)
-        if (dup2(fds[i], i) < 0)
-            _exit(EXIT_SANDBOX);
-    fexecve(exe, argv, none);
-    dprintf(STDERR_FILENO, "start bawn-review: %s", strerror(errno));
-    _exit(EXIT_SANDBOX);
-}
-
-/* Out of the way of 0 to 5, where the copies go. */
-static int lift(int fd) {
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, ABOVE);
-
-    return copy < 0 ? -errno : copy;
-}
-
-static int lift_all(const int given[3], int pipes[2][2], int fds[N_FDS]) {
-    CLEANUP(closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-    if (null < 0 || pipe2(pipes[0], O_CLOEXEC) < 0 || pipe2(pipes[1], O_CLOEXEC) < 0)
-        return -errno;
-    /* A process that floods its messages must not wait for us while we wait for its output. */
-    if (fcntl(pipes[1][1], F_SETFL, O_NONBLOCK) < 0)
-        return -errno;
-    fds[FD_IN] = lift(null);
-    fds[FD_OUT] = lift(pipes[0][1]);
-    fds[FD_ERR] = lift(pipes[1][1]);
-    for (int i = 0; i < 3; i++)
-        fds[FD_FIRST + i] = lift(given[i]);
-    for (int i = 0; i < N_FDS; i++)
-        if (fds[i] < 0)
-            return fds[i];
-    return 0;
-}
-
-static int start(int exe, char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
-    int pipes[2][2] = {{-1, -1}, {-1, -1}}, fds[N_FDS] = {-1, -1, -1, -1, -1, -1};
-    int r = lift_all(given, pipes, fds);
-    pid_t pid = r < 0 ? -1 : fork();
-
-    if (r == 0 && pid == 0)
-        become(exe, argv, fds);
-    r = r < 0 ? r : pid < 0 ? -errno : 0;
-    for (int i = 0; i < N_FDS; i++)
-        closep(&fds[i]);
-    closep(&pipes[0][1]);
-    closep(&pipes[1][1]);
-    if (r < 0) {
-        closep(&pipes[0][0]);
-        closep(&pipes[1][0]);
-        return err_sys(err, r, "start bawn-review");
-    }
-    *ret = (struct review_child){pid, pipes[0][0], pipes[1][0]};
-    return 0;
-}
-
-static int launch(char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
-    CLEANUP(closep) int found = -1;
-    CLEANUP(closep) int exe = -1;
+static int launch_review(char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
+    CLEANUP(closep) int exe = -1, reads = -1, out = -1, messages = -1, errors = -1;
     char path[PATH_MAX];
+    pid_t pid = -1;
+    int r;
 
-    found = engine_helper("bawn-review", path, sizeof path);
-    exe = found < 0 ? found : lift(found); /* a low number would be overwritten before it is executed */
+    exe = engine_helper("bawn-review", path, sizeof path);
     if (exe < 0)
         return err_sys(err, exe, "find bawn-review, which belongs beside bawn or in ../libexec/bawn");
-    return start(exe, argv, given, ret, err);
+    r = fd_pipe(&reads, &out);
+    r = r < 0 ? r : fd_pipe(&messages, &errors);
+    /* A process that floods its messages must not wait for us while we wait for its output. */
+    if (r == 0 && fcntl(errors, F_SETFL, O_NONBLOCK) < 0)
+        r = -errno;
+    if (r == 0) {
+        const struct spawn s = {.exe = exe,
+                                .argv = argv,
+                                .fds = (const int[]){-1, out, errors, given[0], given[1], given[2]},
+                                .n_fds = 6,
+                                .group = SPAWN_TERMINAL};
+
+        r = spawn_start(&s, &pid, NULL);
+    }
+    if (r < 0)
+        return err_sys(err, r, "start bawn-review");
+    *ret = (struct review_child){pid, TAKE_FD(reads), TAKE_FD(messages)};
+    return 0;
 }
 
-static int drain(int fd, review_sink_fn *sink, void *arg) {
+static int drain_output(int fd, review_sink_fn *sink, void *arg) {
     char part[64 * 1024];
     ssize_t n;
 
@@ -136,14 +93,12 @@ static void message_of(struct review_child *c, struct buf *b) {
 }
 
 /* Its exit status if that is 0 or 1. */
-static int finish(struct review_child *c, struct err *err) {
+static int finish_review(struct review_child *c, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(4 * MESSAGE_MAX);
-    pid_t pid = TAKE(c->pid, -1);
-    int status = 0;
+    int status = process_wait(TAKE(c->pid, -1));
 
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return err_sys(err, -errno, "wait for bawn-review");
+    if (status < 0)
+        return err_sys(err, status, "wait for bawn-review");
     if (WIFEXITED(status) && WEXITSTATUS(status) <= 1)
         return WEXITSTATUS(status);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
@@ -174,12 +129,11 @@ static int words_of(const struct review_job *job, struct strv *ret) {
     const struct run_info *i = &job->rd->info;
     int r = strv_add(ret, "bawn-review");
 
-    r = r < 0 ? r : strv_add(ret, job->task);
-    r = r < 0 ? r : strv_addf(ret, "--run=%s", job->rd->name);
-    r = r < 0 ? r : strv_addf(ret, "--workspace=%s", i->workspace);
-    r = r < 0 ? r : strv_addf(ret, "--mode=%s", workspace_mode_names[i->mode]);
-    r = r < 0 ? r : strv_addf(ret, "--begun=%llu", (unsigned long long)i->begun_ns);
-    r = r < 0 ? r : strv_addf(ret, "--ended=%llu", (unsigned long long)i->ended_ns);
+    if (r < 0 || strv_add(ret, job->task) < 0 || strv_addf(ret, "--run=%s", job->rd->name) < 0 ||
+        strv_addf(ret, "--workspace=%s", i->workspace) < 0 || strv_addf(ret, "--mode=%s", workspace_mode_names[i->mode]) < 0 ||
+        strv_addf(ret, "--begun=%llu", (unsigned long long)i->begun_ns) < 0 ||
+        strv_addf(ret, "--ended=%llu", (unsigned long long)i->ended_ns) < 0)
+        return -ENOMEM;
     if (r == 0 && i->base_commit && *i->base_commit)
         r = strv_addf(ret, "--base=%s", i->base_commit);
     for (size_t k = 0; r == 0 && k < job->words.len; k++)
@@ -200,11 +154,11 @@ int review_spawn(const struct review_job *job, review_sink_fn *sink, void *arg, 
     r = memory_file(&rules, &rules_fd);
     if (r < 0)
         return err_sys(err, r, "hand over the ignore rules");
-    r = launch(argv.v, (const int[]){job->rd->fd, job->workspace, rules_fd}, &c, err);
+    r = launch_review(argv.v, (const int[]){job->rd->fd, job->workspace, rules_fd}, &c, err);
     if (r < 0)
         return r;
-    r = drain(c.out, sink, arg);
-    return r < 0 ? err_sys(err, r, "read from bawn-review") : finish(&c, err);
+    r = drain_output(c.out, sink, arg);
+    return r < 0 ? err_sys(err, r, "read from bawn-review") : finish_review(&c, err);
 }
 
 struct merged {
@@ -229,15 +183,15 @@ int review_merge(int base, int ours, int theirs, int *ret_fd, void *arg UNUSED, 
 
     if (r < 0)
         return err_sys(err, r, "make room for a merged file");
-    r = launch(argv, (const int[]){base, ours, theirs}, &c, err);
+    r = launch_review(argv, (const int[]){base, ours, theirs}, &c, err);
     if (r < 0)
         return r;
     m.fd = result;
-    r = drain(c.out, take_merged, &m);
+    r = drain_output(c.out, take_merged, &m);
     r = r < 0 ? r : m.r;
     if (r < 0)
         return err_sys(err, r, "take the merged file");
-    r = finish(&c, err);
+    r = finish_review(&c, err);
     if (r != 0)
         return r;
     if (lseek(result, 0, SEEK_SET) < 0)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One run from beginning to end. */
 #include "supervisor/session/run.h"
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/log.h"
+#include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "proto/initmsg.h"
 #include "supervisor/session/audit_run.h"
@@ -14,21 +17,44 @@
 #include "supervisor/terminal/stdio.h"
 #include "supervisor/terminal/tty.h"
 
+unsigned run_needs(const struct settings *s) {
+    unsigned needs = ENFORCES_FILES | ENFORCES_SYSCALLS | ENFORCES_END;
+
+    needs |= s->network != NETWORK_FULL ? ENFORCES_NETWORK : 0;
+    needs |= s->cpus_milli ? ENFORCES_CPU : 0;
+    needs |= s->memory ? ENFORCES_MEMORY : 0;
+    needs |= s->pids ? ENFORCES_PIDS : 0;
+    needs |= s->disk ? ENFORCES_DISK : 0;
+    needs |= s->timeout_ms ? ENFORCES_TIME : 0;
+    return needs;
+}
+
+/* What the engine can never enforce is a refusal here; what only this host lacks is found at the start. */
+int run_check_engine(const struct engine_ops *e, const struct settings *s, struct err *err) {
+    CLEANUP(buf_done) struct buf list = BUF_INIT(1024);
+    struct engine_state state[4];
+    const char *names[4];
+    unsigned have = e->can_keep, missing;
+
+    if (e->for_tests && e->probe(state, names, ARRAY_LEN(state)) > 0)
+        have = state[0].keeps;
+    missing = run_needs(s) & ~have;
+    for (int i = 0; i < GUARANTEE_COUNT; i++)
+        if (missing & (1u << i))
+            buf_addf(&list, "%s%s", list.len ? ", " : "", guarantee_names[i]);
+    if (missing)
+        return err_set(err, -ENOTSUP, "engine '%s' does not enforce what these settings need: %s", e->name, buf_str(&list));
+    return 0;
+}
+
 struct run_state {
     struct session session;
     struct stdio io;
     struct run_result *result;
     int signals;
     struct audit *audit; /* NULL: none */
-    bool told;           /* the start is in it */
+    bool recorded;       /* the start is in it */
 };
-
-static uint64_t now_us(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static unsigned tty_flags(const struct stdio *io) {
     static const unsigned flag[3] = {INIT_FLAG_TTY_STDIN, INIT_FLAG_TTY_STDOUT, INIT_FLAG_TTY_STDERR};
@@ -61,7 +87,7 @@ static int watch_over(struct run_state *run, struct err *err) {
 }
 
 /* Everything inside is dead before what is left in pipes and the pty is forwarded, so that the end comes for sure. */
-static void end(struct run_state *run) {
+static void end_sandbox(struct run_state *run) {
     session_stop(&run->session);
     loop_drain(&(struct loop){.io = &run->io, .signals = run->signals});
     session_limits(&run->session, run->result);
@@ -73,15 +99,15 @@ static int run_inside(struct run_state *run, struct err *err) {
     struct session *s = &run->session;
     const struct session_how how = {.stdio = {run->io.inside[0], run->io.inside[1], run->io.inside[2]},
                                     .tty = tty_flags(&run->io)};
-    uint64_t begun = now_us();
+    uint64_t begun = clock_us();
     int r = session_start(s, &how, err);
 
     if (r < 0)
         return r;
     r = watch_over(run, err);
-    end(run);
+    end_sandbox(run);
     s->engine->finish(&s->sandbox);
-    run->result->duration_us = now_us() - begun;
+    run->result->duration_us = clock_us() - begun;
     return r;
 }
 
@@ -114,22 +140,22 @@ static int open_audit(struct run_state *run, struct err *err) {
                                   .tenant = ""};
 
     snprintf(pid, sizeof pid, "%d", (int)getpid());
-    return audit_run_open(s->facts.environ_, s->facts.home, &ids, &run->audit, err);
+    return audit_run_open(s->opt->facts->environ_, s->opt->facts->home, &ids, &run->audit, err);
 }
 
-static int tell_start(void *arg, const struct session *s, struct err *err) {
+static int record_start(void *arg, const struct session *s, struct err *err) {
     struct run_state *run = arg;
     int r = audit_run_begin(run->audit, &s->plan, s->opt->settings, s->engine->name, err);
 
-    run->told |= r == 0;
+    run->recorded |= r == 0;
     return r;
 }
 
-static void tell_end(struct run_state *run, const struct err *err) {
+static void record_end(struct run_state *run, const struct err *err) {
     const struct run_result *r = run->result;
     uint64_t ms = r->duration_us / 1000;
 
-    if (!run->told)
+    if (!run->recorded)
         return;
     for (int i = 0; i < RUN_LIMIT_COUNT; i++)
         if (r->hit[i])
@@ -145,17 +171,17 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     int r;
 
     *ret = (struct run_result){0};
-    r = session_prepare(&run.session, opt, opt->facts, opt->name, err);
+    r = session_prepare(&run.session, opt, opt->input, opt->name, err);
     if (!run.session.stage.opt) /* nothing was made yet */
         return r;
     ret->engine = run.session.engine->name;
     r = r < 0 ? r : loop_signals(&run.session.old_mask, &run.signals, err);
     r = r < 0 ? r : open_audit(&run, err);
-    run.session.planned = tell_start;
+    run.session.planned = record_start;
     run.session.arg = &run;
     r = r < 0 ? r : run_with_stdio(&run, err);
     session_end(&run.session, ret);
-    tell_end(&run, err);
+    record_end(&run, err);
     session_done(&run.session);
     audit_free(run.audit);
     closep(&run.signals);

@@ -17,16 +17,17 @@ extern const char *const run_limit_names[RUN_LIMIT_COUNT];
 
 enum { EXIT_TIMEOUT = 124 }; /* as timeout(1) has it */
 
-/* Bytes from run_options.parent. Its end, so that nobody outlives a parent that was killed, is as RUN_PARENT_END. */
+/* Bytes from run_options.parent. The end of the socket counts as RUN_PARENT_END, so that no run outlives a parent that was killed. */
 enum { RUN_PARENT_END = 'T' /* SIGTERM, and SIGKILL for what is there seconds later */, RUN_PARENT_KILL = 'K' };
 
 struct run_options {
     const struct settings *settings;
     const struct host_facts *facts;
-    const struct ignore *rules;    /* what is hidden in the workspace */
-    const struct ignore *accepted; /* older rules of which some still count (workspace/hide/pin.h); NULL: none */
-    const char *name;              /* of the run, for --name; NULL: none */
-    bool fresh;                    /* the name is nobody's yet, and not kept if nothing changed */
+    const struct plan_input *input; /* what is known before the stages of the run: hidden files, an agent's home */
+    const struct ignore *rules;     /* what is hidden in the workspace */
+    const struct ignore *accepted;  /* older rules of which some still count (workspace/hide/pin.h); NULL: none */
+    const char *name;               /* of the run, for --name; NULL: none */
+    bool fresh;                     /* the name is new, and the run is removed if nothing changed */
     char **argv;
     size_t argc;
     bool force_tty, no_tty;
@@ -63,6 +64,6 @@ void run_report_json(const struct run_result *r, const struct settings *s, struc
 void run_announce_rung(const struct plan *p); /* the line about a weaker rung, if it is one */
 void run_announce_limits(const struct plan *p, const struct cgroup *cg);
 
-/* run_needs.c: what these settings need kept, as a set of enum guarantee, and the comparison with an engine. */
+/* What these settings need enforced, as a set of enum guarantee, and the comparison with an engine. */
 unsigned run_needs(const struct settings *s);
 int run_check_engine(const struct engine_ops *e, const struct settings *s, struct err *err);

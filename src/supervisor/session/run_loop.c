@@ -1,40 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The loop of `bawn run`: signals, messages of bawn-init, streams, time. */
 #include "supervisor/session/run_loop.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "os/clock.h"
+#include "os/evloop.h"
 #include "os/fd.h"
+#include "os/process.h"
+#include "os/sigfd.h"
 #include "os/sock.h"
 #include "proto/initmsg.h"
 #include "supervisor/terminal/tty.h"
 
-enum { OWN_FDS = 3, GRACE_MS = 1000, PARENT_GRACE_MS = 5000 };
+enum { GRACE_MS = 1000, PARENT_GRACE_MS = 5000 };
 
-/* Signals that are passed on. SIGWINCH is handled here; SIGTTOU, SIGTTIN and SIGPIPE are only kept from hurting us. */
-static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
-static const int held[] = {SIGWINCH, SIGTTOU, SIGTTIN, SIGPIPE};
+/* The first ones are passed on. SIGWINCH is handled here; SIGTTOU, SIGTTIN and SIGPIPE must not end or stop us. */
+static const int watched[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+                              SIGTSTP, SIGCONT, SIGWINCH, SIGTTOU, SIGTTIN, SIGPIPE};
+enum { N_FORWARDED = 9 };
 
 int loop_signals(sigset_t *ret_old, int *ret_fd, struct err *err) {
-    sigset_t set;
-    int fd;
+    int fd = sigfd_open(watched, ARRAY_LEN(watched), ret_old);
 
-    sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
-        sigaddset(&set, forwarded[i]);
-    for (size_t i = 0; i < ARRAY_LEN(held); i++)
-        sigaddset(&set, held[i]);
-    if (sigprocmask(SIG_BLOCK, &set, ret_old) < 0)
-        return err_sys(err, -errno, "block signals");
-    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)
-        return err_sys(err, -errno, "signalfd");
+        return err_sys(err, fd, "take signals");
     *ret_fd = fd;
     return 0;
 }
@@ -45,23 +40,25 @@ static void send_signal(const struct loop *l, int sig, bool group) {
     sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
 }
 
-/* A signal of the terminal (SI_KERNEL) goes to the whole job, as it would have; one that somebody sent, to the command. */
-static void on_signal(struct loop *l) {
+/* A signal of the terminal (SI_KERNEL) goes to the whole job, as it would have; one that a process sent, to the command. */
+static int on_signal(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) {
     struct signalfd_siginfo info;
+    struct loop *l = arg;
 
-    while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    while (sigfd_next(l->signals, &info)) {
         int sig = (int)info.ssi_signo;
 
         if (sig == SIGWINCH)
             stdio_resize(l->io);
         if (sig == SIGCONT)
-            stdio_resume(l->io); /* somebody else stopped us; the shell has reset the terminal since */
+            stdio_resume(l->io); /* another process stopped us; the shell has reset the terminal since */
         if (sig == SIGTSTP)
             l->stopping = true;
-        for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
-            if (forwarded[i] == sig)
+        for (size_t i = 0; i < N_FORWARDED; i++)
+            if (watched[i] == sig)
                 send_signal(l, sig, info.ssi_code == SI_KERNEL);
     }
+    return 0;
 }
 
 static void send_all(const struct loop *l, int sig) {
@@ -70,8 +67,8 @@ static void send_all(const struct loop *l, int sig) {
     sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
 }
 
-/* As the shell expects it, but only if somebody is there who sees it or asked for it: the command can stop itself at any time. While we are
- * stopped nothing is watched (late hidden files, disk, time), so everything else inside is stopped first. */
+/* As the shell expects it, but only if a user sees it or asked for it: the command can stop itself at any time. While we are stopped
+ * nothing is watched (late hidden files, disk, time), so everything else inside is stopped first. */
 static void on_stopped(struct loop *l, int sig) {
     if (!TAKE(l->stopping, false) && !tty_has_us())
         return;
@@ -98,12 +95,8 @@ static void on_exited(struct loop *l, const struct init_msg *msg) {
         return;
     }
     r->started = true;
-    if (WIFSIGNALED(msg->value)) {
-        r->signal = WTERMSIG(msg->value);
-        r->status = 128 + r->signal;
-    } else {
-        r->status = WEXITSTATUS(msg->value);
-    }
+    r->signal = WIFSIGNALED(msg->value) ? WTERMSIG(msg->value) : 0;
+    r->status = process_exit_status(msg->value);
 }
 
 static int on_pty(struct loop *l, int master) {
@@ -117,7 +110,7 @@ static int on_pty(struct loop *l, int master) {
     return r < 0 ? err_sys(l->err, r, "start the command") : 0;
 }
 
-/* bawn-init is gone without a word: the kernel, or somebody, killed it. */
+/* bawn-init has ended without a message: the kernel, or another process, killed it. */
 static void on_silence(struct loop *l) {
     l->ended = true;
     l->result->started = true;
@@ -129,10 +122,11 @@ static void on_inside(struct loop *l, const struct init_msg *msg, int fd) {
     if (l->session->network.gate)
         gatekeeper_inside(l->session->network.gate, (uint32_t)msg->extra, msg->value, fd);
     else if (fd >= 0)
-        close(fd); /* nobody asked */
+        close(fd); /* there was no request */
 }
 
-static int on_control(struct loop *l) {
+static int on_control(void *arg, const struct pollfd *polled UNUSED, size_t n_polled UNUSED) {
+    struct loop *l = arg;
     struct init_msg msg;
     int fds[1];
     size_t n_fds = 1;
@@ -183,7 +177,7 @@ static int on_control(struct loop *l) {
 
 /* Asks politely, then kills the sandbox's PID 1 and with it everything. */
 static void end_politely(struct loop *l, uint64_t grace_ms) {
-    uint64_t at = watch_now_ms() + grace_ms;
+    uint64_t at = clock_ms() + grace_ms;
 
     send_signal(l, SIGTERM, true);
     send_signal(l, SIGCONT, true);
@@ -196,18 +190,20 @@ static void end_run(struct loop *l, enum run_limit why) {
     end_politely(l, GRACE_MS);
 }
 
-static void on_parent(struct loop *l) {
+static int on_parent(void *arg, const struct pollfd *fds UNUSED, size_t n_fds UNUSED) {
+    struct loop *l = arg;
     char what = RUN_PARENT_END;
     ssize_t n = recv(l->parent, &what, 1, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return 0;
     if (n <= 0)
         l->parent = 0;
     if (what == RUN_PARENT_KILL)
         on_silence(l);
     else
         end_politely(l, PARENT_GRACE_MS);
+    return 0;
 }
 
 static void on_tick(struct loop *l) {
@@ -221,19 +217,10 @@ static void on_tick(struct loop *l) {
     case WATCH_NOTHING:
         break;
     }
-    if (l->kill_at_ms && watch_now_ms() >= l->kill_at_ms) {
+    if (l->kill_at_ms && clock_ms() >= l->kill_at_ms) {
         l->kill_at_ms = 0;
         on_silence(l);
     }
-}
-
-static int timeout(const struct loop *l) {
-    int t = session_sooner(session_timeout(l->session), stdio_timeout_ms(l->io));
-    uint64_t now = watch_now_ms();
-
-    if (!l->kill_at_ms)
-        return t;
-    return session_sooner(t, l->kill_at_ms <= now ? 0 : (int)(l->kill_at_ms - now));
 }
 
 void loop_drain(struct loop *l) {
@@ -241,49 +228,72 @@ void loop_drain(struct loop *l) {
 
     stdio_finish(l->io);
     while (stdio_drain(l->io, l->signals) == 1)
-        while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        while (sigfd_next(l->signals, &info))
             if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT)
                 return;
 }
 
-/* What cannot be kept ends the run. */
-static void settle(struct loop *l, const struct pollfd *fds) {
+/* What cannot be enforced ends the run. */
+static void settle_session(struct loop *l) {
     struct err err = {0};
 
-    if (session_settle(l->session, fds, &err) >= 0)
+    if (session_settle(l->session, &err) >= 0)
         return;
     log_err(&err);
     on_silence(l);
     l->result->status = EXIT_SANDBOX;
 }
 
-int loop_run(struct loop *l) {
-    struct pollfd fds[OWN_FDS + SESSION_POLL_MAX + STDIO_POLL_MAX];
+static void want_parent(struct evloop *e, void *arg) {
+    const struct loop *l = arg;
 
-    while (!l->ended) {
-        size_t n, n_io;
-        int r = 0;
+    evloop_want(e, l->parent > 0 ? l->parent : -1, POLLIN);
+}
 
-        fds[0] = (struct pollfd){.fd = l->session->sandbox.control, .events = POLLIN};
-        fds[1] = (struct pollfd){.fd = l->signals, .events = POLLIN};
-        fds[2] = (struct pollfd){.fd = l->parent > 0 ? l->parent : -1, .events = POLLIN};
-        n = session_poll(l->session, fds + OWN_FDS);
-        n_io = stdio_poll_fds(l->io, fds + OWN_FDS + n, STDIO_POLL_MAX);
-        if (poll(fds, OWN_FDS + n + n_io, timeout(l)) < 0 && errno != EINTR)
-            return err_sys(l->err, -errno, "poll");
-        if (fds[1].revents)
-            on_signal(l);
-        if (fds[2].revents)
-            on_parent(l);
-        stdio_handle(l->io, fds + OWN_FDS + n, n_io);
-        session_handle(l->session, fds + OWN_FDS, n);
-        if (fds[0].revents)
-            r = on_control(l);
-        if (r < 0)
-            return r;
-        if (!l->ended)
-            settle(l, fds + OWN_FDS);
-        on_tick(l);
-    }
+static void want_streams(struct evloop *e, void *arg) {
+    const struct loop *l = arg;
+    struct pollfd *p = evloop_slots(e, STDIO_POLL_MAX);
+
+    if (p)
+        evloop_give_back(e, STDIO_POLL_MAX - stdio_poll_fds(l->io, p, STDIO_POLL_MAX));
+    evloop_wake_in(e, stdio_timeout_ms(l->io));
+}
+
+static int on_streams(void *arg, const struct pollfd *fds, size_t n) {
+    const struct loop *l = arg;
+
+    stdio_handle(l->io, fds, n);
     return 0;
+}
+
+static void want_tick(struct evloop *e, void *arg) {
+    const struct loop *l = arg;
+
+    evloop_wake_at(e, l->kill_at_ms);
+}
+
+static int on_turn(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) {
+    struct loop *l = arg;
+
+    if (!l->ended)
+        settle_session(l);
+    on_tick(l);
+    return 0;
+}
+
+int loop_run(struct loop *l) {
+    struct evloop_source sources[] = {
+        {.fd = l->signals, .events = POLLIN, .ready = on_signal, .arg = l},
+        {.prepare = want_parent, .ready = on_parent, .arg = l},
+        {.prepare = want_streams, .ready = on_streams, .each_turn = true, .arg = l},
+        {.prepare = session_want, .ready = session_ready, .each_turn = true, .arg = l->session},
+        {.fd = l->session->sandbox.control, .events = POLLIN, .ready = on_control, .arg = l},
+        {.prepare = want_tick, .ready = on_turn, .each_turn = true, .arg = l},
+    };
+    CLEANUP(evloop_done) struct evloop e = EVLOOP_INIT;
+    int r = evloop_add_all(&e, sources, ARRAY_LEN(sources));
+
+    while (r == 0 && !l->ended)
+        r = evloop_turn(&e);
+    return r < 0 && !l->err->msg[0] ? err_sys(l->err, r, "wait for the command") : r;
 }

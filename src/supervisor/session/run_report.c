@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What a run prints and returns about its rung and its limits. */
 #include <inttypes.h>
 
 #include "base/buf.h"
@@ -18,7 +19,7 @@ void run_announce_rung(const struct plan *p) {
         return;
     for (size_t i = 0; i < p->n_steps; i++)
         hidden += p->steps[i].kind == STEP_HIDE;
-    log_line("weaker sandbox (%s rung), user namespaces cannot be had here; %s%s%s (see 'bawn doctor --fix')",
+    log_line("weaker sandbox (%s rung), user namespaces are not available here; %s%s%s (see 'bawn doctor --fix')",
              rung_names[p->rung], lacks, p->landlock_abi < ABI_SIGNALS ? ", your other processes can be signalled" : "",
              hidden ? ", what .sandboxignore hides in the workspace is visible" : "");
 }
@@ -30,7 +31,7 @@ void run_announce_limits(const struct plan *p, const struct cgroup *cg) {
 
     if (!cpu && !memory && !pids)
         return;
-    log_line("limits without a cgroup (%s):%s%s%s", cg->why[0] ? cg->why : "none can be had",
+    log_line("limits without a cgroup (%s):%s%s%s", cg->why[0] ? cg->why : "none is available",
              memory ? " memory by watchdog;" : "", cpu ? " CPUs by affinity, whole ones only;" : "",
              pids ? " processes by rlimit" : "");
 }
@@ -40,7 +41,7 @@ void run_result_done(struct run_result *r) {
     r->network = NULL;
 }
 
-static void describe(const struct run_result *r, enum run_limit which, char out[static 80]) {
+static void describe_limit(const struct run_result *r, enum run_limit which, char out[static 80]) {
     char n[24];
 
     switch (which) {
@@ -81,7 +82,7 @@ void run_report_limits(const struct run_result *r, const struct settings *s) {
 
         if (!r->hit[i])
             continue;
-        describe(r, (enum run_limit)i, text);
+        describe_limit(r, (enum run_limit)i, text);
         origin = origin ? origin : "built-in";
         log_line("%s reached (%.*s)", text, short_len(origin), origin); /* without the path of the file */
     }

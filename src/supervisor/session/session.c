@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox before its start: engine, workspace, guard, network, and the ladder of rungs. */
 #include "supervisor/session/session.h"
 
 #include <errno.h>
@@ -23,9 +24,9 @@ static int make_plan(struct session *s, enum rung rung, struct err *err) {
         r = private_dir_make(s->private_dir, sizeof s->private_dir, err);
         if (r < 0)
             return r;
-        s->facts.private_dir = s->private_dir;
+        s->input.private_dir = s->private_dir;
     }
-    r = plan_make(s->opt->settings, &s->facts, rung, s->opt->argv, s->opt->argc, &s->plan, err);
+    r = plan_make(s->opt->settings, s->opt->facts, &s->input, rung, &s->plan, err);
     if (r < 0 && s->private_dir[0])
         private_dir_remove(s->private_dir);
     return r;
@@ -64,17 +65,17 @@ static int check_bare_workspace(const struct session *s, struct err *err) {
     if (mode == WORKSPACE_OVERLAY || mode == WORKSPACE_WORKTREE)
         return err_set(
             err, -EOPNOTSUPP,
-            "--workspace %s needs user namespaces, which cannot be had here; use --workspace sync (see 'bawn doctor --fix')",
+            "--workspace %s needs user namespaces, which are not available here; use --workspace sync (see 'bawn doctor --fix')",
             workspace_mode_names[mode]);
     if (set->volumes.len || (mode != WORKSPACE_SYNC && set->n_substitutes))
         return err_set(
             err, -EOPNOTSUPP,
-            "workspace.volumes and workspace.substitute need user namespaces, which cannot be had here (see 'bawn doctor --fix')");
-    if (mode != WORKSPACE_SYNC && s->facts.hidden && s->facts.hidden->len)
+            "workspace.volumes and workspace.substitute need user namespaces, which are not available here (see 'bawn doctor --fix')");
+    if (mode != WORKSPACE_SYNC && s->input.workspace.hidden && s->input.workspace.hidden->len)
         return err_set(err, -EOPNOTSUPP,
                        "without user namespaces '%s' and %zu more cannot be hidden in the workspace itself; use --workspace sync "
                        "(see 'bawn doctor --fix')",
-                       s->facts.hidden->v[0], s->facts.hidden->len - 1);
+                       s->input.workspace.hidden->v[0], s->input.workspace.hidden->len - 1);
     return 0;
 }
 
@@ -89,7 +90,7 @@ int session_start(struct session *s, const struct session_how *how, struct err *
     int r = start_rung(s, how, RUNG_FULL, &weaker, err);
 
     if (r < 0 && weaker && s->opt->settings->mode == MODE_REQUIRE)
-        return err_ctx(err, r, "--sandbox=require: user namespaces cannot be had here (see 'bawn doctor --fix')");
+        return err_ctx(err, r, "--sandbox=require: user namespaces are not available here (see 'bawn doctor --fix')");
     if (r < 0 && weaker) {
         s->sandbox = (struct sandbox)SANDBOX_INIT;
         r = check_bare_workspace(s, err);
@@ -111,13 +112,13 @@ int session_start(struct session *s, const struct session_how *how, struct err *
 static int begin_journal(void *arg, struct journal **ret, struct err *err) {
     struct session *s = arg;
     uint64_t budget = s->opt->settings->rollback;
-    const struct journal_opts opts = {.budget = budget ? budget : UINT64_MAX, .file_max = STAGE_KEPT_FILE_MAX};
+    const struct journal_opts opts = {.budget = budget ? budget : UINT64_MAX, .file_max = STAGE_OLD_FILE_MAX};
     int r = stage_folder(&s->stage, err);
 
     return r < 0 ? r : journal_open(s->stage.rd.fd, true, &opts, ret, err);
 }
 
-/* Users without a home, as services have it, can work; they are told what they do not get. */
+/* Users without a home, as services are, can work; a line says what is missing. */
 static bool can_record(const struct session *s) {
     struct err why = {0};
 
@@ -153,7 +154,7 @@ static int prepare_network(struct session *s, struct err *err) {
             log_line("no ssh-agent inside: it is reached through the gate, which a run without a network does not have");
         return 0;
     }
-    return run_network_prepare(&s->network, set, &s->facts, s->stage.workspace, err);
+    return run_network_prepare(&s->network, set, s->opt->facts, &s->input, s->stage.workspace, err);
 }
 
 static int choose_engine(struct session *s, struct err *err) {
@@ -167,12 +168,15 @@ static int choose_engine(struct session *s, struct err *err) {
     return run_check_engine(s->engine, set, err);
 }
 
-int session_prepare(struct session *s, const struct run_options *opt, const struct host_facts *facts, const char *stage_name,
+int session_prepare(struct session *s, const struct run_options *opt, const struct plan_input *input, const char *stage_name,
                     struct err *err) {
     int r;
 
     s->opt = opt;
-    s->facts = *facts;
+    s->input = *input;
+    s->input.pid = getpid(); /* a keeper's own: its starter's number may soon be another's */
+    s->input.argv = opt->argv;
+    s->input.argc = opt->argc;
     s->stage_opts = (struct stage_opts){.settings = opt->settings,
                                         .rules = opt->rules,
                                         .name = stage_name,
@@ -182,8 +186,8 @@ int session_prepare(struct session *s, const struct run_options *opt, const stru
     r = choose_engine(s, err);
     if (r < 0)
         return r;
-    prctl(PR_SET_DUMPABLE, 0); /* our memory and environment are nobody's business */
-    r = stage_begin(&s->stage, &s->stage_opts, &s->facts, err);
+    prctl(PR_SET_DUMPABLE, 0); /* no other process may read our memory and environment */
+    r = stage_begin(&s->stage, &s->stage_opts, opt->facts, &s->input, err);
     r = r < 0 ? r : stage_no_new(&s->stage, &s->no_new, err);
     r = r < 0 ? r : make_guard(s, err);
     return r < 0 ? r : prepare_network(s, err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sandbox from before its start to its last trace: what `bawn run` (run.c) and the keeper of a kept sandbox (keep.h) have in common.
+ * One sandbox from before its start to its last trace: what `bawn run` (run.c) and the keeper of a persistent sandbox (keep.h) have in common.
  *
- *     session_prepare()   engine, workspace, guard, network: whatever is wrong is told before anything runs
+ *     session_prepare()   engine, workspace, guard, network: mistakes are reported before anything runs
  *     session_start()     down the ladder of rungs until the sandbox runs
- *     session_begin()     what watches over it while it runs; session_poll() ... session_check() are for the caller's loop
+ *     session_begin()     what watches over it while it runs; session_want(), session_ready() and session_settle() are for the caller's loop
  *     session_stop()      nothing inside runs any more
- *     session_end()       reports, keeps or removes what was changed
+ *     session_end()       reports, stores or removes what was changed
  *     session_done()
  *
  * A session may not be moved in memory: its parts point at each other.
@@ -33,7 +33,7 @@ typedef int session_plan_fn(void *arg, const struct session *s, struct err *err)
 struct session {
     const struct run_options *opt;
     const struct engine_ops *engine;
-    struct host_facts facts;
+    struct plan_input input;
     struct stage_opts stage_opts;
     struct stage stage;
     struct guard_link guard;
@@ -46,6 +46,7 @@ struct session {
     sigset_t old_mask; /* for what runs inside */
     bool launched;     /* the sandbox was started, so something may have been changed */
     struct latecomers latecomers;
+    bool late; /* there are events for them */
     struct landing landing;
     struct limit_watch watch;
     int grows, caches, home;  /* what the disk limit looks at; -1: none */
@@ -58,10 +59,8 @@ struct session {
         .latecomers = LATECOMERS_INIT, .landing = LANDING_INIT, .grows = -1, .caches = -1, .home = -1                       \
     }
 
-enum { SESSION_POLL_MAX = 2 + GATE_POLL_MAX };
-
-/* facts: copied. stage_name: of the run's folder; NULL: one is made where it is needed. */
-int session_prepare(struct session *s, const struct run_options *opt, const struct host_facts *facts, const char *stage_name,
+/* input: copied, and filled from here on. stage_name: of the run's folder; NULL: one is made where it is needed. */
+int session_prepare(struct session *s, const struct run_options *opt, const struct plan_input *input, const char *stage_name,
                     struct err *err);
 
 struct session_how {
@@ -73,15 +72,15 @@ int session_start(struct session *s, const struct session_how *how, struct err *
 /* n: name, terminal and command for the network; its sandbox and mask are filled in. timed: resources.timeout ends the sandbox. */
 int session_begin(struct session *s, const struct run_network_opts *n, bool timed, struct err *err);
 
-/* For the loop, in this order: entries to wait for, how long at most (-1: for ever), what came, and, when bawn-init's messages were
- * read, the rest. */
-size_t session_poll(struct session *s, struct pollfd *out); /* at most SESSION_POLL_MAX */
-int session_timeout(const struct session *s);
-void session_handle(struct session *s, const struct pollfd *fds, size_t n);
+/* A source of the loop (os/evloop.h), called each turn: what it waits for, and what came. session_settle() follows in the same turn, when
+ * bawn-init's messages were read. */
+struct evloop;
+struct pollfd;
+void session_want(struct evloop *l, void *session);
+int session_ready(void *session, const struct pollfd *fds, size_t n);
 /* Covers hidden names that have appeared, and decides about what landed in protected places. Negative: the sandbox has to end. */
-int session_settle(struct session *s, const struct pollfd *fds, struct err *err);
-int session_sooner(int a, int b); /* of two timeouts */
-/* Nothing runs inside any more: nobody has to watch over it; and before something does again. */
+int session_settle(struct session *s, struct err *err);
+/* When nothing runs inside any more, so that nothing has to be watched; and before something does again. */
 void session_rest(struct session *s);
 int session_wake(struct session *s, struct err *err);
 

@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 #include "jail/plan/elsewhere.h"
+#include "os/clock.h"
+#include "os/evloop.h"
 #include "os/fd.h"
 #include "supervisor/session/session.h"
 #include "workspace/hide/ignore.h"
@@ -14,7 +16,7 @@
 static int watch_names(struct session *s, struct err *err) {
     enum workspace_mode mode = s->plan.mode;
     bool copy = mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE, guarded = s->protect && !copy;
-    bool shown = !copy || (s->facts.elsewhere && s->facts.elsewhere->n);
+    bool shown = !copy || (s->input.workspace.elsewhere && s->input.workspace.elsewhere->n);
     bool covers = shown && s->plan.rung == RUNG_FULL && s->engine == &engine_native;
     const struct latecomers_opts opts = {.workspace = s->stage.workspace,
                                          .pidfd = s->sandbox.pidfd,
@@ -23,7 +25,7 @@ static int watch_names(struct session *s, struct err *err) {
                                          .accepted = s->opt->accepted,
                                          .no_new = mode == WORKSPACE_DIRECT ? s->no_new : NULL,
                                          .plan = &s->plan,
-                                         .elsewhere = s->facts.elsewhere,
+                                         .elsewhere = s->input.workspace.elsewhere,
                                          .landing = guarded ? &s->landing : NULL,
                                          .covers = covers};
     int r;
@@ -31,7 +33,7 @@ static int watch_names(struct session *s, struct err *err) {
     if (!covers && !guarded)
         return 0;
     if (guarded)
-        landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->facts.workspace);
+        landing_init(&s->landing, &s->guard, s->protect, s->stage.workspace, s->opt->facts->workspace);
     s->guard.shared = guarded ? landing_share : NULL;
     s->guard.arrived = guarded ? landing_has_arrived : NULL;
     s->guard.shared_arg = &s->landing;
@@ -52,8 +54,8 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
     if (r < 0)
         return r;
     s->grows = stage_growth(&s->stage);
-    s->caches = s->facts.caches ? open(s->facts.caches, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    s->home = s->facts.kept_home ? open(s->facts.kept_home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    s->caches = s->input.home.caches ? open(s->input.home.caches, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    s->home = s->input.home.persistent ? open(s->input.home.persistent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     r = watch_names(s, err);
     if (r < 0)
         return r;
@@ -67,35 +69,41 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
 
 enum { POLL_LATECOMERS, POLL_GUARD, POLL_GATE };
 
-size_t session_poll(struct session *s, struct pollfd *out) {
-    out[POLL_LATECOMERS] = (struct pollfd){.fd = latecomers_fd(&s->latecomers), .events = POLLIN};
-    out[POLL_GUARD] = (struct pollfd){.fd = guard_poll_fd(&s->guard), .events = POLLIN};
-    return POLL_GATE + (s->network.gate ? gatekeeper_poll(s->network.gate, out + POLL_GATE, GATE_POLL_MAX) : 0);
+static int session_timeout(const struct session *s) {
+    int t = clock_sooner(watch_timeout(&s->watch), latecomers_timeout(&s->latecomers));
+
+    t = clock_sooner(t, landing_timeout(&s->landing));
+    return s->network.gate ? clock_sooner(t, gatekeeper_timeout(s->network.gate)) : t;
 }
 
-int session_sooner(int a, int b) {
-    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
+void session_want(struct evloop *l, void *arg) {
+    struct session *s = arg;
+    struct pollfd *p;
+
+    evloop_want(l, latecomers_fd(&s->latecomers), POLLIN);
+    evloop_want(l, guard_poll_fd(&s->guard), POLLIN);
+    p = s->network.gate ? evloop_slots(l, GATE_POLL_MAX) : NULL;
+    if (p)
+        evloop_give_back(l, GATE_POLL_MAX - gatekeeper_poll(s->network.gate, p, GATE_POLL_MAX));
+    evloop_wake_in(l, session_timeout(s));
 }
 
-int session_timeout(const struct session *s) {
-    int t = session_sooner(watch_timeout(&s->watch), latecomers_timeout(&s->latecomers));
+int session_ready(void *arg, const struct pollfd *fds, size_t n) {
+    struct session *s = arg;
 
-    t = session_sooner(t, landing_timeout(&s->landing));
-    return s->network.gate ? session_sooner(t, gatekeeper_timeout(s->network.gate)) : t;
-}
-
-void session_handle(struct session *s, const struct pollfd *fds, size_t n) {
+    s->late = fds[POLL_LATECOMERS].revents;
     if (fds[POLL_GUARD].revents)
         guard_handle(&s->guard);
     if (s->network.gate)
         gatekeeper_handle(s->network.gate, fds + POLL_GATE, n - POLL_GATE);
+    return 0;
 }
 
-int session_settle(struct session *s, const struct pollfd *fds, struct err *err) {
+int session_settle(struct session *s, struct err *err) {
     int r = 0;
 
     guard_handle(&s->guard); /* what the command made itself must be known before it is covered */
-    if (fds[POLL_LATECOMERS].revents || latecomers_timeout(&s->latecomers) == 0)
+    if (TAKE(s->late, false) || latecomers_timeout(&s->latecomers) == 0)
         r = latecomers_handle(&s->latecomers, err);
     return r < 0 ? r : landing_settle(&s->landing, err);
 }
@@ -161,7 +169,7 @@ void session_end(struct session *s, struct run_result *r) {
     latecomers_done(&s->latecomers);
     guard_done(&s->guard);
     closep(&s->guard_inside);
-    if (s->launched) /* also if we failed to watch over it: what was changed is kept, and nothing if it never began */
+    if (s->launched) /* also if we failed to watch over it: what was changed is stored; nothing if it never began */
         end_stage(s, r);
     else
         stage_undo(&s->stage);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The workspace before the command: what its mode needs. */
 #include "supervisor/session/stage.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 enum { GIT_CONFIG_MAX = 512 * 1024 };
 
-static int describe(const struct stage *st, const struct host_facts *facts, struct run_info *ret, struct err *err) {
+static int describe_run(const struct stage *st, const struct host_facts *facts, struct run_info *ret, struct err *err) {
     struct run_info i = {.mode = st->mode, .named = st->opt->name && !st->opt->fresh};
 
     if (st->mode == WORKSPACE_DIRECT)
@@ -74,7 +75,7 @@ static int make_folder(struct stage *st, const struct host_facts *facts, struct 
     if (is_below(st->runs, facts->workspace))
         return err_set(err, -EPERM, "the folder for runs, '%s', lies in the workspace; set XDG_STATE_HOME to another place",
                        st->runs);
-    r = describe(st, facts, &info, err);
+    r = describe_run(st, facts, &info, err);
     if (r < 0)
         return r;
     r = rundir_create(st->runs, st->opt->name, &info, &st->rd, err);
@@ -112,7 +113,7 @@ static int begin_overlay(struct stage *st, const struct host_facts *facts, struc
         return err_sys(err, r, "empty '%s/work'", st->rd.path);
     r = make_part(st, "upper", ws.st_mode, facts, err);
     r = r < 0 ? r : make_part(st, "work", 0700, facts, err);
-    /* Started by root for another user: he must get to the two through a mount of this folder, and sees no more of it. */
+    /* Started by root for another user, who must get to the two through a mount of this folder and sees no more of it. */
     if (r >= 0 && facts->uid == 0 && fchmod(st->rd.fd, 0711) < 0)
         return err_sys(err, -errno, "folder of the run");
     return r;
@@ -179,8 +180,8 @@ static void tidy_worktree(struct rundir *rd, const struct stage *st) {
         rundir_remove(rd, &ignored);
 }
 
-/* Runs that were killed while they were made ready: nobody ever worked in them. */
-static void sweep(const struct stage *st, const char *workspace) {
+/* Runs that were killed while they were prepared: no command ever ran in them. */
+static void sweep_killed(const struct stage *st, const char *workspace) {
     struct rundir_list list = {0};
     struct err ignored = {0};
 
@@ -199,17 +200,18 @@ static void sweep(const struct stage *st, const char *workspace) {
     rundir_list_done(&list);
 }
 
-static int make_home(struct stage *st, struct host_facts *facts, struct err *err) {
-    int r = volumes_prepare(&st->volumes, st->opt->settings, st->workspace, facts, err);
+static int make_home(struct stage *st, const struct host_facts *facts, struct plan_input *in, struct err *err) {
+    int r = volumes_prepare(&st->volumes, st->opt->settings, st->workspace, facts, in, err);
 
     st->git_config = (struct buf)BUF_INIT(GIT_CONFIG_MAX);
     r = r < 0 ? r : git_identity(facts->environ_, facts->home, &st->git_config, err);
     if (r >= 0 && st->git_config.len)
-        facts->git_config = buf_str(&st->git_config);
+        in->git.config = buf_str(&st->git_config);
     return r;
 }
 
-int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_facts *facts, struct err *err) {
+int stage_begin(struct stage *st, const struct stage_opts *opt, const struct host_facts *facts, struct plan_input *in,
+                struct err *err) {
     int r;
 
     st->opt = opt;
@@ -223,14 +225,14 @@ int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_fact
     if (r < 0)
         return r;
     if (opt->name && (st->mode == WORKSPACE_DIRECT || st->mode == WORKSPACE_RO))
-        return err_usage(err, "--name is for --workspace overlay, sync and worktree: in %s mode nothing is kept aside",
+        return err_usage(err, "--name is for --workspace overlay, sync and worktree: in %s mode no changes are set aside",
                          workspace_mode_names[st->mode]);
-    r = make_home(st, facts, err);
+    r = make_home(st, facts, in, err);
     if (r < 0)
         return r;
     if (!begin[st->mode])
         return 0;
-    sweep(st, facts->workspace);
+    sweep_killed(st, facts->workspace);
     r = make_folder(st, facts, err);
     r = r < 0 ? r : begin[st->mode](st, facts, err);
     if (r >= 0) {     /* from here on what is in there counts */
@@ -243,8 +245,8 @@ int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_fact
         stage_undo(st);
         return r;
     }
-    facts->run_dir = st->rd.path;
-    facts->git_objects = st->view.objects;
+    in->workspace.run_dir = st->rd.path;
+    in->git.objects = st->view.objects;
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The workspace of one run, before and after it: what the mode needs is made ready (a folder for what is written, a copy, a
- * branch), and when the command has ended, what it changed is kept for `bawn review`, carried back, or, if there is
+ * branch), and when the command has ended, what it changed is stored for `bawn review`, carried back, or, if there is
  * nothing, removed without a trace.
  */
 #pragma once
@@ -14,14 +14,14 @@
 
 struct ignore;
 
-/* How many runs in direct mode are kept for a workspace, and the largest file whose old version is. */
-enum { STAGE_DIRECT_KEPT = 10, STAGE_KEPT_FILE_MAX = 256 * 1024 * 1024 };
+/* How many runs in direct mode are stored for a workspace, and the largest file whose old version is. */
+enum { STAGE_DIRECT_RUNS = 10, STAGE_OLD_FILE_MAX = 256 * 1024 * 1024 };
 
 struct stage_opts {
     const struct settings *settings;
     const struct ignore *rules; /* what is hidden */
     const char *name;           /* the user's name for the run; NULL: one is made */
-    bool fresh;                 /* the name is not the user's: no earlier run goes on, and nothing is kept if nothing changed */
+    bool fresh;                 /* the name is not the user's: no earlier run goes on, and nothing is stored if nothing changed */
     char **argv;
     size_t argc;
 };
@@ -44,8 +44,9 @@ struct stage {
 #define STAGE_INIT \
     { .rd = RUNDIR_INIT, .workspace = -1 }
 
-/* The current directory is the workspace. Sets run_dir and git_objects of *facts. In direct mode nothing is made yet. */
-int stage_begin(struct stage *st, const struct stage_opts *opt, struct host_facts *facts, struct err *err);
+/* The current directory is the workspace. Sets what *in says of workspace, git and caches. In direct mode nothing is made yet. */
+int stage_begin(struct stage *st, const struct stage_opts *opt, const struct host_facts *facts, struct plan_input *in,
+                struct err *err);
 /* The run's folder, made now if there is none: direct mode, at the first change. */
 int stage_folder(struct stage *st, struct err *err);
 /* After the command: keeps, carries or removes, and logs what the user can do next. Nothing of a run is lost if this fails. */

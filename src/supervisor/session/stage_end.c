@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The workspace after the command: what was changed is stored, carried back or removed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -75,7 +76,7 @@ int stage_substitutes(struct stage *st, struct err *err) {
     return volumes_points(s, tree, err);
 }
 
-static int forget(struct stage *st, struct err *err) {
+static int forget_run(struct stage *st, struct err *err) {
     int r = st->mode == WORKSPACE_WORKTREE ? worktree_drop(&st->rd, st->workspace, true, err) : 0;
 
     r = r < 0 ? r : rundir_remove(&st->rd, err);
@@ -111,10 +112,10 @@ static int end_overlay(struct stage *st, struct err *err) {
     if (r < 0)
         return r;
     if (st->changes == 0 && !st->rd.info.named)
-        return forget(st, err);
+        return forget_run(st, err);
     if (st->changes)
-        log_line("%zu %s changed, kept as '%s': bawn review, then bawn apply or bawn discard", st->changes, files(st->changes),
-                 st->rd.name);
+        log_line("%zu %s changed, stored as run '%s': bawn review, then bawn apply or bawn discard", st->changes,
+                 files(st->changes), st->rd.name);
     return 0;
 }
 
@@ -156,7 +157,7 @@ static bool is_sensitive(const struct change *c, void *arg) {
 
 static int begin_record(struct carrying *w, struct err *err) {
     const struct settings *s = w->st->opt->settings;
-    const struct journal_opts opts = {.budget = s->rollback ? s->rollback : UINT64_MAX, .file_max = STAGE_KEPT_FILE_MAX};
+    const struct journal_opts opts = {.budget = s->rollback ? s->rollback : UINT64_MAX, .file_max = STAGE_OLD_FILE_MAX};
     struct run_info info = w->st->rd.info;
     int r;
 
@@ -192,7 +193,7 @@ static int end_record(struct carrying *w, struct err *err) {
     }
     journal_close(TAKE_PTR(w->journal));
     rundir_done(&w->rd);
-    return r < 0 ? r : rundir_prune(w->st->runs, w->st->rd.info.workspace, STAGE_DIRECT_KEPT, err);
+    return r < 0 ? r : rundir_prune(w->st->runs, w->st->rd.info.workspace, STAGE_DIRECT_RUNS, err);
 }
 
 static void tell_sync(const struct stage *st, const struct sync_result *s) {
@@ -282,7 +283,7 @@ static int end_sync(struct stage *st, struct err *err) {
     tell_sync(st, &result);
     st->changes = result.out + result.held.len;
     if (result.held.len == 0 && result.left == 0 && !st->rd.info.named)
-        r = forget(st, err);
+        r = forget_run(st, err);
     sync_result_done(&result);
     return r;
 }
@@ -295,7 +296,7 @@ static int end_worktree(struct stage *st, struct err *err) {
     if (r < 0)
         return r;
     if (commits == 0 && st->changes == 0 && !st->rd.info.named)
-        return forget(st, err);
+        return forget_run(st, err);
     log_line("branch %s: %d new %s, %zu %s differ from its beginning: bawn review, git merge or bawn apply, or bawn discard",
              st->rd.info.branch, commits, commits == 1 ? "commit" : "commits", st->changes, files(st->changes));
     if (commits == 0)
@@ -313,12 +314,12 @@ static int end_direct(struct stage *st, struct err *err) {
         return 0;
     r = count(st, false, &st->changes, &git, err);
     if (r >= 0 && st->changes == 0)
-        return forget(st, err);
+        return forget_run(st, err);
     if (r >= 0 && git) {
         r = stage_protect(st, &protect, err);
         r = r < 0 ? r : tell_git(st, protect, err);
     }
-    return r < 0 ? r : rundir_prune(st->runs, st->rd.info.workspace, STAGE_DIRECT_KEPT, err);
+    return r < 0 ? r : rundir_prune(st->runs, st->rd.info.workspace, STAGE_DIRECT_RUNS, err);
 }
 
 int stage_end(struct stage *st, int status, struct err *err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Removes what killed processes of ours left. */
 #include "supervisor/session/sweep.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "engine/native/native.h"
 #include "jail/cgroup/cgroup.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
@@ -38,22 +39,18 @@ struct sweep_state {
 typedef void sweep_fn(struct sweep_state *s, int dir, const char *name);
 
 static void each_name(struct sweep_state *s, int dir, sweep_fn *fn) {
-    int copy = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    while (d && (e = readdir(d))) {
+    dir_open_at(dir, ".", &d);
+    while ((e = dir_next(&d))) {
         fn(s, dir, e->d_name);
         s->looked++;
     }
-    if (d)
-        closedir(d);
-    else
-        closep(&copy);
 }
 
-/* A folder of ours that nobody else can write: what is in it says the truth about its makers. */
-static int open_own(int at, const char *path) {
+/* A folder of ours that no other user can write: the names in it can be trusted. */
+static int open_own_folder(int at, const char *path) {
     CLEANUP(closep) int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
@@ -89,7 +86,7 @@ static void sweep_folder(struct sweep_state *s, int dir, const char *name) {
 }
 
 /*
- * PID.sock of control.c. While the pid is there nobody is asked: with hundreds of keepers each start would wake them all. A supervisor
+ * PID.sock of control.c. While the pid is there it is not asked: with hundreds of keepers each start would wake them all. A supervisor
  * in another pid namespace has a pid that is not there, but answers. ".PID.sock" is one that was not ready yet.
  */
 static void sweep_control(struct sweep_state *s, int dir, const char *name) {
@@ -102,7 +99,7 @@ static void sweep_control(struct sweep_state *s, int dir, const char *name) {
         s->n.sockets += unlink_socket(s, dir, name);
 }
 
-/* -- kept sandboxes ----------------------------------------------------------------------------------------------------- */
+/* -- persistent sandboxes ----------------------------------------------------------------------------------------------------- */
 
 int sweep_groups(const struct box *b) {
     int n = 0;
@@ -137,7 +134,7 @@ static void sweep_box(struct sweep_state *s, int dir, const char *file) {
     s->n.sockets += unlink_socket(s, dir, file);
 }
 
-/* Names of the sandboxes, hidden ones and ".." too, which are none. */
+/* Hidden names are no sandboxes. */
 static void sweep_checkpoints(struct sweep_state *s, int boxes, const char *name) {
     if (name[0] != '.')
         s->n.checkpoints += checkpoints_sweep(boxes, name);
@@ -175,8 +172,8 @@ static void sweep_runtime(struct sweep_state *s, char *const *environ_) {
 
     if (control_folder(environ_, &path, NULL) < 0 || !path)
         return;
-    dir = open_own(AT_FDCWD, path);
-    box = dir < 0 ? -1 : open_own(dir, "box");
+    dir = open_own_folder(AT_FDCWD, path);
+    box = dir < 0 ? -1 : open_own_folder(dir, "box");
     each_name(s, dir, sweep_control);
     each_name(s, box, sweep_box);
     if (!s->look && dir >= 0)
@@ -190,7 +187,7 @@ void sweep_stale(char *const *environ_, const char *home, bool look, struct swep
     struct sweep_state s = {.look = look};
 
     if (registry_folder(environ_, home, &boxes, NULL) == 0 && boxes)
-        registry = open_own(AT_FDCWD, boxes);
+        registry = open_own_folder(AT_FDCWD, boxes);
     s.boxes = registry >= 0 ? boxes : NULL;
     s.registry = registry;
     sweep_runtime(&s, environ_);
@@ -212,7 +209,7 @@ void sweep_if_due(char *const *environ_, const char *home) {
     CLEANUP(closep) int runtime = -1;
 
     if (control_folder(environ_, &path, NULL) == 0 && path)
-        runtime = open_own(AT_FDCWD, path);
+        runtime = open_own_folder(AT_FDCWD, path);
     if (runtime < 0 || is_due(runtime))
         sweep_stale(environ_, home, false, NULL);
 }

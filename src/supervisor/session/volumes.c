@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Volumes and caches of a workspace. */
 #include "supervisor/session/volumes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
@@ -19,7 +20,7 @@
 
 enum { HASH_DIGITS = 16 };
 
-#define FRESH "cache.new-" /* and the pid of whoever makes it */
+#define FRESH "cache.new-" /* and the pid of the process that makes it */
 
 /* Belongs to whom the workspace belongs to. */
 static int make_owned(const char *path, const struct host_facts *f, struct err *err) {
@@ -83,25 +84,24 @@ static int fill_caches(const char *fresh, const struct host_facts *f, struct err
 
 /* What others left that were killed meanwhile. */
 static void sweep_fresh(const char *base) {
-    DIR *d = opendir(base);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     int pid;
 
-    while (d && (e = readdir(d)))
+    dir_open_linked(base, &d);
+    while ((e = dir_next(&d)))
         if (sscanf(e->d_name, FRESH "%d", &pid) == 1 && pid > 0 && process_is_dead(pid, 0))
-            remove_tree(dirfd(d), e->d_name);
-    if (d)
-        closedir(d);
+            remove_tree(d.fd, e->d_name);
 }
 
-static int make_caches(struct volumes *v, struct host_facts *f, struct err *err) {
-    CLEANUP(freep) char *fresh = str_dupf("%s/" FRESH "%d", v->base, (int)f->pid);
+static int make_caches(struct volumes *v, const struct host_facts *f, struct plan_input *in, struct err *err) {
+    CLEANUP(freep) char *fresh = str_dupf("%s/" FRESH "%d", v->base, (int)in->pid);
     int r;
 
     v->caches = str_dupf("%s/cache", v->base);
     if (!v->caches || !fresh)
         return err_oom(err);
-    f->caches = v->caches;
+    in->home.caches = v->caches;
     if (access(v->caches, F_OK) == 0)
         return 0;
     sweep_fresh(v->base);
@@ -148,7 +148,8 @@ static int make_point(struct volumes *v, const char *path, struct err *err) {
     return 0;
 }
 
-int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, struct host_facts *facts, struct err *err) {
+int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, const struct host_facts *facts,
+                    struct plan_input *in, struct err *err) {
     enum workspace_mode mode = settings_workspace_mode(s);
     int r;
 
@@ -161,13 +162,13 @@ int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, 
     if (!v->base)
         return s->volumes.len ? err_set(err, -ENOENT, "workspace.volumes need a place; set HOME or XDG_STATE_HOME") : 0;
     if (s->persist_caches)
-        r = make_caches(v, facts, err);
+        r = make_caches(v, facts, in, err);
     for (size_t i = 0; r >= 0 && i < s->volumes.len; i++) {
         r = make_volume(v, s->volumes.v[i], facts, err);
         if (r >= 0 && (mode == WORKSPACE_DIRECT || mode == WORKSPACE_RO))
             r = make_point(v, s->volumes.v[i], err);
     }
-    facts->volumes = &v->from;
+    in->workspace.volumes = &v->from;
     return r < 0 ? r : 0;
 }
 

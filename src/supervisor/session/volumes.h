@@ -16,8 +16,9 @@ struct volumes {
     int workspace;    /* borrowed */
 };
 
-/* Makes what is missing and sets caches and volumes of *facts. Without a home there are no caches, and volumes are refused. */
-int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, struct host_facts *facts, struct err *err);
+/* Makes what is missing and sets caches and volumes of *in. Without a home there are no caches, and volumes are refused. */
+int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, const struct host_facts *facts,
+                    struct plan_input *in, struct err *err);
 /* A folder of this project's volumes (and those above it) that belongs to whom the workspace belongs to. sub has no "..". */
 int volumes_folder(const struct host_facts *facts, const char *sub, char **ret, struct err *err);
 /* Mount points in a copy of the workspace. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keys at a question: which are an answer, and which belong to an escape sequence. */
 #include "supervisor/terminal/ask_keys.h"
 
 enum { MOUSE_BYTES = 3, PASTE_BEGIN = 200, PASTE_END = 201, PARAM_MAX = 100000, ESC = 27, BEL = 7, CTRL_C = 3 };
@@ -62,7 +63,7 @@ static void in_csi(struct ask_keys *k, uint8_t c) {
     k->bare = false;
 }
 
-static enum ask_key step(struct ask_keys *k, uint8_t c) {
+static enum ask_key step_key(struct ask_keys *k, uint8_t c) {
     if (k->skip) {
         k->skip--;
         return ASK_KEY_NONE;
@@ -102,7 +103,7 @@ enum ask_key ask_keys_feed(struct ask_keys *k, const uint8_t *in, size_t n) {
     enum ask_key key = ASK_KEY_NONE;
 
     for (size_t i = 0; i < n; i++)
-        key = step(k, in[i]);
+        key = step_key(k, in[i]);
     return n == 1 ? key : ASK_KEY_NONE;
 }
 

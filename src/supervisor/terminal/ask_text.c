@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A question of the gate as text, and as JSON. */
 #include "supervisor/terminal/ask_text.h"
 
 #include <inttypes.h>
 
+#include "base/jsonout.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "policy/rules/rule.h"
@@ -81,24 +83,23 @@ void ask_text_line(const struct gate_msg *q, struct buf *out) {
     buf_adds(out, "? o once, s this run, a always, d no");
 }
 
-static void add_field(struct buf *out, const char *key, const char *value) {
-    buf_addf(out, ",\"%s\":", key);
-    buf_add_json(out, value);
-}
-
 void ask_text_json(const struct gate_msg *q, uint32_t number, size_t waiting, uint64_t seconds, struct buf *out) {
     CLEANUP(buf_done) struct buf why = BUF_INIT(ASK_TEXT_MAX);
+    struct jsonout j = {.to = out, .compact = true};
 
     add_why(q, &why);
-    buf_addf(out, "{\"id\":%" PRIu32, number);
-    add_field(out, "host", q->host);
-    buf_addf(out, ",\"port\":%" PRIu32, q->port);
-    add_field(out, "method", q->method);
-    add_field(out, "path", q->path);
-    add_field(out, "rule", q->rule);
-    add_field(out, "layer", q->layer);
-    add_field(out, "reason", buf_str(&why));
+    jsonout_open(&j, NULL, '{');
+    jsonout_u64(&j, "id", number);
+    jsonout_text(&j, "host", q->host);
+    jsonout_u64(&j, "port", q->port);
+    jsonout_text(&j, "method", q->method);
+    jsonout_text(&j, "path", q->path);
+    jsonout_text(&j, "rule", q->rule);
+    jsonout_text(&j, "layer", q->layer);
+    jsonout_text(&j, "reason", buf_str(&why));
     if (q->type == GATE_MSG_OPEN)
-        add_field(out, "login", q->secret);
-    buf_addf(out, ",\"waiting\":%zu,\"seconds\":%" PRIu64 "}", waiting, seconds);
+        jsonout_text(&j, "login", q->secret);
+    jsonout_u64(&j, "waiting", waiting);
+    jsonout_u64(&j, "seconds", seconds);
+    jsonout_close(&j, '}');
 }

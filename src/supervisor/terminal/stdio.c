@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The standard streams of a run: opened, attached to a pty, closed. */
 #include "supervisor/terminal/stdio.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 
 #include "base/err.h"
 #include "os/fd.h"
-#include "supervisor/terminal/stdio_relay.h"
 #include "supervisor/terminal/tty.h"
 
 int stdio_reserve(bool ret_closed[3]) {
@@ -28,7 +28,7 @@ int stdio_reserve(bool ret_closed[3]) {
     return 0;
 }
 
-/* A second description of the same object, whose O_NONBLOCK is nobody else's business. */
+/* A second description of the same object, whose O_NONBLOCK affects no other process. */
 static int own_description(int fd, int mode) {
     char path[32];
 
@@ -99,7 +99,7 @@ static void find_terminal(struct stdio *s) {
     for (int i = 0; i < 3 && s->tty < 0; i++)
         if (s->cls[i] == STDIO_TERMINAL)
             s->tty = s->host[i];
-    s->have_user = s->tty >= 0 && tcgetattr(s->tty, &s->user) == 0;
+    s->modes.have_user = s->tty >= 0 && tcgetattr(s->tty, &s->modes.user) == 0;
 }
 
 static int set_up(struct stdio *s, struct err *err) {
@@ -161,16 +161,16 @@ bool stdio_inner_modes(const struct stdio *s, struct termios *ret) {
         [STDIO_TERM_OUTPUT] = TTY_INNER_OUTPUT,
     };
 
-    if (s->have_user)
-        *ret = tty_inner(&s->user, inner[s->plan.term]);
-    return s->have_user;
+    if (s->modes.have_user)
+        *ret = tty_inner(&s->modes.user, inner[s->plan.term]);
+    return s->modes.have_user;
 }
 
 static void set_inner_modes(struct stdio *s) {
     static const struct winsize usual = {.ws_row = 24, .ws_col = 80};
     struct termios t;
 
-    if (!s->modes_set && stdio_inner_modes(s, &t))
+    if (!s->modes.set && stdio_inner_modes(s, &t))
         tcsetattr(s->master, TCSANOW, &t);
     if (s->tty < 0 || tty_copy_size(s->tty, s->master) < 0)
         ioctl(s->master, TIOCSWINSZ, &usual);

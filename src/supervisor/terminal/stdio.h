@@ -51,6 +51,12 @@ struct stdio_opts {
     struct stdio_wish wish;
 };
 
+struct stdio_modes {
+    struct termios user; /* of the user's terminal, as found */
+    bool have_user, raw_on;
+    bool set; /* the pty came with modes of its own, and the command may have changed them since */
+};
+
 struct stdio {
     struct stdio_plan plan;
     int inside[3]; /* for the sandbox; owned until stdio_close_inside() */
@@ -64,9 +70,8 @@ struct stdio {
     int master;
     int tty; /* whose modes and size we follow, one of host[] or dev_tty; -1: no terminal */
 
-    struct termios user; /* as found */
-    bool have_user, raw_on, suspended, started, finishing;
-    bool modes_set; /* whoever made the pty has set its modes, and the command may have changed them since */
+    struct stdio_modes modes;
+    bool suspended, started, finishing;
     struct stdio_flow in, keys, out, err, screen;
     struct termfilter filters[3];   /* by stream that they write to */
     bool line_open;                 /* forced pty: the last byte that went in was no newline */
@@ -102,3 +107,8 @@ void stdio_finish(struct stdio *s); /* nothing is left inside: no more input, fo
 bool stdio_drained(const struct stdio *s);
 /* Forwards until drained (0) or until wake_fd (may be -1) is readable (1). A stuck reader waits, as it does without us. */
 int stdio_drain(struct stdio *s, int wake_fd);
+
+/* stdio_relay.c, for stdio.c: flows between the user's descriptors and the sandbox's. */
+int stdio_open_relays(struct stdio *s);    /* for the pipes; -ENOMEM */
+int stdio_open_pty_flows(struct stdio *s); /* once the master is there */
+void stdio_close_relays(struct stdio *s);

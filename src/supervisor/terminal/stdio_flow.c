@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One direction of a relay. */
 #include "supervisor/terminal/stdio_flow.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ static int flush(struct stdio_flow *f) {
     return 0;
 }
 
-static ssize_t fill(struct stdio_flow *f) {
+static ssize_t fill_buffer(struct stdio_flow *f) {
     uint8_t raw[STDIO_FLOW_READ];
     ssize_t n;
 
@@ -113,7 +114,7 @@ int stdio_flow_run(struct stdio_flow *f) {
         return -ENODATA;
     if (f->src_paused)
         return 0;
-    n = fill(f);
+    n = fill_buffer(f);
     if (n == -EAGAIN)
         return 0;
     if (n == -EIO)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One direction of a relay: reads from src, writes to dst, and never blocks, so that whoever drives it stays able to
- * hear signals and timeouts however stuck a reader is. A flow reads only while its buffer is empty: a reader that does
+ * One direction of a relay: reads from src, writes to dst, and never blocks, so that its caller stays able to
+ * handle signals and timeouts however stuck a reader is. A flow reads only while its buffer is empty: a reader that does
  * not read thereby stops the writer, and memory stays at one buffer.
  *
  * The user's descriptors cannot be made non-blocking (their descriptions are shared with the shell and with other

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decides for each stream whether it goes through a pty, through a pipe, or directly. */
 #include "supervisor/terminal/stdio_plan.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static int choose_screen(const enum stdio_class cls[3], const struct stdio_wish 
     return -1;
 }
 
-/* `bawn run -- cat | less`: less has the terminal. `bawn run -- fzf > choice`: nobody else has it. */
+/* `bawn run -- cat | less`: less has the terminal. `bawn run -- fzf > choice`: no other program has it. */
 static enum stdio_term choose_term(const enum stdio_class cls[3]) {
     bool in = cls[0] == STDIO_TERMINAL, out = cls[1] == STDIO_TERMINAL, err = cls[2] == STDIO_TERMINAL;
     bool pipeline = cls[1] == STDIO_PIPE || cls[1] == STDIO_SOCKET;

@@ -36,7 +36,7 @@ enum stdio_term {
 struct stdio_plan {
     enum stdio_way way[3];
     bool pty;    /* some way is STDIO_WAY_PTY */
-    bool merged; /* 1 and 2 are relayed to the same object: one pipe, so that their order is kept */
+    bool merged; /* 1 and 2 are relayed to the same object: one pipe, so that their order stays */
     enum stdio_term term;
     int screen; /* which of 0, 1, 2 gets what the pty prints; -1 without a pty */
 };

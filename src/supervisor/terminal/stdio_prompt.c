@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A question of ours over what the command shows, and the screen as it was afterwards. */
 #include "supervisor/terminal/stdio_prompt.h"
 
 #include <errno.h>
@@ -6,9 +7,9 @@
 #include <sys/ioctl.h>
 
 #include "base/buf.h"
+#include "os/clock.h"
 #include "supervisor/terminal/stdio.h"
 #include "supervisor/terminal/tty.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { WIGGLE_MS = 50, USUAL_COLUMNS = 80, PROMPT_BYTES_MAX = 8 * 1024 };
 
@@ -20,7 +21,7 @@ bool stdio_prompt_possible(const struct stdio *s) {
 }
 
 /* Behind what waits already, which is whole sequences. */
-static bool put(struct stdio_flow *f, const struct buf *b) {
+static bool put_bytes(struct stdio_flow *f, const struct buf *b) {
     if (!f->active || !buf_ok(b) || f->len + b->len > STDIO_FLOW_BUF)
         return false;
     memmove(f->buf, f->buf + f->off, f->len);
@@ -47,14 +48,14 @@ int stdio_prompt_show(struct stdio *s, const char *screen, const char *line) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(PROMPT_BYTES_MAX);
     struct stdio_prompt *p = &s->prompt;
 
-    if (!stdio_prompt_possible(s) || s->suspended || !s->raw_on || !s->screen.active || !s->keys.active || s->screen.len > 0 ||
-        !tty_is_foreground(s->tty))
+    if (!stdio_prompt_possible(s) || s->suspended || !s->modes.raw_on || !s->screen.active || !s->keys.active ||
+        s->screen.len > 0 || !tty_is_foreground(s->tty))
         return -EAGAIN;
     if (p->inside_alt)
         buf_addf(&b, "\0337\033[?6l\033[999;1H" PLAIN "\033[7m\033[2K%s\033[0m\0338", fit(line, columns(s)));
     else
         buf_addf(&b, "\033[?1049h" PLAIN "\033[?6l\033[2J\033[H%s", screen);
-    if (!put(&s->screen, &b))
+    if (!put_bytes(&s->screen, &b))
         return -EAGAIN;
     p->on = true;
     p->line = p->inside_alt;
@@ -72,7 +73,7 @@ static void wiggle(struct stdio *s) {
         return;
     w.ws_row--;
     ioctl(s->master, TIOCSWINSZ, &w);
-    s->prompt.wiggle_ms = watch_now_ms() + WIGGLE_MS;
+    s->prompt.wiggle_ms = clock_ms() + WIGGLE_MS;
 }
 
 void stdio_prompt_hide(struct stdio *s) {
@@ -84,7 +85,7 @@ void stdio_prompt_hide(struct stdio *s) {
     p->on = false;
     s->screen.src_paused = false;
     buf_adds(&b, p->line ? "\0337\033[?6l\033[999;1H\033[0m\033[2K\0338" : "\033[?1049l");
-    put(&s->screen, &b);
+    put_bytes(&s->screen, &b);
     if (p->line)
         wiggle(s);
 }

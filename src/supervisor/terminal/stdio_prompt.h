@@ -29,7 +29,7 @@ bool stdio_prompt_possible(const struct stdio *s);
  * -EAGAIN: not now (background, stopped, output under way); try again. */
 int stdio_prompt_show(struct stdio *s, const char *screen, const char *line);
 void stdio_prompt_hide(struct stdio *s);
-/* What one read(2) brought since the last call; *ret_gone: nobody is there any more. */
+/* What one read(2) brought since the last call; *ret_gone: the terminal has ended. */
 size_t stdio_prompt_keys(struct stdio *s, uint8_t *out, size_t max, bool *ret_gone);
 
 /* For stdio_relay.c. */

@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "supervisor/terminal/stdio_relay.h"
+/* The moving parts of stdio.h: flows, the terminal's mode, hang-ups. */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/terminal/stdio.h"
 #include "supervisor/terminal/tty.h"
 
 enum {
     RUNS_PER_TURN = 16,        /* of one flow, before the others and the caller's signals get their turn */
-    HUP_RETRY_MS = 50,         /* no process has the pty open: somebody may reopen /dev/tty */
+    HUP_RETRY_MS = 50,         /* no process has the pty open: one may reopen /dev/tty */
     BACKGROUND_CHECK_MS = 250, /* `fg` of a running job sends no signal */
-    QUIET_MS = 100,            /* after the end, a pipe that is silent this long is held by nobody of ours */
+    QUIET_MS = 100,            /* after the end, a pipe that is silent this long is held by no process of ours */
     CTRL_D = 4,
 };
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static size_t filter_screen(void *ctx, const uint8_t *in, size_t n, bool final, uint8_t *out) {
     size_t len = termfilter_feed(ctx, in, n, out);
@@ -186,26 +179,26 @@ static void open_dev_tty(struct stdio *s) {
 
 /* The user may have used stty while we were stopped; but after a bare SIGSTOP the terminal can still be as we set it. */
 static void look_again(struct stdio *s) {
-    struct termios now, raw = tty_raw(&s->user, s->plan.term != STDIO_TERM_RAW);
+    struct termios now, raw = tty_raw(&s->modes.user, s->plan.term != STDIO_TERM_RAW);
 
     if (tcgetattr(s->tty, &now) == 0 && (now.c_lflag != raw.c_lflag || now.c_iflag != raw.c_iflag))
-        s->user = now;
+        s->modes.user = now;
 }
 
 static void set_raw(struct stdio *s, bool on) {
     struct termios raw;
 
-    if (!s->have_user || on == s->raw_on)
+    if (!s->modes.have_user || on == s->modes.raw_on)
         return;
     if (on)
         look_again(s);
-    raw = tty_raw(&s->user, s->plan.term != STDIO_TERM_RAW);
-    if (tty_set(s->tty, on ? &raw : &s->user) == 0)
-        s->raw_on = on;
+    raw = tty_raw(&s->modes.user, s->plan.term != STDIO_TERM_RAW);
+    if (tty_set(s->tty, on ? &raw : &s->modes.user) == 0)
+        s->modes.raw_on = on;
 }
 
 /* Brings the real terminal to the mode that the command wants and our place in the foreground allows. */
-static void follow(struct stdio *s) {
+static void follow_terminal(struct stdio *s) {
     bool want, foreground;
 
     if (s->in.active && s->cls[0] == STDIO_TERMINAL)
@@ -217,7 +210,7 @@ static void follow(struct stdio *s) {
     if (want && foreground && s->plan.term == STDIO_TERM_OUTPUT)
         open_dev_tty(s);
     if (!foreground)
-        s->raw_on = false; /* whoever took the terminal has set it; it is set again when it is ours */
+        s->modes.raw_on = false; /* the program that took the terminal has set it; it is set again when it is ours */
     else
         set_raw(s, want);
     if (s->keys.active && s->keys.src_tty)
@@ -227,7 +220,7 @@ static void follow(struct stdio *s) {
 void stdio_start(struct stdio *s) {
     s->started = true;
     stdio_resize(s);
-    follow(s);
+    follow_terminal(s);
 }
 
 void stdio_resize(struct stdio *s) {
@@ -240,16 +233,16 @@ void stdio_suspend(struct stdio *s) {
         stdio_prompt_hide(s);
         stdio_flow_run(&s->screen); /* what hides it must be out before the shell writes */
     }
-    if (s->raw_on)
+    if (s->modes.raw_on)
         set_raw(s, false);
     s->suspended = true;
 }
 
 void stdio_resume(struct stdio *s) {
     s->suspended = false;
-    s->raw_on = false;
+    s->modes.raw_on = false;
     stdio_resize(s);
-    follow(s);
+    follow_terminal(s);
 }
 
 /* Turning ----------------------------------------------------------------------------------------------------- */
@@ -261,12 +254,12 @@ size_t stdio_poll_fds(struct stdio *s, struct pollfd *out, size_t max) {
     static_assert(ARRAY_LEN(flows) < STDIO_POLL_MAX, "one entry per flow, and one for a question's keys");
     if (max < STDIO_POLL_MAX)
         BUG("room for STDIO_POLL_MAX entries is needed");
-    follow(s);
-    if (s->hup_until && now_ms() >= s->hup_until) {
+    follow_terminal(s);
+    if (s->hup_until && clock_ms() >= s->hup_until) {
         s->hup_until = 0;
         s->screen.src_paused = s->prompt.on;
     }
-    if (s->prompt.wiggle_ms && now_ms() >= s->prompt.wiggle_ms) {
+    if (s->prompt.wiggle_ms && clock_ms() >= s->prompt.wiggle_ms) {
         s->prompt.wiggle_ms = 0;
         stdio_resize(s);
     }
@@ -297,7 +290,7 @@ static int run_flow(struct stdio *s, struct stdio_flow *f) {
     for (int i = 0; i < RUNS_PER_TURN && r > 0; i++)
         r = stdio_flow_run(f);
     if (f->bytes != before || f->len != waiting)
-        s->last_moved = now_ms();
+        s->last_moved = clock_ms();
     return r;
 }
 
@@ -306,7 +299,7 @@ static void run_screen(struct stdio *s) {
 
     if (r == -EIO && !s->finishing) {
         s->screen.src_paused = true;
-        s->hup_until = now_ms() + HUP_RETRY_MS;
+        s->hup_until = clock_ms() + HUP_RETRY_MS;
     } else if (r < 0) {
         end_pty(s);
     }
@@ -314,7 +307,7 @@ static void run_screen(struct stdio *s) {
 
 /* A process that is not ours to kill may hold a pipe open for ever; it is not waited for. */
 static void give_up_quiet(struct stdio *s) {
-    if (!s->finishing || now_ms() - s->last_moved < QUIET_MS)
+    if (!s->finishing || clock_ms() - s->last_moved < QUIET_MS)
         return;
     if (s->out.len == 0)
         end_output(s, &s->out, 1);
@@ -352,7 +345,7 @@ void stdio_finish(struct stdio *s) {
     s->screen.src_paused = false;
     s->hup_until = 0;
     s->finishing = true;
-    s->last_moved = now_ms();
+    s->last_moved = clock_ms();
 }
 
 bool stdio_drained(const struct stdio *s) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The user's real terminal. */
 #include "supervisor/terminal/tty.h"
 
 #include <errno.h>
@@ -117,5 +118,5 @@ void tty_log_sink(const char *line, size_t len) {
     };
 
     if (writev(STDERR_FILENO, parts, ARRAY_LEN(parts)) < 0)
-        return; /* nobody is left to be told */
+        return; /* there is no terminal left */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user's real terminal. Rules that every function here keeps:
+ * The user's real terminal. Rules for every function here:
  *   - its file description is shared with the shell, so its flags are never changed;
- *   - a background job does not touch it (the kernel would stop us with SIGTTOU, and it belongs to somebody else then);
+ *   - a background job does not touch it (the kernel would stop us with SIGTTOU, and another job has it then);
  *   - SIGTTOU is blocked around tcsetattr(), because the foreground can change between the check and the call.
  */
 #pragma once
@@ -21,7 +21,7 @@ int tty_set(int fd, const struct termios *t);
 enum tty_inner {
     TTY_INNER_SAME,   /* the real terminal is raw: all of the user's settings apply inside */
     TTY_INNER_COOKED, /* the real terminal edits lines and echoes: inside only VEOF and VLNEXT mean something */
-    TTY_INNER_OUTPUT, /* nobody types; the real terminal does the output processing */
+    TTY_INNER_OUTPUT, /* no keys; the real terminal does the output processing */
 };
 
 /* Keys arrive byte by byte and unchanged. keep_output: newline is still translated by the real terminal. */
@@ -38,7 +38,7 @@ int tty_copy_size(int from, int to);
  */
 void tty_stop_job(int sig);
 
-/* We are the foreground of a terminal: whoever looks at it sees that we stop, and can continue us. */
+/* We are the foreground of a terminal: its user sees that we stop, and can continue us. */
 bool tty_has_us(void);
 
 /* For log_set_sink(): lines to stderr, ended by CR LF while that terminal does no output processing. */

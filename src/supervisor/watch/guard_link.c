@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor's end of the guard: messages, the journal, and the answers. */
 #include "supervisor/watch/guard_link.h"
 
 #include <errno.h>
@@ -52,13 +53,13 @@ int guard_poll_fd(const struct guard_link *g) {
 /* Without its supervisor the guard refuses every change: that is what must happen when nothing can be recorded, or when
  * bawn-init does not keep to the protocol and so is not itself any more. */
 static void hang_up(struct guard_link *g, const char *why) {
-    if (!g->told)
+    if (!g->reported)
         log_line("%s: nothing in the workspace can be changed any more", why);
-    g->told = true;
+    g->reported = true;
     closep(&g->sock);
 }
 
-static int begin(struct guard_link *g, struct err *err) {
+static int begin_journal(struct guard_link *g, struct err *err) {
     if (g->journal || g->failed)
         return g->failed;
     g->failed = g->begin(g->arg, &g->journal, err);
@@ -80,7 +81,7 @@ static int record(struct guard_link *g, const struct incoming *in, struct err *e
 
     if (!g->begin)
         return 0;
-    r = begin(g, err);
+    r = begin_journal(g, err);
     if (r < 0)
         return r;
     if (journal_find(g->journal, in->path))
@@ -112,7 +113,7 @@ static void send_go(struct guard_link *g, int value) {
         hang_up(g, "the guard asks without reading the answers");
 }
 
-static void answer(struct guard_link *g, int r) {
+static void answer_guard(struct guard_link *g, int r) {
     send_go(g, r < 0 ? errno_for_caller(r) : 0);
 }
 
@@ -120,16 +121,16 @@ static void on_touch(struct guard_link *g, const struct incoming *in) {
     struct err err = {0};
     int r = journal_is_path(in->path, in->head.path_len) ? record(g, in, &err) : -EINVAL;
 
-    if (r < 0 && err.msg[0] && !g->told) {
-        log_line("a change was refused because what was there before cannot be kept: %s", err.msg);
-        g->told = true;
+    if (r < 0 && err.msg[0] && !g->reported) {
+        log_line("a change was refused because the old content cannot be recorded: %s", err.msg);
+        g->reported = true;
     }
     if (!in->head.wait) {
         if (r < 0)
             hang_up(g, "a change could not be recorded"); /* it has happened, and there will not be another */
         return;
     }
-    answer(g, r);
+    answer_guard(g, r);
 }
 
 /* About hidden names (latecomers.h). If it fails the call fails; a file that cannot be covered ends the run soon after. */
@@ -144,7 +145,7 @@ static void on_names(struct guard_link *g, const struct incoming *in) {
     if (r == 0 && g->latecomers)
         r = in->head.type == GUARD_MSG_LOOK ? latecomers_look(g->latecomers, in->path, in->head.value != 0)
                                             : latecomers_making(g->latecomers, in->path);
-    answer(g, r);
+    answer_guard(g, r);
 }
 
 static const char *why_text(int32_t why) {
@@ -199,7 +200,7 @@ static void on_share(struct guard_link *g, const struct incoming *in) {
     send_go(g, 0);
 }
 
-/* Does a program of the host have the file open for writing? If another file stands there by now it does not matter any more. */
+/* Does a program of the host have the file open for writing? If another file has the name by now, it does not matter any more. */
 static void on_open(struct guard_link *g, const struct incoming *in) {
     CLEANUP(closep) int fd = -1;
     int r = -EINVAL;
@@ -215,7 +216,7 @@ static void on_open(struct guard_link *g, const struct incoming *in) {
 }
 
 /* Returns 1 and a message whose lengths are right, 0 if none is waiting, or -errno. */
-static int receive(struct guard_link *g, struct incoming *in) {
+static int receive_message(struct guard_link *g, struct incoming *in) {
     char bytes[sizeof in->head + GUARD_PATH_MAX];
     size_t n_fds = 1;
     long n = sock_recv(g->sock, bytes, sizeof bytes, &in->fd, &n_fds);
@@ -242,7 +243,7 @@ static void incoming_done(struct incoming *in) {
 
 static bool handle_one(struct guard_link *g) {
     CLEANUP(incoming_done) struct incoming in = {.fd = -1};
-    int r = receive(g, &in);
+    int r = receive_message(g, &in);
 
     if (r == 0)
         return false;
@@ -281,11 +282,11 @@ size_t guard_written_room(const struct guard_link *g) {
 }
 
 void guard_report(const struct guard_link *g) {
-    size_t lost = g->journal ? journal_not_kept(g->journal) : 0;
+    size_t lost = g->journal ? journal_not_stored(g->journal) : 0;
 
     if (lost)
-        log_line("%zu changed or deleted %s too large to be kept: 'bawn rollback' cannot restore %s (workspace.rollback)", lost,
-                 lost == 1 ? "file was" : "files were", lost == 1 ? "it" : "them");
+        log_line("%zu changed or deleted %s too large to be recorded: 'bawn rollback' cannot restore %s (workspace.rollback)",
+                 lost, lost == 1 ? "file was" : "files were", lost == 1 ? "it" : "them");
     for (size_t i = 0; i < g->refused.len; i++)
         log_line("%s", g->refused.v[i]);
     if (g->more_refused)

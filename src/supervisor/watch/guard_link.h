@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor's end of the guard (proto/guardmsg.h): what is about to change in the workspace is put into the journal first,
- * and what was refused is told to the user when the run has ended.
+ * and refusals are reported when the run has ended.
  *
  * Whatever arrives comes from bawn-init, which the command may have taken over: no more is believed than that a path is about
- * to change. What stands there is looked at here, from the host's side. If it cannot be recorded the change is refused.
+ * to change. The file is read here, from the host's side. If it cannot be recorded the change is refused.
  */
 #pragma once
 
@@ -28,12 +28,12 @@ struct guard_link {
     struct latecomers *latecomers; /* learn of folders that move or are closed, and of names; NULL: none. Not owned */
     struct journal *journal;       /* NULL: nothing has changed yet */
     int failed;                    /* why nothing can be recorded any more; 0: all is well */
-    bool told;                     /* the user knows about a failure */
+    bool reported;                 /* the user knows about a failure */
     struct strv refused;           /* lines for the user, distinct */
     size_t more_refused;           /* not among them */
     struct guard_share *share;     /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */
     size_t share_size;
-    void (*shared)(void *arg); /* it is there: called before the guard goes on; NULL: nobody cares */
+    void (*shared)(void *arg); /* it is there: called before the guard goes on; NULL: none */
     bool (*arrived)(void *arg, const char *path,
                     const struct stat *st); /* a rename brought it to this name, and nothing has changed it since */
     void *shared_arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decides about files that the host puts into protected places. */
 #include "supervisor/watch/landing.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "proto/guardmsg.h"
@@ -31,7 +32,7 @@ void landing_init(struct landing *l, const struct guard_link *g, const struct ig
 void landing_done(struct landing *l) {
     landing_keys_done(&l->keys);
     strv_done(&l->waiting);
-    strv_done(&l->told);
+    strv_done(&l->reported);
     strv_done(&l->links);
     strv_done(&l->behind);
     for (size_t i = 0; i < LANDING_ARRIVALS; i++)
@@ -55,7 +56,7 @@ static const char *const obeyed[] = {"config", "config.worktree", "hooks", "comm
 static const char *const parts[] = {"HEAD", "commondir", "objects", "refs"};
 
 /* What cannot be looked for counts as there. */
-static bool has(const struct landing *l, const char *path, size_t dir, const char *name) {
+static bool has_link(const struct landing *l, const char *path, size_t dir, const char *name) {
     char each[GUARD_PATH_MAX + NAME_MAX];
     struct stat st;
     int r;
@@ -67,8 +68,8 @@ static bool has(const struct landing *l, const char *path, size_t dir, const cha
 
 /* The first dir bytes of the path are a folder, with a '/' at the end, or nothing: the workspace. */
 static bool is_repository(const struct landing *l, const char *path, size_t dir) {
-    return has(l, path, dir, "HEAD") &&
-           (has(l, path, dir, "commondir") || (has(l, path, dir, "objects") && has(l, path, dir, "refs")));
+    return has_link(l, path, dir, "HEAD") &&
+           (has_link(l, path, dir, "commondir") || (has_link(l, path, dir, "objects") && has_link(l, path, dir, "refs")));
 }
 
 static bool in_repository(const struct landing *l, const char *path) {
@@ -158,10 +159,17 @@ struct seeing {
     int r;
 };
 
+static bool is_behind(const struct landing *l, const char *place, const char *origin) {
+    for (size_t i = 0; i + 1 < l->behind.len; i += 2)
+        if (str_eq(l->behind.v[i], place) && str_eq(l->behind.v[i + 1], origin))
+            return true;
+    return false;
+}
+
 static void see_place(void *arg, const char *place, bool is_link UNUSED) {
     struct seeing *s = arg;
 
-    if (s->r == 0 && !str_eq(place, s->path))
+    if (s->r == 0 && !str_eq(place, s->path) && !is_behind(s->l, place, s->origin))
         s->r = strv_add(&s->l->behind, place) < 0 || strv_add(&s->l->behind, s->origin) < 0 ? -ENOMEM : 0;
 }
 
@@ -216,42 +224,64 @@ static int see_file(struct landing *l, const char *path) {
 
 /* Everything in a folder that became protected as a whole. */
 static int see_below(struct landing *l, const char *path, int depth) { /* NOLINT(misc-no-recursion): LANDING_DEPTH_MAX */
-    int r = 0, fd = place_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    int r = dir_take(place_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK), &d);
     const struct dirent *e;
 
-    if (!d) {
-        closep(&fd);
+    if (r < 0)
         return see_file(l, path);
-    }
-    while (r == 0 && (e = readdir(d))) {
+    while (r == 0 && (e = dir_next(&d))) {
         CLEANUP(freep) char *each = str_dupf("%s/%s", path, e->d_name);
 
-        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
-            continue;
         if (!each || depth == LANDING_DEPTH_MAX)
             r = each ? -E2BIG : -ENOMEM;
         else
             r = is_protected(l, each) ? see_below(l, each, depth + 1) : 0;
     }
-    closedir(d);
     return r;
 }
 
-/* A link in a protected place: the links that follow it, and where they lead, are protected as it is, whether there is something or not. */
-static int see_link(struct landing *l, const char *path) {
-    char room[ORIGIN_MAX];
-    struct seeing s = {.l = l, .path = path, .origin = origin_of(l, path, room)};
+/* The links that follow a protected one, and where they lead, are protected as it is, whether there is something or not. */
+static int follow_link(struct landing *l, const char *path, const char *origin) {
+    struct seeing s = {.l = l, .path = path, .origin = origin};
     size_t first = l->behind.len;
-    int r = know_link(l, path);
+    int r = protect_follow(l->workspace, l->path, path, see_place, &s);
 
-    if (r != 0 || !s.origin)
-        return r < 0 ? r : 0;
-    r = protect_follow(l->workspace, l->path, path, see_place, &s);
     r = r < 0 ? r : s.r;
     r = r < 0 ? r : share_links(l);
     for (size_t i = first; r == 0 && i < l->behind.len; i += 2)
         r = see_below(l, l->behind.v[i], 0);
+    return r;
+}
+
+/* The path is a folder, or could be a link, on the way to where a protected link leads. */
+static bool is_on_the_way(const char *path, const char *place) {
+    size_t len = strlen(path);
+
+    return strncmp(place, path, len) == 0 && place[len] == '/';
+}
+
+static bool leads_on(const struct landing *l, const char *path) {
+    for (size_t i = 0; i + 1 < l->behind.len; i += 2)
+        if (is_on_the_way(path, l->behind.v[i]))
+            return true;
+    return false;
+}
+
+/* A link in a protected place, or one that the host made on the way to one: then what leads there leads elsewhere from now on. */
+static int see_link(struct landing *l, const char *path) {
+    char room[ORIGIN_MAX];
+    const char *origin = origin_of(l, path, room);
+    size_t n = l->behind.len;
+    int r = know_link(l, path);
+
+    if (r != 0)
+        return r < 0 ? r : 0;
+    if (origin)
+        r = follow_link(l, path, origin);
+    for (size_t i = 0; r == 0 && i + 1 < n; i += 2)
+        if (is_on_the_way(path, l->behind.v[i]))
+            r = follow_link(l, l->behind.v[i + 1], l->behind.v[i + 1]);
     return r;
 }
 
@@ -280,15 +310,18 @@ static int see_part(struct landing *l, const char *path) {
 }
 
 int landing_see(struct landing *l, const char *path, bool is_dir) {
+    bool obeyed_here = !is_dir && is_protected(l, path);
     struct stat st;
     int r = see_part(l, path);
 
-    if (r < 0 || is_dir || !is_protected(l, path) || place_stat(l->workspace, path, &st) < 0)
+    if (r < 0 || is_dir || !(obeyed_here || leads_on(l, path)) || place_stat(l->workspace, path, &st) < 0)
         return r;
-    return S_ISLNK(st.st_mode) ? see_link(l, path) : see_file(l, path);
+    if (S_ISLNK(st.st_mode))
+        return see_link(l, path);
+    return obeyed_here ? see_file(l, path) : 0;
 }
 
-static int stop(struct landing *l, const char *path, struct err *err) {
+static int stop_sandbox(struct landing *l, const char *path, struct err *err) {
     free(l->stopped);
     l->stopped = strdup(path);
     return err_set(
@@ -299,7 +332,7 @@ static int stop(struct landing *l, const char *path, struct err *err) {
 }
 
 /* 1: it was not touched inside, as far as the guard has said. */
-static int decide(struct landing *l, const char *path, struct err *err) {
+static int decide_name(struct landing *l, const char *path, struct err *err) {
     CLEANUP(closep) int fd = place_open(l->workspace, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     CLEANUP(closep) int any = fd >= 0 ? -1 : place_open(l->workspace, path, O_PATH | O_NOFOLLOW);
     enum landing_touch touch;
@@ -310,8 +343,8 @@ static int decide(struct landing *l, const char *path, struct err *err) {
     if (touch == LANDING_UNTOUCHED)
         return 1;
     if (touch == LANDING_TOUCHED_SAVE || fd < 0 || place_writers(fd) != 0)
-        return stop(l, path, err);
-    if (l->told.len < LANDING_TOLD_MAX && !strv_has(&l->told, path) && strv_add(&l->told, path) < 0)
+        return stop_sandbox(l, path, err);
+    if (l->reported.len < LANDING_REPORTED_MAX && !strv_has(&l->reported, path) && strv_add(&l->reported, path) < 0)
         return err_oom(err);
     return 0;
 }
@@ -323,33 +356,33 @@ int landing_timeout(const struct landing *l) {
 /* What is known to be touched is decided at once, whatever the guard is at: the inside can make a call last long. */
 int landing_settle(struct landing *l, struct err *err) {
     int r = l->guard ? share_links(l) : 0;
-    size_t kept = 0;
+    size_t left = 0;
 
     if (r < 0)
         return err_set(err, r, "stopped: there are more links in protected places than can be followed");
     for (size_t i = 0; i < l->waiting.len; i++) {
         uint32_t turn = l->turns[i];
         bool working = is_at_work(l, turn);
-        int verdict = r < 0 ? 0 : decide(l, l->waiting.v[i], err);
+        int verdict = r < 0 ? 0 : decide_name(l, l->waiting.v[i], err);
 
         r = verdict < 0 ? verdict : r;
         if (verdict == 1 && working) {
-            l->waiting.v[kept] = l->waiting.v[i];
-            l->turns[kept++] = turn;
+            l->waiting.v[left] = l->waiting.v[i];
+            l->turns[left++] = turn;
         } else {
             free(l->waiting.v[i]);
         }
     }
-    l->waiting.len = kept;
+    l->waiting.len = left;
     if (l->waiting.v)
-        l->waiting.v[kept] = NULL;
+        l->waiting.v[left] = NULL;
     return r;
 }
 
 /* -- the end -------------------------------------------------------------------------------------------------------------- */
 
 /* Who still has it open is a program of the host, or has a descriptor that left the sandbox. */
-static void seal(struct landing *l) {
+static void seal_file(struct landing *l) {
     CLEANUP(closep)
     int fd = l->stopped ? place_open(l->workspace, l->stopped, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW) : -1;
     struct place_meta meta = {0};
@@ -370,11 +403,11 @@ void landing_last(struct landing *l) {
 
     if (landing_settle(l, &err) < 0)
         log_err(&err);
-    seal(l);
+    seal_file(l);
 }
 
 void landing_report(const struct landing *l) {
-    for (size_t i = 0; i < l->told.len; i++)
+    for (size_t i = 0; i < l->reported.len; i++)
         log_line("'%s', which is protected, was put in place on the host from a file that was written inside: check it",
-                 l->told.v[i]);
+                 l->reported.v[i]);
 }

@@ -4,11 +4,11 @@
  * guard keeps the inside away from what the host is just saving (init/guard/guard_fresh.c), but anything may be renamed, linked or moved into such a place at any
  * time, also a file that the inside has open for writing: what was an ordinary file then is one that the host obeys, and the inside still writes to it.
  *
- * Every name that appears in the workspace is told here (latecomers.h watches all folders). If it is protected and the inside ever had that file open for
+ * Every name that appears in the workspace is reported here (latecomers.h watches all folders). If it is protected and the inside ever had that file open for
  * writing, it counts who can write to it now:
- *   - somebody can, or it cannot be known: everything inside is ended. If that leaves a writer the file is replaced by a copy;
+ *   - some process can, or it cannot be known: everything inside is ended. If that leaves a writer the file is replaced by a copy;
  *   - the host made the file while the sandbox ran, so that it is a save which the inside has touched: the same;
- *   - nobody can, and nobody will, as the place is protected: it is told when the run has ended.
+ *   - no process can, and none will, as the place is protected: it is reported when the run has ended.
  * A link makes what it leads to protected, and a new file in a protected place makes the guard look again which files these are: any of them may have
  * another name somewhere.
  *
@@ -26,7 +26,7 @@ struct guard_link;
 struct ignore;
 
 enum {
-    LANDING_TOLD_MAX = 20,
+    LANDING_REPORTED_MAX = 20,
     LANDING_WAITING_MAX = 4096,
     LANDING_LINKS_MAX = 1024,
     LANDING_DEPTH_MAX = 64,
@@ -46,12 +46,12 @@ struct landing {
         uint64_t at_ns;
     } arrivals[LANDING_ARRIVALS]; /* the last ones */
     size_t next_arrival;
-    bool again;         /* there was more: the whole workspace has to be looked at once more */
-    struct strv told;   /* paths for the user to look at */
-    struct strv links;  /* what was found already */
-    struct strv behind; /* where links lead: pairs of a place and the path that leads there */
-    size_t n_shared;    /* of them the guard has these */
-    char *stopped;      /* why the sandbox had to end: this path; NULL: it had not */
+    bool again;           /* there was more: the whole workspace has to be looked at once more */
+    struct strv reported; /* paths for the user to check */
+    struct strv links;    /* what was found already */
+    struct strv behind;   /* where links lead: pairs of a place and the path that leads there */
+    size_t n_shared;      /* of them the guard has these */
+    char *stopped;        /* why the sandbox had to end: this path; NULL: it had not */
 };
 #define LANDING_INIT \
     { .workspace = -1 }

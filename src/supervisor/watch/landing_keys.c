@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which files the inside had open for writing: a table by device and inode, filled from what the guard shares. */
 #include "supervisor/watch/landing_keys.h"
 
 #include <fcntl.h>
@@ -21,7 +22,7 @@ static uint64_t *find_slot(uint64_t *slots, size_t cap, uint64_t key) {
     return &slots[i];
 }
 
-static bool grow(struct landing_keys *k) {
+static bool grow_keys(struct landing_keys *k) {
     size_t cap = k->cap ? 2 * k->cap : KEYS_START;
     uint64_t *slots = calloc(cap, sizeof *slots);
 
@@ -43,7 +44,7 @@ static void read_new(struct landing_keys *k, const struct guard_link *g) {
     for (; k->read < n && !k->lost; k->read++) {
         uint64_t key = g->share->written[k->read], *slot;
 
-        if (k->n >= k->cap / 2 && !grow(k)) {
+        if (k->n >= k->cap / 2 && !grow_keys(k)) {
             k->lost = true;
             return;
         }

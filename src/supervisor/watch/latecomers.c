@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Covers files that appear under hidden names: when to walk, and what to cover. */
 #include "supervisor/watch/latecomers.h"
 
 #include <errno.h>
@@ -9,10 +10,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "jail/apply/covers.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/watch/landing.h"
-#include "supervisor/watch/latecomers_priv.h"
-#include "supervisor/watch/limit_watch.h"
+#include "supervisor/watch/latecomers.h"
 
 enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000 };
 
@@ -46,21 +47,21 @@ static int note_mounts(struct latecomers *l, const struct plan *p) {
 }
 
 int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err) {
-    *l = (struct latecomers){.begin_ms = watch_now_ms() + LATECOMERS_DELAY_MS,
+    *l = (struct latecomers){.begin_ms = clock_ms() + LATECOMERS_DELAY_MS,
                              .inotify = -1,
                              .workspace = o->workspace,
                              .rules = o->rules,
                              .accepted = o->accepted,
                              .no_new = o->no_new,
-                             .elsewhere = o->elsewhere,
-                             .copy = o->plan->mode == WORKSPACE_SYNC || o->plan->mode == WORKSPACE_WORKTREE,
+                             .at.elsewhere = o->elsewhere,
+                             .at.copy = o->plan->mode == WORKSPACE_SYNC || o->plan->mode == WORKSPACE_WORKTREE,
                              .landing = o->landing,
                              .covers = o->covers,
-                             .inside = o->plan->workspace,
-                             .uid = o->plan->ids.inside_uid,
-                             .gid = o->plan->ids.inside_gid,
-                             .pidfd = o->pidfd,
-                             .upper = o->upper};
+                             .at.inside = o->plan->workspace,
+                             .at.uid = o->plan->ids.inside_uid,
+                             .at.gid = o->plan->ids.inside_gid,
+                             .at.pidfd = o->pidfd,
+                             .at.upper = o->upper};
     if (note_mounts(l, o->plan) < 0 || (o->plan->mode == WORKSPACE_OVERLAY && note_mask(l, o->plan) < 0))
         return err_oom(err);
     return 0;
@@ -84,7 +85,7 @@ int latecomers_fd(const struct latecomers *l) {
 }
 
 int latecomers_timeout(const struct latecomers *l) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     if (l->begin_ms && !l->resting)
         return l->begin_ms <= now ? 0 : (int)(l->begin_ms - now);
@@ -97,16 +98,16 @@ void latecomers_last(struct latecomers *l) {
 }
 
 static int cover_found(struct latecomers *l, struct err *err) {
-    const struct cover_request req = {.uid = l->uid,
-                                      .gid = l->gid,
-                                      .pidfd = l->pidfd,
-                                      .workspace = l->inside,
+    const struct cover_request req = {.uid = l->at.uid,
+                                      .gid = l->at.gid,
+                                      .pidfd = l->at.pidfd,
+                                      .workspace = l->at.inside,
                                       .paths = &l->found,
                                       .masked = &l->masked,
-                                      .elsewhere = l->elsewhere,
-                                      .copy = l->copy,
+                                      .elsewhere = l->at.elsewhere,
+                                      .copy = l->at.copy,
                                       .opened = &l->opened,
-                                      .upper = l->upper,
+                                      .upper = l->at.upper,
                                       .lower = l->workspace};
     int r;
 
@@ -121,34 +122,34 @@ static int cover_found(struct latecomers *l, struct err *err) {
     return r;
 }
 
-static void tell_instances(struct latecomers *l) {
-    if (!l->told_instances)
+static void report_instances(struct latecomers *l) {
+    if (!l->reported_instances)
         log_line(
             "no inotify instance is left for this user: files that appear on the host under hidden names are looked for once a "
             "second only; raise fs.inotify.max_user_instances, or use --workspace sync");
-    l->told_instances = true;
+    l->reported_instances = true;
 }
 
-static int begin(struct latecomers *l, struct err *err) {
-    if (!l->begin_ms || l->resting || l->begin_ms > watch_now_ms())
+static int begin_watching(struct latecomers *l, struct err *err) {
+    if (!l->begin_ms || l->resting || l->begin_ms > clock_ms())
         return 0;
     l->begin_ms = 0;
     l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (l->inotify < 0 && errno != EMFILE)
         return err_sys(err, -errno, "watch for files that appear under hidden names");
     if (l->inotify < 0)
-        tell_instances(l);
+        report_instances(l);
     return strv_add(&l->queue, "") < 0 ? err_oom(err) : 0;
 }
 
-/* The last folder of this round was looked into. */
+/* The last folder of this round was read. */
 static int end_round(struct latecomers *l) {
     if (l->again) {
         l->again = false;
         return strv_add(&l->queue, "");
     }
     if (l->inotify < 0 && !l->begin_ms)
-        l->begin_ms = watch_now_ms() + LATECOMERS_AGAIN_MS;
+        l->begin_ms = clock_ms() + LATECOMERS_AGAIN_MS;
     return 0;
 }
 
@@ -156,7 +157,7 @@ static int look_into_newest(struct latecomers *l) {
     CLEANUP(freep) char *path = l->queue.v[--l->queue.len];
 
     l->queue.v[l->queue.len] = NULL;
-    return late_look_into(l, path);
+    return late_walk_folder(l, path);
 }
 
 static int say_why(int r, struct err *err) {
@@ -182,7 +183,7 @@ static int look_now(struct latecomers *l, size_t before, struct err *err) {
 }
 
 static int handle(struct latecomers *l, struct err *err) {
-    int r = begin(l, err);
+    int r = begin_watching(l, err);
 
     if (r < 0 || (l->inotify < 0 && l->begin_ms) || l->workspace < 0)
         return r;
@@ -211,17 +212,17 @@ int latecomers_handle(struct latecomers *l, struct err *err) {
     return handle(l, err);
 }
 
-/* Not begun: the walk with which it begins finds all that moved. What is closed by then it could not look into. */
+/* Not begun: the first walk finds all that moved. What is closed by then it could not read. */
 int latecomers_look(struct latecomers *l, const char *path, bool closing) {
-    bool begun = l->inotify >= 0 || l->told_instances;
+    bool begun = l->inotify >= 0 || l->reported_instances;
     size_t before;
     int r = 0;
 
     if (l->workspace < 0 || (!begun && !closing))
         return 0;
     if (!begun) {
-        l->begin_ms = watch_now_ms();
-        r = begin(l, &l->failed);
+        l->begin_ms = clock_ms();
+        r = begin_watching(l, &l->failed);
     }
     before = l->queue.len;
     if (r < 0)
@@ -254,15 +255,15 @@ void latecomers_rest(struct latecomers *l) {
 
 /* What happened while nothing ran. One that never began, because nothing ran long enough, begins: the walk is what it would see. */
 int latecomers_wake(struct latecomers *l, struct err *err) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
     int r;
 
     l->resting = false;
-    if (l->workspace < 0 || (l->begin_ms > now && !l->told_instances))
+    if (l->workspace < 0 || (l->begin_ms > now && !l->reported_instances))
         return 0;
     if (l->begin_ms)
         l->begin_ms = now;
-    r = begin(l, err);
+    r = begin_watching(l, err);
     if (r == 0 && late_read_events(l, true) < 0)
         r = err_oom(err);
     r = r < 0 ? r : look_now(l, 0, err);

@@ -30,35 +30,42 @@ struct landing;
 
 enum { LATECOMERS_DELAY_MS = 50, LATECOMERS_AGAIN_MS = 1000 };
 
-struct latecomers {
-    uint64_t begin_ms;                     /* when to begin; 0: it has, or never will */
-    int inotify;                           /* -1: not yet, or none is to be had */
-    int workspace;                         /* the host's folder; borrowed */
-    const struct ignore *rules, *accepted; /* borrowed; hidden is what either hides; accepted may be NULL */
-    const struct ignore *no_new;           /* hidden names that the command cannot make; NULL: it makes none. Borrowed */
-    struct made made;                      /* those that it made, where it can */
-    struct landing *landing;               /* sees every name in the workspace; NULL: nobody wants to; borrowed */
-    bool covers;                           /* names can be covered: there are mounts */
-    struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
-    struct strv mounted;                   /* folders in it that are volumes or mounts: what the host has there is out of sight */
-    const char *inside;                    /* the workspace's path inside */
-    int pidfd, upper;                      /* as in jail/apply/covers.h */
+/* Where names are covered, as in jail/apply/covers.h. */
+struct late_place {
+    const char *inside; /* the workspace's path inside */
+    int pidfd, upper;
     const struct elsewheres *elsewhere;
     bool copy;
     uid_t uid;
     gid_t gid;
+};
+
+struct latecomers {
+    uint64_t begin_ms;                     /* when to begin; 0: it has, or never will */
+    int inotify;                           /* -1: not yet, or none is available */
+    int workspace;                         /* the host's folder; borrowed */
+    const struct ignore *rules, *accepted; /* borrowed; hidden is what either hides; accepted may be NULL */
+    const struct ignore *no_new;           /* hidden names that the command cannot make; NULL: it makes none. Borrowed */
+    struct made made;                      /* those that it made, where it can */
+    struct landing *landing;               /* sees every name in the workspace; NULL: none; borrowed */
+    bool covers;                           /* names can be covered: there are mounts */
+    struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
+    struct strv mounted;                   /* folders in it that are volumes or mounts: what the host has there is out of sight */
+    struct late_place at;
     struct strv queue;  /* folders to look at */
     struct strv found;  /* what to cover */
     struct strv closed; /* covered because they cannot be read; not in an overlay */
     struct strv opened; /* of these, what can be shown now */
     struct wdtable paths;
     struct err failed; /* something could not be covered: the run has to end */
-    bool told_instances, told_closed;
+    bool reported_instances, reported_closed;
     bool resting; /* nothing inside could see a file */
     bool again;   /* events were lost: everything once more, after what is in the queue */
 };
-#define LATECOMERS_INIT \
-    { .inotify = -1, .workspace = -1, .pidfd = -1, .upper = -1 }
+#define LATECOMERS_INIT                                                   \
+    {                                                                     \
+        .inotify = -1, .workspace = -1, .at = {.pidfd = -1, .upper = -1 } \
+    }
 
 struct latecomers_opts {
     int workspace, pidfd, upper;
@@ -88,3 +95,9 @@ int latecomers_look(struct latecomers *l, const char *path, bool closing);
 /* The command is about to make a hidden name where it may; and did (fd), or failed (-1). */
 int latecomers_making(struct latecomers *l, const char *path);
 void latecomers_made(struct latecomers *l, const char *path, int fd);
+
+/* latecomers_walk.c, for latecomers.c: what is in the folders, and what the kernel reports about them. 0, or -errno: -ENOSPC if the user's
+ * watches do not suffice, -EMFILE and the like, -ENOMEM. */
+int late_judge(struct latecomers *l, const char *path, bool is_dir); /* to be covered, to be walked, or nothing */
+int late_walk_folder(struct latecomers *l, const char *path);
+int late_read_events(struct latecomers *l, bool all); /* what there is now, or a part of it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
+/* Walks the folders of a workspace, and reads what inotify reports about them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,10 +11,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "jail/plan/elsewhere.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "supervisor/watch/landing.h"
-#include "supervisor/watch/latecomers_priv.h"
+#include "supervisor/watch/latecomers.h"
 #include "workspace/hide/ignore.h"
 
 enum {
@@ -55,7 +56,7 @@ static bool is_hidden(const struct latecomers *l, const char *path, bool is_dir)
 
 /* What the host has there is not shown, whatever it is. Where a mount shows it a second time it is looked at all the same. */
 static bool is_out_of_sight(const struct latecomers *l, const char *path) {
-    if (l->elsewhere && l->elsewhere->n)
+    if (l->at.elsewhere && l->at.elsewhere->n)
         return false;
     for (size_t i = 0; i < l->mounted.len; i++) {
         size_t n = strlen(l->mounted.v[i]);
@@ -100,15 +101,7 @@ static int on_name(struct latecomers *l, const char *dir, const struct inotify_e
     return late_judge(l, path, (ev->mask & IN_ISDIR) != 0);
 }
 
-static bool is_folder(int dir, const struct dirent *e) {
-    struct stat st;
-
-    if (e->d_type != DT_UNKNOWN)
-        return e->d_type == DT_DIR;
-    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
-static int open_folder(const struct latecomers *l, const char *path) {
+static int open_watched(const struct latecomers *l, const char *path) {
     int fd = *path ? safepath_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
                    : openat(l->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -123,7 +116,7 @@ static int wait_for_opening(struct latecomers *l, const char *path) {
 
     if (!above)
         return -ENOMEM;
-    fd = open_folder(l, above);
+    fd = open_watched(l, above);
     return fd < 0 ? 0 : add_watch(l, fd, above, IN_ATTRIB);
 }
 
@@ -133,10 +126,10 @@ static int close_folder(struct latecomers *l, const char *path, int why) {
 
     if (!l->covers)
         return 0;
-    if (!l->told_closed)
+    if (!l->reported_closed)
         log_line("the folder '%s' cannot be watched for hidden files (%s), so it is not shown inside", path, strerror(-why));
-    l->told_closed = true;
-    if (l->upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
+    l->reported_closed = true;
+    if (l->at.upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
         r = strv_add(&l->closed, path);
         r = r < 0 ? r : wait_for_opening(l, path);
     }
@@ -172,25 +165,19 @@ static int failed_open(struct latecomers *l, const char *path, int r) {
 
 /* Watched first, read afterwards: nothing is missed in between. What was hidden at the start is found again here and is
  * covered already. */
-int late_look_into(struct latecomers *l, const char *path) {
-    int fd = open_folder(l, path), r;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+int late_walk_folder(struct latecomers *l, const char *path) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    int r = dir_take(open_watched(l, path), &d);
+    const struct dirent *e;
 
-    if (!d) {
-        r = fd < 0 ? fd : -errno;
-        closep(&fd);
+    if (r < 0)
         return failed_open(l, path, r);
-    }
-    r = add_watch(l, fd, path, 0);
+    r = add_watch(l, d.fd, path, 0);
     r = r < 0 ? r : open_closed(l, path);
-    while (r == 0 && (errno = 0, e = readdir(d)))
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            r = judge_in(l, path, e->d_name, is_folder(fd, e));
-    if (r == 0 && errno && errno != ENOENT) /* ENOENT: it was removed meanwhile */
-        r = failed_open(l, path, -errno);
-    closedir(d);
-    return r;
+    while (r == 0 && (e = dir_next(&d)))
+        r = judge_in(l, path, e->d_name, dir_type(&d, e) == DT_DIR);
+    /* -ENOENT: it was removed meanwhile */
+    return r == 0 && d.error && d.error != -ENOENT ? failed_open(l, path, d.error) : r;
 }
 
 static int on_event(struct latecomers *l, const struct inotify_event *ev) {

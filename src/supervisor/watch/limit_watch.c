@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Time and disk space, which no control group limits. */
 #include "supervisor/watch/limit_watch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -12,18 +11,12 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
 
 enum { DISK_TICK_MS = 500, LOOK_ANYWAY = 20, WALK_DEPTH_MAX = 256, BLOCK = 512, SLACK = 1024 * 1024 };
 
 static const uint64_t SECOND_NS = 1000000000;
-
-uint64_t watch_now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static uint64_t free_bytes(int root) {
     struct statvfs v;
@@ -32,7 +25,7 @@ static uint64_t free_bytes(int root) {
 }
 
 void watch_init(struct limit_watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     *w = (struct limit_watch){.deadline_ms = l->timeout_ms ? now + l->timeout_ms : 0,
                               .limit = l->disk,
@@ -54,15 +47,11 @@ void watch_also(struct limit_watch *w, int root, bool whole) {
 }
 
 int watch_timeout(const struct limit_watch *w) {
-    uint64_t now = watch_now_ms(), next = UINT64_MAX;
+    uint64_t next = w->disk && !w->paused ? w->next_disk_ms : 0;
 
-    if (w->deadline_ms)
+    if (w->deadline_ms && (!next || w->deadline_ms < next))
         next = w->deadline_ms;
-    if (w->disk && !w->paused && w->next_disk_ms < next)
-        next = w->next_disk_ms;
-    if (next == UINT64_MAX)
-        return -1;
-    return next <= now ? 0 : (int)MIN_OF(next - now, (uint64_t)INT_MAX);
+    return clock_left_ms(next);
 }
 
 struct limit_tree {
@@ -77,30 +66,23 @@ static bool is_newer(const struct limit_tree *t, const struct stat *st) {
 /* Bytes in files that changed since the start. By descriptor, never following links: the sandbox shapes this tree. newer: the folder itself
  * changed; one that was closed to us before the run has nothing new, or it would have been opened to the inside first. */
 static uint64_t changed_below(const struct limit_tree *t, int dirfd_, const char *name, bool newer, uint64_t enough, int depth) {
-    int fd = depth > WALK_DEPTH_MAX ? -1 : openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    int r = depth > WALK_DEPTH_MAX ? -ELOOP : dir_open_at(dirfd_, name, &d);
+    const struct dirent *e;
     uint64_t sum = 0;
-    struct dirent *e;
     struct stat st;
 
-    if (!d) {
-        *t->blind |= depth > WALK_DEPTH_MAX || (newer && errno != ENOENT);
-        closep(&fd);
-        return 0;
-    }
-    while (sum <= enough && (e = readdir(d))) {
-        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
-            continue;
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+    *t->blind |= depth > WALK_DEPTH_MAX || (r < 0 && newer && r != -ENOENT);
+    while (sum <= enough && (e = dir_next(&d))) {
+        if (fstatat(d.fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
             *t->blind |= newer && errno != ENOENT; /* it may be listed, but not searched */
             continue;
         }
         if (is_newer(t, &st))
             sum += (uint64_t)st.st_blocks * BLOCK;
         if (S_ISDIR(st.st_mode))
-            sum += changed_below(t, dirfd(d), e->d_name, is_newer(t, &st), enough - MIN_OF(sum, enough), depth + 1);
+            sum += changed_below(t, d.fd, e->d_name, is_newer(t, &st), enough - MIN_OF(sum, enough), depth + 1);
     }
-    closedir(d);
     return sum;
 }
 
@@ -117,18 +99,16 @@ struct use {
 };
 
 static void add_open_files(pid_t pid, struct use *use) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     char path[64];
-    DIR *d;
-    struct dirent *e;
     struct stat st;
 
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    d = opendir(path);
-    while (d && (e = readdir(d)))
-        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_dev == use->dev)
+    dir_open_at(AT_FDCWD, path, &d);
+    while ((e = dir_next(&d)))
+        if (fstatat(d.fd, e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_dev == use->dev)
             use->unlinked += (uint64_t)st.st_blocks * BLOCK;
-    if (d)
-        closedir(d);
 }
 
 /* Includes what children that were waited for have written. */
@@ -217,7 +197,7 @@ static void measure(struct limit_watch *w) {
     w->room = w->disk - old;
 }
 
-static bool keeps_home(const struct limit_watch *w) {
+static bool has_home(const struct limit_watch *w) {
     for (size_t i = 0; i < w->n_places; i++)
         if (w->places[i].whole)
             return true;
@@ -240,8 +220,8 @@ static void count_use(const struct limit_watch *w, struct use *use) {
  * Something is looked at only when the file systems really lost what was left: first the trees, then, for files that they
  * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Space can also be reserved
  * without writing (fallocate): where a tree could not be seen whole, what the file systems lost counts as the sandbox's, from tick to
- * tick, so that what others free hides nothing. Where a home is kept writing alone is no growth, and only what was lost since the start
- * counts: in such a life the same file may be written a thousand times, by others as well.
+ * tick, so that what others free hides nothing. In a persistent home writing alone is no growth, and only what was lost since the start
+ * counts: the same file may be written a thousand times, by others as well.
  */
 static bool grown(struct limit_watch *w) {
     uint64_t lost, sum;
@@ -255,10 +235,10 @@ static bool grown(struct limit_watch *w) {
     if (++w->looks % LOOK_ANYWAY != 0 && w->taken <= w->room)
         return false;
     sum = count_changed(w, w->disk, &blind);
-    if (sum > w->disk || (blind && (keeps_home(w) ? lost : w->unseen) > w->disk))
+    if (sum > w->disk || (blind && (has_home(w) ? lost : w->unseen) > w->disk))
         return true;
     count_use(w, &use);
-    if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !keeps_home(w))))
+    if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !has_home(w))))
         return true;
     sum = MAX_OF(sum, use.unlinked);
     w->room = w->disk - sum;
@@ -268,7 +248,7 @@ static bool grown(struct limit_watch *w) {
 }
 
 enum watch_event watch_check(struct limit_watch *w) {
-    uint64_t now = watch_now_ms();
+    uint64_t now = clock_ms();
 
     if (w->deadline_ms && now >= w->deadline_ms) {
         w->deadline_ms = 0;

@@ -34,10 +34,9 @@ struct limit_watch {
 
 enum watch_event { WATCH_NOTHING, WATCH_TIME, WATCH_DISK };
 
-uint64_t watch_now_ms(void);
 /* root: the folder whose growth counts. init: pid of the sandbox's first process; everything inside descends from it. */
 void watch_init(struct limit_watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init);
-/* What grows there counts, too (the caches), or all that is there (the home of a kept sandbox). Borrowed; -1: nothing. */
+/* What grows there counts, too (the caches), or all that is there (the home of a persistent sandbox). Borrowed; -1: nothing. */
 void watch_also(struct limit_watch *w, int root, bool whole);
 /* For poll(): milliseconds until something has to be looked at, -1: never. */
 int watch_timeout(const struct limit_watch *w);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Hidden names that the command itself made, known by inode and birth. */
 #include "supervisor/watch/made.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 
@@ -37,19 +39,9 @@ static bool is_known(const struct made *m, const struct made_id *id) {
     return false;
 }
 
-static void add(struct made *m, const struct made_id *id) {
-    if (is_known(m, id) || m->n == MADE_MAX)
-        return;
-    if (m->n == m->cap) {
-        size_t cap = m->cap ? 2 * m->cap : 16;
-        struct made_id *v = reallocarray(m->v, cap, sizeof *v);
-
-        if (!v)
-            return;
-        m->v = v;
-        m->cap = cap;
-    }
-    m->v[m->n++] = *id;
+static void add_made(struct made *m, const struct made_id *id) {
+    if (!is_known(m, id) && m->n < MADE_MAX)
+        (void)VEC_ADD(m->v, m->n, *id);
 }
 
 int made_begin(struct made *m, const char *path) {
@@ -70,7 +62,7 @@ void made_end(struct made *m, const char *path, int fd) {
             break;
         }
     if (flags >= 0 && !(flags & O_PATH) && identify(fd, &id))
-        add(m, &id);
+        add_made(m, &id);
 }
 
 bool made_has(const struct made *m, int root, const char *path) {

@@ -20,7 +20,7 @@ struct made_id {
 
 struct made {
     struct made_id *v;
-    size_t n, cap;
+    size_t n;
     struct strv pending; /* being made right now */
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Watch descriptors of inotify and their paths: an open hash table. */
 #include "supervisor/watch/wdtable.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static struct wd_path *slot(const struct wdtable *t, int wd) {
     return &t->v[i];
 }
 
-static int grow(struct wdtable *t) {
+static int grow_table(struct wdtable *t) {
     struct wdtable more = {.cap = t->cap ? 2 * t->cap : CAP_FIRST, .n = t->n};
 
     if (t->n >= WDTABLE_MAX)
@@ -44,7 +45,7 @@ static int grow(struct wdtable *t) {
 }
 
 int wdtable_set(struct wdtable *t, int wd, const char *path) {
-    int r = t->n >= t->cap / 2 ? grow(t) : 0;
+    int r = t->n >= t->cap / 2 ? grow_table(t) : 0;
     char *copy = r < 0 ? NULL : strdup(path);
     struct wd_path *s;
 

@@ -183,7 +183,7 @@ int apply_changes(struct rundir *rd, const struct change_set *s, int workspace, 
     int r;
 
     if (rd->info.mode == WORKSPACE_DIRECT || rd->info.mode == WORKSPACE_RO)
-        return err_set(err, -EINVAL, "the changes of a run in %s mode are not kept apart: there is nothing to apply",
+        return err_set(err, -EINVAL, "a run in %s mode changes the workspace itself: there is nothing to apply",
                        workspace_mode_names[rd->info.mode]);
     r = opts->dry_run ? 0 : apply_recover(rd, workspace, err);
     r = r < 0 ? r : apply_plan_make(&p, err);

@@ -8,7 +8,7 @@
  * workspace is reached, whatever the run put there (ATTACKS 18).
  *
  * In the run's folder: undo.new/ an apply that is not finished, undo/ the last one that was, undo.old/ and undo.gone/ what is
- * removed next. Each has journal and base/ (what stood there), after/ (a journal of what was put there) and what left the run.
+ * removed next. Each has journal and base/ (what was there before), after/ (a journal of what was put there) and what left the run.
  */
 #pragma once
 
@@ -70,7 +70,7 @@ int apply_undo(struct rundir *rd, int workspace, bool force, struct strv *ret_le
 /* After a crash in the middle of an apply: takes back what was done. Returns 1 if there was something, else 0. */
 int apply_recover(struct rundir *rd, int workspace, struct err *err);
 
-/* Restores a direct-mode workspace from the journal of its run; only: as above. What cannot be restored (content not kept) or
+/* Restores a direct-mode workspace from the journal of its run; only: as above. What cannot be restored (content not stored) or
  * was changed since the run ended is named in ret_left and left alone, unless force. Itself undoable by apply_undo(). */
 int rollback_run(struct rundir *rd, const struct change_set *s, int workspace, const struct strv *only, bool force,
                  struct strv *ret_left, struct err *err);

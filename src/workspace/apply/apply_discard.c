@@ -24,12 +24,8 @@ static int choose(const struct change_set *s, const struct strv *only, bool *goe
 
     if (r < 0)
         return r;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct change *c = &s->v[i];
-        bool is_dir = S_ISDIR(c->new_.mode ? c->new_.mode : c->old_.mode);
-
-        goes[i] = apply_filter_wants(&f, c->path, is_dir) || (c->from && apply_filter_wants(&f, c->from, is_dir));
-    }
+    for (size_t i = 0; i < s->n; i++)
+        goes[i] = apply_filter_wants_change(&f, &s->v[i]);
     apply_filter_done(&f);
     return 0;
 }

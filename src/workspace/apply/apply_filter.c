@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "workspace/change/change.h"
 #include "workspace/hide/ignore.h"
 
 static const char *spelled(const char *pattern) {
@@ -12,7 +13,7 @@ static const char *spelled(const char *pattern) {
     return pattern;
 }
 
-/* '!' and '#' are no syntax on a command line: what somebody types there is meant. */
+/* '!' and '#' are no syntax on a command line: they are taken literally. */
 static int compile(const struct strv *patterns, const char *origin, struct ignore **ret, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(IGNORE_FILE_MAX);
     CLEANUP(ignore_freep) struct ignore *rules = ignore_new();
@@ -75,4 +76,10 @@ bool apply_filter_wants(const struct apply_filter *f, const char *path, bool is_
     if (f->only_rules && !named(f->only, f->only_rules, path, is_dir))
         return false;
     return !f->except_rules || !named(f->except, f->except_rules, path, is_dir);
+}
+
+bool apply_filter_wants_change(const struct apply_filter *f, const struct change *c) {
+    bool is_dir = S_ISDIR(c->new_.mode ? c->new_.mode : c->old_.mode);
+
+    return apply_filter_wants(f, c->path, is_dir) || (c->from && apply_filter_wants(f, c->from, is_dir));
 }

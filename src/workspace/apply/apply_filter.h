@@ -4,6 +4,7 @@
 
 #include "base/strv.h"
 
+struct change;
 struct err;
 struct ignore;
 
@@ -17,3 +18,5 @@ struct apply_filter {
 int apply_filter_init(struct apply_filter *f, const struct strv *only, const struct strv *except, struct err *err);
 void apply_filter_done(struct apply_filter *f);
 bool apply_filter_wants(const struct apply_filter *f, const char *path, bool is_dir);
+/* By its path, or by the one it was renamed from. */
+bool apply_filter_wants_change(const struct apply_filter *f, const struct change *c);

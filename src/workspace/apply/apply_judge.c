@@ -10,6 +10,7 @@
 #include "os/fd.h"
 #include "workspace/apply/apply_same.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/same.h"
 
 static void conflict(struct plan_item *it, const char *why) {
     apply_plan_say(it, APPLY_CONFLICT, why);
@@ -22,7 +23,7 @@ static int open_host(const struct apply_plan *p, const char *path) {
 }
 
 static int same_files(int a, int b) {
-    int r = a < 0 ? a : b < 0 ? b : apply_same_content(a, b);
+    int r = a < 0 ? a : b < 0 ? b : same_content(a, b, INT64_MAX);
 
     closep(&a);
     closep(&b);
@@ -33,7 +34,7 @@ static int same_files(int a, int b) {
 static int host_is_old(const struct apply_plan *p, const struct change *c, const char *path, mode_t host) {
     if ((host & S_IFMT) != (c->old_.mode & S_IFMT))
         return 0;
-    if (c->old_unknown) /* all that is known is whether somebody touched it */
+    if (c->old_unknown) /* all that is known is whether it was touched */
         return !c->host_changed;
     if (S_ISLNK(host))
         return c->old_.link && apply_same_link(p->workspace, path, c->old_.link);
@@ -98,7 +99,7 @@ static void try_merge(const struct apply_plan *p, size_t i, struct plan_item *it
 
 /* -- one change --------------------------------------------------------------------------------------------------------- */
 
-/* What stands in the way of the path is going to be replaced by a folder. */
+/* What is in the way of the path is going to be replaced by a folder. */
 static bool way_is_cleared(const struct apply_plan *p, const char *path) {
     CLEANUP(freep) char *copy = strdup(path);
 
@@ -127,7 +128,7 @@ int apply_plan_look(const struct apply_plan *p, const char *path, struct manifes
 
 /* A link of the host's would lead the run's file elsewhere (ATTACKS 18): no answer to a conflict goes through it. */
 static void blocked(struct plan_item *it, int r) {
-    conflict(it, r == -ELOOP || r == -ENOTDIR ? "something else stands where a folder is expected" : strerror(-r));
+    conflict(it, r == -ELOOP || r == -ENOTDIR ? "something else is where a folder is expected" : strerror(-r));
 }
 
 mode_t apply_plan_mode(const struct change *c, mode_t host) {
@@ -245,13 +246,12 @@ static int stamp_new(const struct apply_plan *p, const struct change *c, struct 
 /* What is refused or left whatever the host has. */
 static bool is_out(const struct apply_plan *p, const struct change *c, struct plan_item *it) {
     mode_t type = c->new_.mode & S_IFMT;
-    bool is_dir = S_ISDIR(c->kind == CHANGE_DELETED ? c->old_.mode : c->new_.mode);
 
     if (!apply_path_ok(c->path) || (c->from && !apply_path_ok(c->from)))
         apply_plan_say(it, APPLY_REFUSED, "not a path below the workspace");
     else if (c->hidden)
         apply_plan_say(it, APPLY_LEFT, "a hidden name");
-    else if (!apply_filter_wants(&p->filter, c->path, is_dir) && !(c->from && apply_filter_wants(&p->filter, c->from, is_dir)))
+    else if (!apply_filter_wants_change(&p->filter, c))
         apply_plan_say(it, APPLY_LEFT, "not asked for");
     else if (type && type != S_IFREG && type != S_IFDIR && type != S_IFLNK)
         apply_plan_say(it, APPLY_REFUSED, "a device, FIFO or socket");

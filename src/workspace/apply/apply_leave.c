@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
@@ -13,11 +16,253 @@
 #include "workspace/apply/apply_txn.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/same.h"
 #include "workspace/run/journal.h"
 
-#define GONE "gone" /* where what is not kept is moved, to be removed */
+/* -- overlay: what leaves upper/ ------------------------------------------------------------------------------------------ */
 
-/* A run that goes on under its name must not merge against what stood there before this apply. */
+enum { PARKED_PATH_MAX = 2 * JOURNAL_PATH_MAX };
+
+struct park_names {
+    const char **v; /* sorted; not owned */
+    size_t n;
+};
+
+struct parker {
+    struct park_names go, stay;
+    bool whole; /* nothing in upper/ is unknown to the change set, so a folder may go at once */
+    int to;
+    char path[PARKED_PATH_MAX];
+};
+
+static void add_name(struct park_names *n, const char *path) {
+    if (path)
+        n->v[n->n++] = path;
+}
+
+static void sort_names(struct park_names *n) {
+    if (n->n)
+        qsort(n->v, n->n, sizeof *n->v, str_compare);
+}
+
+static int collect_go(struct park_names *go, const struct apply_leavers *l, struct err *err) {
+    go->v = calloc(2 * l->set->n + 1, sizeof *go->v);
+    if (!go->v)
+        return err_oom(err);
+    for (size_t i = 0; i < l->set->n; i++)
+        if (l->goes[i]) {
+            add_name(go, l->set->v[i].path);
+            add_name(go, l->set->v[i].from);
+        }
+    sort_names(go);
+    return 0;
+}
+
+static bool has(const struct park_names *n, const char *path) {
+    return n->n && bsearch(&path, n->v, n->n, sizeof *n->v, str_compare);
+}
+
+/* Of all that the run has now: the caller's set may be a part of it. */
+static int collect_stay(struct parker *p, const struct change_set *now, struct err *err) {
+    p->stay.v = calloc(2 * now->n + 1, sizeof *p->stay.v);
+    if (!p->stay.v)
+        return err_oom(err);
+    for (size_t i = 0; i < now->n; i++) {
+        const struct change *c = &now->v[i];
+
+        add_name(&p->stay, has(&p->go, c->path) ? NULL : c->path);
+        add_name(&p->stay, c->from && has(&p->go, c->from) ? NULL : c->from);
+    }
+    sort_names(&p->stay);
+    p->whole = now->notes.len == 0;
+    return 0;
+}
+
+static void parker_done(struct parker *p) {
+    free(p->go.v);
+    free(p->stay.v);
+}
+
+/* The path itself, or something below it: all that begins with "path/" stands together in the sorted list. */
+static bool has_at_or_below(const struct park_names *n, const char *path) {
+    size_t low = 0, high = n->n, len = strlen(path);
+    CLEANUP(freep) char *below = str_dupf("%s/", path);
+
+    if (has(n, path) || !below)
+        return true;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (strcmp(n->v[middle], below) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n->n && strncmp(n->v[low], below, len + 1) == 0;
+}
+
+/* The same folders below `root`, as far as they are missing; returns the last one. */
+static int make_folders(int root, const char *path) {
+    CLEANUP(freep) char *copy = strdup(path);
+    CLEANUP(closep) int dir = fcntl(root, F_DUPFD_CLOEXEC, 0);
+    char *rest = copy;
+
+    while (dir >= 0 && rest && *rest) {
+        char *name = strsep(&rest, "/");
+        int next;
+
+        if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
+            return -errno;
+        next = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0)
+            return -errno;
+        close(dir);
+        dir = next;
+    }
+    return copy && dir >= 0 ? TAKE_FD(dir) : -ENOMEM;
+}
+
+/* A folder whose mode keeps its owner from writing to it cannot be moved: its ".." would change. */
+static int move(int from, const char *name, int to) {
+    struct stat st;
+
+    if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EACCES || fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+        return -errno;
+    if (fchmodat(from, name, (st.st_mode & 0777) | 0700, 0) < 0 || renameat2(from, name, to, name, RENAME_NOREPLACE) < 0)
+        return -errno;
+    return fchmodat(to, name, st.st_mode & 07777, 0) < 0 ? -errno : 0;
+}
+
+static int park_one(struct parker *p, int dir, const char *name, size_t parent_len, struct err *err) {
+    CLEANUP(closep) int to = -1;
+    CLEANUP(freep) char *parent = strndup(p->path, parent_len);
+    int r = parent ? 0 : -ENOMEM;
+
+    if (r == 0)
+        to = make_folders(p->to, parent);
+    r = r < 0 ? r : to < 0 ? to : move(dir, name, to);
+    return r < 0 ? err_sys(err, r, "move an applied change out of the run's folder") : 0;
+}
+
+static int park_folder(struct parker *p, int dir, unsigned depth, struct err *err);
+
+static int park_entry(struct parker *p, int dir, const char *name, unsigned depth, struct err *err) {
+    size_t len = strlen(p->path), parent = len;
+    CLEANUP(closep) int sub = -1;
+    struct stat st;
+    int r = 0;
+
+    if (len + strlen(name) + 2 > sizeof p->path)
+        return err_set(err, -ENAMETOOLONG, "a path in the run's folder is too long");
+    snprintf(p->path + len, sizeof p->path - len, "%s%s", len ? "/" : "", name);
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(err, -errno, "look at the run's folder");
+    if (!S_ISDIR(st.st_mode))
+        r = has(&p->go, p->path) ? park_one(p, dir, name, parent, err) : 0;
+    else if (p->whole && !has_at_or_below(&p->stay, p->path) && has_at_or_below(&p->go, p->path))
+        r = park_one(p, dir, name, parent, err);
+    else if (has_at_or_below(&p->go, p->path)) {
+        sub = safepath_open(dir, name, O_RDONLY | O_DIRECTORY);
+        r = sub < 0 ? err_sys(err, sub, "open a folder of the run") : park_folder(p, sub, depth + 1, err);
+    }
+    p->path[len] = 0;
+    return r;
+}
+
+static int park_folder(struct parker *p, int dir, unsigned depth, struct err *err) {
+    CLEANUP(strv_done) struct strv names = {0}; /* moving while reading could skip one */
+    int r;
+
+    if (depth > CHANGE_DEPTH_MAX)
+        return err_set(err, -ELOOP, "the run's folder is too deep");
+    r = dir_names(dir, ".", &names);
+    if (r < 0)
+        return err_sys(err, r, "read a folder of the run");
+    for (size_t i = 0; i < names.len && r == 0; i++)
+        r = park_entry(p, dir, names.v[i], depth, err);
+    return r;
+}
+
+/* The host has what was applied, so the set is made anew. Hidden names count like others here: they stay. */
+static int prepare(struct parker *p, struct rundir *rd, const struct apply_leavers *l, struct change_set *now, struct err *err) {
+    int r = change_set_make(rd, l->set->host_root, NULL, now, err);
+
+    r = r < 0 ? r : collect_go(&p->go, l, err);
+    return r < 0 ? r : collect_stay(p, now, err);
+}
+
+static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to, struct err *err) {
+    CLEANUP(closep) int upper = safepath_open(rd->fd, "upper", O_RDONLY | O_DIRECTORY);
+    CLEANUP(change_set_done) struct change_set now = CHANGE_SET_INIT;
+    CLEANUP(freep) struct parker *p = calloc(1, sizeof *p);
+    int r;
+
+    if (upper == -ENOENT)
+        return 1;
+    if (upper < 0)
+        return err_sys(err, upper, "open '%s/upper'", rd->path);
+    if (!p)
+        return err_oom(err);
+    p->to = to;
+    r = prepare(p, rd, l, &now, err);
+    r = r < 0 ? r : park_folder(p, upper, 0, err);
+    r = r < 0 ? r : p->whole && p->stay.n == 0;
+    parker_done(p);
+    return r;
+}
+
+/* Moves everything below `from` to the same place below `to`; where something is already, it stays. */
+static int merge_back(int from, int to, unsigned depth, struct err *err) {
+    CLEANUP(strv_done) struct strv names = {0};
+    int r = depth > CHANGE_DEPTH_MAX ? -ELOOP : dir_names(from, ".", &names);
+
+    if (r < 0)
+        return err_sys(err, r, "read what left the run");
+    for (size_t i = 0; i < names.len && r >= 0; i++) {
+        CLEANUP(closep) int sub_from = -1, sub_to = -1;
+
+        r = move(from, names.v[i], to);
+        if (r != -EEXIST)
+            continue;
+        sub_from = safepath_open(from, names.v[i], O_RDONLY | O_DIRECTORY);
+        sub_to = safepath_open(to, names.v[i], O_RDONLY | O_DIRECTORY);
+        r = sub_from < 0 || sub_to < 0 ? 0 : merge_back(sub_from, sub_to, depth + 1, err);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? err_sys(err, r, "move a change back into the run's folder") : 0;
+}
+
+static int return_parked(struct rundir *rd, int undo, struct err *err) {
+    CLEANUP(closep) int parked = safepath_open(undo, APPLY_PARKED, O_RDONLY | O_DIRECTORY), upper = -1;
+
+    if (parked == -ENOENT)
+        return 0;
+    upper = safepath_open(rd->fd, "upper", O_RDONLY | O_DIRECTORY);
+    if (parked < 0 || upper < 0)
+        return err_sys(err, parked < 0 ? parked : upper, "open what left the run");
+    return merge_back(parked, upper, 0, err);
+}
+
+int apply_return(struct rundir *rd, int undo, struct err *err) {
+    static const char *const files[] = {"manifest", "journal", "base"}; /* the run's own, as apply_leave() names them */
+    int r = return_parked(rd, undo, err);
+
+    for (size_t i = 0; i < ARRAY_LEN(files) && r == 0; i++) {
+        char stored[32];
+
+        snprintf(stored, sizeof stored, "run.%s", files[i]);
+        if (renameat(undo, stored, rd->fd, files[i]) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+            r = err_sys(err, -errno, "move '%s' back into the run's folder", files[i]);
+    }
+    return r;
+}
+
+#define GONE "gone" /* a folder for what is removed next */
+
+/* A run that goes on under its name must not merge against what was there before this apply. */
 static int forget_base(struct rundir *rd, int undo, struct err *err) {
     static const char *const files[][2] = {{"journal", "run.journal"}, {"base", "run.base"}};
 
@@ -39,7 +284,7 @@ static int leave_overlay(struct rundir *rd, const struct apply_leavers *l, int u
     to = safepath_open(at, name, O_RDONLY | O_DIRECTORY);
     if (to < 0)
         return err_sys(err, to, "open the folder '%s'", name);
-    r = apply_park(rd, l, to, err);
+    r = park_changes(rd, l, to, err);
     if (r > 0 && undo >= 0)
         r = forget_base(rd, undo, err);
     if (undo < 0) {
@@ -67,7 +312,7 @@ static int level(int workspace, int tree, const char *path, struct err *err) {
     if (host < 0 || fstat(host, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
     copy = place_open(tree, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-    if (copy < 0 || fstat(copy, &copied) < 0 || !S_ISREG(copied.st_mode) || apply_same_content(host, copy) == 1)
+    if (copy < 0 || fstat(copy, &copied) < 0 || !S_ISREG(copied.st_mode) || same_content(host, copy, INT64_MAX) == 1)
         return 0;
     expect = manifest_stamp_of(&copied);
     meta.mode = st.st_mode & 0777;

@@ -2,9 +2,12 @@
 #include "workspace/apply/apply_plan.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "workspace/apply/apply_same.h"
 #include "workspace/copy/place.h"
 
@@ -13,6 +16,56 @@ enum { BESIDE_TRIES = 99 };
 void apply_plan_say(struct plan_item *it, enum apply_outcome outcome, const char *why) {
     it->outcome = outcome;
     snprintf(it->why, sizeof it->why, "%s", why);
+}
+
+/* -- folders that go ------------------------------------------------------------------------------------------------------ */
+
+struct look_inside {
+    bool empty;  /* all in it goes, too */
+    bool unsure; /* something in it is a change that does not go now, or it cannot be read */
+};
+
+static void judge_entry(const struct apply_plan *p, const char *folder, const char *name, struct look_inside *ret) {
+    CLEANUP(freep) char *path = str_dupf("%s/%s", folder, name);
+    const struct change *c = path ? change_find(p->set, path) : NULL;
+
+    /* In the way only if it stays; one that is put there in place of another stays, too. */
+    if (path && apply_plan_goes(p, path) && (!c || c->kind == CHANGE_DELETED))
+        return;
+    ret->empty = false;
+    ret->unsure |= !path || c;
+}
+
+static struct look_inside look_inside(const struct apply_plan *p, const char *path) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    struct look_inside ret = {.empty = true};
+    const struct dirent *e;
+    int r = dir_take(place_open(p->workspace, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), &d);
+
+    while ((e = dir_next(&d)))
+        judge_entry(p, path, e->d_name, &ret);
+    return r < 0 || d.error < 0 ? (struct look_inside){.unsure = true} : ret;
+}
+
+/* Backwards, so that a folder is looked at after the folders in it. */
+static void judge_folders(struct apply_plan *p) {
+    for (size_t i = p->set->n; i-- > 0;) {
+        const struct change *c = &p->set->v[i];
+        struct plan_item *it = &p->v[i];
+        struct look_inside inside;
+
+        if (it->outcome != APPLY_DONE || it->beside || !S_ISDIR(it->host.mode) || S_ISDIR(c->new_.mode))
+            continue;
+        inside = look_inside(p, c->path);
+        if (inside.empty)
+            continue;
+        if (c->kind != CHANGE_DELETED) {
+            apply_plan_say(it, APPLY_CONFLICT, "the folder has something in it on the host");
+        } else {
+            apply_plan_say(it, APPLY_LEFT, "not empty on the host");
+            it->leaves = !inside.unsure;
+        }
+    }
 }
 
 /* -- what the user wants done with a conflict --------------------------------------------------------------------------- */
@@ -97,7 +150,7 @@ int apply_plan_make(struct apply_plan *p, struct err *err) {
     }
     if (p->n_froms)
         qsort(p->froms, p->n_froms, sizeof(struct change *), by_from);
-    apply_plan_folders(p);
+    judge_folders(p);
     for (size_t i = 0; i < p->set->n; i++) {
         struct plan_item *it = &p->v[i];
 

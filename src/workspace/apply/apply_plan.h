@@ -11,10 +11,10 @@ struct plan_item {
     char why[sizeof((struct apply_item *)NULL)->why];
     bool content;                           /* what it is or holds is replaced; else only the mode */
     bool merge;                             /* by the merge of three versions */
-    bool leaves;                            /* the run need not keep it */
+    bool leaves;                            /* it can leave the run */
     mode_t mode;                            /* permission bits afterwards */
     struct manifest_stamp host, from, new_; /* what was seen; mode 0: nothing */
-    char *beside;                           /* path for the run's version: both are kept */
+    char *beside;                           /* path for the run's version: both stay */
 };
 
 struct apply_plan {
@@ -35,9 +35,8 @@ void apply_plan_done(struct apply_plan *p);
 int apply_plan_merge(const struct apply_plan *p, size_t item, int *ret_fd, struct err *err);
 int apply_plan_open_new(const struct apply_plan *p, size_t item, struct err *err);
 
-/* In the order in which the plan is made: */
-void apply_plan_judge(const struct apply_plan *p, size_t item, struct plan_item *ret); /* one change by itself (apply_judge.c) */
-void apply_plan_folders(struct apply_plan *p); /* folders that go, from the leaves up (apply_plan_folders.c) */
+/* apply_judge.c: one change by itself. */
+void apply_plan_judge(const struct apply_plan *p, size_t item, struct plan_item *ret);
 
 /* What the host has at the path: 0 with the stamp (mode 0: nothing), or -errno if something is in the way. */
 int apply_plan_look(const struct apply_plan *p, const char *path, struct manifest_stamp *ret);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,12 +6,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "workspace/apply/apply.h"
 #include "workspace/apply/apply_filter.h"
 #include "workspace/apply/apply_same.h"
 #include "workspace/apply/apply_txn.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/same.h"
 
 struct rollback {
     struct rundir *rd;
@@ -36,10 +37,6 @@ static int leave(struct rollback *rb, const char *path, struct err *err) {
     return strv_add(&rb->left, path) < 0 ? err_oom(err) : 0;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int collect(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
     struct apply_filter f;
     int r = apply_filter_init(&f, only, NULL, err);
@@ -49,9 +46,8 @@ static int collect(struct rollback *rb, const struct change_set *s, const struct
     rb->paths = calloc(2 * s->n + 1, sizeof *rb->paths);
     for (size_t i = 0; rb->paths && i < s->n; i++) {
         const struct change *c = &s->v[i];
-        bool is_dir = S_ISDIR(c->new_.mode ? c->new_.mode : c->old_.mode);
 
-        if (!apply_filter_wants(&f, c->path, is_dir) && !(c->from && apply_filter_wants(&f, c->from, is_dir)))
+        if (!apply_filter_wants_change(&f, c))
             continue;
         rb->paths[rb->n_paths++] = c->path;
         if (c->from)
@@ -61,12 +57,12 @@ static int collect(struct rollback *rb, const struct change_set *s, const struct
     if (!rb->paths)
         return err_oom(err);
     if (rb->n_paths)
-        qsort(rb->paths, rb->n_paths, sizeof *rb->paths, by_name);
+        qsort(rb->paths, rb->n_paths, sizeof *rb->paths, str_compare);
     return 0;
 }
 
 static bool is_planned(const struct rollback *rb, const char *path) {
-    return rb->n_paths && bsearch(&path, rb->paths, rb->n_paths, sizeof *rb->paths, by_name) && !strv_has(&rb->left, path);
+    return rb->n_paths && bsearch(&path, rb->paths, rb->n_paths, sizeof *rb->paths, str_compare) && !strv_has(&rb->left, path);
 }
 
 /* -- one path ----------------------------------------------------------------------------------------------------------- */
@@ -86,11 +82,12 @@ static bool way_is_cleared(const struct rollback *rb, const char *path) {
     return false;
 }
 
-static bool same_as_kept(const struct rollback *rb, const struct journal_entry *b) {
+static bool is_as_stored(const struct rollback *rb, const struct journal_entry *b) {
     CLEANUP(closep) int blob = journal_blob(rb->journal, b);
     CLEANUP(closep) int host = place_open(rb->workspace, b->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
 
-    return blob >= 0 && host >= 0 && apply_same_content(blob, host) == 1 && apply_same_xattrs(host, b->xattrs, b->xattrs_len);
+    return blob >= 0 && host >= 0 && same_content(blob, host, INT64_MAX) == 1 &&
+           apply_same_xattrs(host, b->xattrs, b->xattrs_len);
 }
 
 static int add_removal(struct rollback *rb, const char *path, const struct manifest_stamp *host, bool replaced, struct err *err) {
@@ -109,15 +106,15 @@ static int add_restore(struct rollback *rb, const struct journal_entry *b, const
                               .mode = b->mode & (b->kind == JOURNAL_DIR ? 01777 : 0777),
                               .link = b->link,
                               .expect = *host};
-    bool kept_content = (b->kind == JOURNAL_DIR && S_ISDIR(host->mode)) ||
-                        (b->kind == JOURNAL_FILE && S_ISREG(host->mode) && same_as_kept(rb, b));
+    bool same_content_there = (b->kind == JOURNAL_DIR && S_ISDIR(host->mode)) ||
+                              (b->kind == JOURNAL_FILE && S_ISREG(host->mode) && is_as_stored(rb, b));
     int r = 0;
 
     if (b->kind == JOURNAL_LINK && S_ISLNK(host->mode) && apply_same_link(rb->workspace, b->path, b->link))
         return 0;
-    if (kept_content && (host->mode & 01777) == step.mode)
+    if (same_content_there && (host->mode & 01777) == step.mode)
         return 0;
-    if (kept_content)
+    if (same_content_there)
         step.kind = STEP_MODE;
     else if (host->mode && S_ISDIR(host->mode) != (b->kind == JOURNAL_DIR)) {
         r = add_removal(rb, b->path, host, true, err);
@@ -155,34 +152,28 @@ static int consider(struct rollback *rb, const char *path, struct err *err) {
 /* -- folders ------------------------------------------------------------------------------------------------------------ */
 
 static bool all_in_it_goes(const struct rollback *rb, const char *path) {
-    int fd = place_open(rb->workspace, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
-    bool all = d;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    bool all = dir_take(place_open(rb->workspace, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), &d) == 0;
 
-    if (!d && fd >= 0)
-        close(fd);
-    while (all && (e = readdir(d))) {
+    while (all && (e = dir_next(&d))) {
         CLEANUP(freep) char *child = str_dupf("%s/%s", path, e->d_name);
         const struct journal_entry *b = child ? journal_find(rb->journal, child) : NULL;
 
-        if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-            all = b && b->kind == JOURNAL_ABSENT && is_planned(rb, child);
+        all = b && b->kind == JOURNAL_ABSENT && is_planned(rb, child);
     }
-    if (d)
-        closedir(d);
-    return all;
+    return all && d.error == 0;
 }
 
 static void drop_steps_at(struct apply_txn *t, const char *path) {
-    size_t kept = 0;
+    size_t n = 0;
 
     for (size_t i = 0; i < t->n; i++)
         if (str_eq(t->v[i].path, path))
             free(t->v[i].path);
         else
-            t->v[kept++] = t->v[i];
-    t->n = kept;
+            t->v[n++] = t->v[i];
+    t->n = n;
 }
 
 /* A folder that the run made stays if the user, or something that is left, is in it. From the leaves up: steps are in the order
@@ -205,7 +196,7 @@ static int judge_folders(struct rollback *rb, struct err *err) {
 
 /* -- the whole ---------------------------------------------------------------------------------------------------------- */
 
-static int open_kept(const struct apply_step *s, struct apply_content *ret, void *arg, struct err *err) {
+static int open_stored(const struct apply_step *s, struct apply_content *ret, void *arg, struct err *err) {
     const struct rollback *rb = arg;
     const struct journal_entry *b = journal_find(rb->journal, s->path);
 
@@ -214,7 +205,7 @@ static int open_kept(const struct apply_step *s, struct apply_content *ret, void
     buf_add(&ret->xattrs, b->xattrs, b->xattrs_len);
     ret->mtime_ns = b->mtime_ns;
     ret->fd = journal_blob(rb->journal, b);
-    return ret->fd < 0 ? err_sys(err, ret->fd, "open the kept version of a file") : 0;
+    return ret->fd < 0 ? err_sys(err, ret->fd, "open the stored version of a file") : 0;
 }
 
 static mode_t folder_mode(const char *path, void *arg) {
@@ -243,7 +234,7 @@ static int roll(struct rollback *rb, const struct change_set *s, const struct st
 
     rb->txn.rd = rb->rd;
     rb->txn.workspace = rb->workspace;
-    rb->txn.open = open_kept;
+    rb->txn.open = open_stored;
     rb->txn.folder = folder_mode;
     rb->txn.arg = rb;
     r = r < 0 ? r : plan(rb, s, only, err);

@@ -4,14 +4,10 @@
 
 #include "base/macros.h"
 
-/* Two regular files, from their starts: 1 or 0, or -errno. */
-int apply_same_content(int a, int b);
 /* The user.* attributes of the file are those of the block (xattrs.h). */
 bool apply_same_xattrs(int fd, const char *block, size_t len);
-/* What stands at the path is a link with exactly this target. */
+/* At the path is a link with exactly this target. */
 bool apply_same_link(int root, const char *path, const char *target);
-/* Where a link at the path leads; *ret is malloc'ed. */
-int apply_read_link(int root, const char *path, char **ret);
 /* No NUL in its first bytes, and not larger than what is merged. */
 bool apply_is_text(int fd);
 /* A link at this path with this target leads out of the workspace, as far as names tell. */

@@ -7,12 +7,11 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "workspace/apply/apply.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/xattrs.h"
-
-enum { STEPS_GROW = 64 };
 
 void apply_txn_done(struct apply_txn *t) {
     for (size_t i = 0; i < t->n; i++) {
@@ -24,28 +23,17 @@ void apply_txn_done(struct apply_txn *t) {
     journal_close(TAKE_PTR(t->after));
     closep(&t->dir);
     t->v = NULL;
-    t->n = t->cap = 0;
+    t->n = 0;
 }
 
 int apply_txn_add(struct apply_txn *t, const struct apply_step *step, struct err *err) {
-    struct apply_step *s;
+    struct apply_step copy = *step;
 
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : STEPS_GROW;
-        struct apply_step *v = reallocarray(t->v, cap, sizeof *v);
-
-        if (!v)
-            return err_oom(err);
-        t->v = v;
-        t->cap = cap;
-    }
-    s = &t->v[t->n];
-    *s = *step;
-    s->path = strdup(step->path);
-    if (!s->path)
-        return err_oom(err);
-    t->n++;
-    return 0;
+    copy.path = strdup(step->path);
+    if (copy.path && VEC_ADD(t->v, t->n, copy) == 0)
+        return 0;
+    free(copy.path);
+    return err_oom(err);
 }
 
 static bool makes_something(enum apply_step_kind kind) {
@@ -122,8 +110,8 @@ static int note_absent(struct journal *j, const char *path, struct err *err) {
     return journal_add(j, &none, -1, false, -1, err);
 }
 
-/* What is only renamed away or unlinked may be kept by a second name of the same file; one with more names could still be
- * written to through another of them. */
+/* A file that is only renamed away or unlinked is stored by a second name. One with more names could still be written to through
+ * another of them. */
 static int note_before(struct apply_txn *t, struct apply_step *s, struct err *err) {
     CLEANUP(closep) int content = -1;
     struct journal_entry e = {0};
@@ -254,7 +242,7 @@ static int stage_file(struct apply_txn *t, struct apply_step *s, struct err *err
     return 0;
 }
 
-/* -ELOOP and -ENOTDIR if what stands in the way is only removed later. */
+/* -ELOOP and -ENOTDIR if what is in the way is only removed later. */
 static int stage(struct apply_txn *t, struct apply_step *s, struct err *err) {
     int r;
 
@@ -331,7 +319,7 @@ static int do_step(struct apply_txn *t, struct apply_step *s, struct err *err) {
     BUG("a step of no kind");
 }
 
-/* From the leaves up: a folder that may not be written to keeps nothing from being done in it. */
+/* From the leaves up: a folder becomes read-only when all is in it. */
 static int finish_folders(struct apply_txn *t, struct err *err) {
     int r = 0;
 
@@ -347,7 +335,7 @@ static int finish_folders(struct apply_txn *t, struct err *err) {
     return r;
 }
 
-/* One name of a file went away: that is a new ctime under its other names, and no change of somebody else's. */
+/* One name of a file went away: that is a new ctime under its other names, and not a change by another process. */
 static void renew_stamps(struct apply_txn *t, size_t done) {
     const struct manifest_stamp *was = &t->v[done].expect;
 
@@ -378,7 +366,7 @@ static void discard_staged(struct apply_txn *t) {
             place_discard(t->workspace, t->v[i].temp);
 }
 
-/* The first error is the one that is told. */
+/* The first error is the one that is reported. */
 static int give_up(struct apply_txn *t, int r, struct err *err) {
     CLEANUP(strv_done) struct strv left = {0};
     struct err second = {0};

@@ -3,12 +3,12 @@
  * Many paths of a workspace changed together: all of them, or none. Private to apply and rollback.
  *
  * Theory of operation. In undo.new/ of the run's folder
- *   1. a journal gets what stands at every path, content included, before anything is touched;
+ *   1. a journal gets what is at every path, content included, before anything is touched;
  *   2. new files are written beside their targets, and a second journal (after/) gets what each path will be;
  *   3. paths are removed, made, moved into place, each only if what the plan saw is still there (place.h);
  *   4. undo.new/ becomes undo/: from now on it is done.
- * Whoever finds undo.new/ knows that step 4 was not reached. A path that is as in after/ gets back what the journal has; one that
- * is as in the journal was not reached; one that is neither was changed by somebody else since, and stays.
+ * An undo.new/ that is found means that step 4 was not reached. A path that is as in after/ gets back what the journal has. One that
+ * is as in the journal was not reached. One that is neither was changed by another process since, and stays.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct apply_step {
     struct manifest_stamp expect; /* what the plan saw there; mode 0: nothing */
     bool replaced;                /* REMOVE, RMDIR: another step makes something new there */
     bool replaces;                /* the other step */
-    bool shared;                  /* what stands there has other names, perhaps in other steps */
+    bool shared;                  /* the file has other names, perhaps in other steps */
     char *temp;                   /* staged */
 };
 
@@ -58,7 +58,7 @@ struct apply_txn {
     apply_folder_fn *folder;
     void *arg;
     struct apply_step *v;
-    size_t n, cap;
+    size_t n;
     int dir; /* undo.new/ */
     struct journal *before, *after;
 };
@@ -74,7 +74,7 @@ int apply_txn_run(struct apply_txn *t, struct err *err);
 int apply_set_mode(int root, const char *path, mode_t mode, const struct manifest_stamp *expect, struct err *err);
 
 enum take_back { TAKE_BACK_CRASH, TAKE_BACK_ASKED, TAKE_BACK_FORCED };
-/* Restores what the journals in `dir` say; what somebody else changed since is named in left. */
+/* Restores what the journals in `dir` say; what was changed since by another process is named in left. */
 int apply_take_back(int workspace, int dir, enum take_back how, struct strv *left, struct err *err);
 /* undo.new/ becomes undo/. */
 int apply_undo_publish(struct rundir *rd, struct err *err);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
@@ -16,6 +16,7 @@
 #include "workspace/apply/apply_same.h"
 #include "workspace/apply/apply_txn.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/same.h"
 
 struct taker {
     int workspace;
@@ -87,7 +88,8 @@ static bool is_what_was_there(const struct taker *t, const struct journal_entry 
         return true;
     blob = journal_blob(t->before, b);
     host = place_open(t->workspace, b->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-    return blob >= 0 && host >= 0 && apply_same_content(blob, host) == 1 && apply_same_xattrs(host, b->xattrs, b->xattrs_len);
+    return blob >= 0 && host >= 0 && same_content(blob, host, INT64_MAX) == 1 &&
+           apply_same_xattrs(host, b->xattrs, b->xattrs_len);
 }
 
 static int put_file(const struct taker *t, const struct journal_entry *b, const struct stat *st, struct err *err) {
@@ -101,7 +103,7 @@ static int put_file(const struct taker *t, const struct journal_entry *b, const 
         return apply_set_mode(t->workspace, b->path, b->mode, &now, err);
     blob = journal_blob(t->before, b);
     if (blob < 0)
-        return err_sys(err, blob, "open the kept version");
+        return err_sys(err, blob, "open the stored version");
     r = place_file(t->workspace, b->path, blob, &meta, &now, err);
     if (r < 0 || (b->mode & 07000) == 0)
         return r;
@@ -110,7 +112,7 @@ static int put_file(const struct taker *t, const struct journal_entry *b, const 
     return r < 0 ? err_sys(err, r, "look at a restored file") : apply_set_mode(t->workspace, b->path, b->mode, &now, err);
 }
 
-/* What stands there now is what we put there, or the caller said that it does not matter. */
+/* What is there now is what we put there, or the caller said that it does not matter. */
 static int put_back(const struct taker *t, const struct journal_entry *b, struct stat *st, struct err *err) {
     struct manifest_stamp now = st->st_mode ? manifest_stamp_of(st) : (struct manifest_stamp){0};
     int r = 0;
@@ -156,7 +158,7 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
     struct err why = {0};
     int r = place_stat(t->workspace, b->path, &st);
 
-    if (r == -ELOOP || r == -ENOTDIR) /* somebody put something else where a folder was */
+    if (r == -ELOOP || r == -ENOTDIR) /* something else is where a folder was */
         return b->kind == JOURNAL_ABSENT ? 0 : leave(t, b, err);
     if (r < 0 && r != -ENOENT)
         return err_sys(err, r, "look at the workspace");
@@ -167,7 +169,7 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
     if (!may_touch(t, b, &st))
         return leave(t, b, err);
     r = put_back(t, b, &st, &why);
-    /* In use, filled by somebody else, or not kept: the rest is restored all the same. */
+    /* In use, not empty any more, or not stored: the rest is restored all the same. */
     if (r == -ESTALE || r == -ENOTEMPTY || r == -EEXIST || r == -ELOOP || r == -ENOTDIR || r == -ENODATA)
         return leave(t, b, err);
     return r < 0 ? err_set(err, r, "%.900s", why.msg) : 0;
@@ -176,17 +178,13 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
 /* A crash, of taking back too, may have left files that were staged, or just replaced; the journal has what they were. */
 static void sweep_folder(int workspace, const char *path, size_t len) {
     CLEANUP(freep) char *folder = strndup(path, len);
-    int fd = folder ? place_open(workspace, len ? folder : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -1;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    if (!d && fd >= 0)
-        close(fd);
-    while (d && (e = readdir(d)))
+    dir_take(folder ? place_open(workspace, len ? folder : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -ENOMEM, &d);
+    while ((e = dir_next(&d)))
         if (place_is_temp(e->d_name))
-            unlinkat(dirfd(d), e->d_name, 0);
-    if (d)
-        closedir(d);
+            unlinkat(d.fd, e->d_name, 0);
 }
 
 static size_t folder_len(const char *path) {
@@ -303,7 +301,7 @@ static int settle(struct rundir *rd, struct err *err) {
     return 0;
 }
 
-static void tell_left(const struct strv *left) {
+static void log_left(const struct strv *left) {
     for (size_t i = 0; i < left->len; i++) {
         CLEANUP(buf_done) struct buf b = BUF_INIT(8 * JOURNAL_PATH_MAX);
 
@@ -326,7 +324,7 @@ int apply_recover(struct rundir *rd, int workspace, struct err *err) {
     r = apply_take_back(workspace, dir, TAKE_BACK_CRASH, &left, err);
     if (r < 0)
         return err_ctx(err, r, "an earlier apply did not end and could not be taken back");
-    tell_left(&left);
+    log_left(&left);
     r = apply_undo_drop(rd, APPLY_UNDO_NEW, err);
     r = r < 0 ? r : settle(rd, err);
     return r < 0 ? r : 1;

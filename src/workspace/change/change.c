@@ -3,12 +3,76 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/change/change_priv.h"
+
+/* -- direct mode ---------------------------------------------------------------------------------------------------------- */
+
+/* Direct mode: the journal has every path that the run touched; each is compared with what is there now. */
+
+static bool is_same_inode(const struct change_view *a, const struct change_view *b) {
+    return a->st.st_ino && a->st.st_ino == b->st.st_ino && a->st.st_dev == b->st.st_dev;
+}
+
+/* 1: they differ. The journal does not say which kind of special file it saw. */
+static int differ(struct change_maker *m, const struct change_view *old, const struct change_view *now, unsigned *ret_what) {
+    int r;
+
+    if (old->entry->kind == JOURNAL_OTHER && is_same_inode(old, now)) {
+        *ret_what = ((old->st.st_mode ^ now->st.st_mode) & 07777) ? CHANGE_MODE : 0;
+        return *ret_what != 0;
+    }
+    r = maker_compare(m, old, now, ret_what);
+    return r < 0 ? r : *ret_what != 0;
+}
+
+static int compare_entry(struct change_maker *m, const struct journal_entry *e) {
+    CLEANUP(view_done) struct change_view old = CHANGE_VIEW_INIT, now = CHANGE_VIEW_INIT;
+    struct change_found f = {.kind = CHANGE_MODIFIED, .old = &old, .now = &now};
+    int r = view_look(m->set->new_root, e->path, &now);
+
+    if (r < 0)
+        return maker_note(m, e->path, "could not be looked at", r);
+    if (view_of_entry(m->set->journal, e, &old) < 0)
+        return err_oom(m->err);
+    f.hidden = maker_hides(m, S_ISDIR(now.st.st_mode ? now.st.st_mode : old.st.st_mode));
+    if (old.st.st_mode && now.st.st_mode) {
+        r = differ(m, &old, &now, &f.what);
+        return r <= 0 ? r : maker_add(m, &f);
+    }
+    if (now.st.st_mode) {
+        f.kind = CHANGE_ADDED;
+        f.old = NULL;
+        f.id = (struct change_id){.dev = now.st.st_dev, .ino = now.st.st_ino};
+        return maker_add(m, &f);
+    }
+    if (!old.st.st_mode)
+        return 0;
+    f.kind = CHANGE_DELETED;
+    f.now = NULL;
+    f.id = (struct change_id){.dev = e->dev, .ino = e->ino, .known_ns = m->rd->info.begun_ns};
+    return maker_add(m, &f);
+}
+
+static int make_direct(struct change_maker *m) {
+    size_t n = m->set->journal ? journal_count(m->set->journal) : 0;
+    int r = 0;
+
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const struct journal_entry *e = journal_at(m->set->journal, i);
+
+        if (maker_set_path(m, e->path))
+            r = compare_entry(m, e);
+        else
+            r = maker_note(m, e->path, "is too long a path to be looked at", 0);
+    }
+    return r;
+}
 
 const char *const change_kind_names[CHANGE_KINDS] = {
     [CHANGE_ADDED] = "added",
@@ -84,17 +148,10 @@ static int open_sources(struct change_maker *m, int workspace) {
     return r < 0 && r != -ENOENT ? r : 1;
 }
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 int change_set_make(const struct rundir *rd, int workspace, const struct ignore *hidden, struct change_set *ret,
                     struct err *err) {
     static int (*const make[WORKSPACE_MODES])(struct change_maker *) = {
-        [WORKSPACE_DIRECT] = change_make_direct,
+        [WORKSPACE_DIRECT] = make_direct,
         [WORKSPACE_OVERLAY] = change_make_overlay,
         [WORKSPACE_SYNC] = change_make_tree,
         [WORKSPACE_WORKTREE] = change_make_tree,
@@ -103,7 +160,7 @@ int change_set_make(const struct rundir *rd, int workspace, const struct ignore 
     CLEANUP(maker_done) struct change_maker m = {.rd = rd, .hidden = hidden, .set = &s, .err = err};
     int r;
 
-    s.made_ns = now_ns();
+    s.made_ns = clock_coarse();
     r = open_sources(&m, workspace);
     if (r > 0)
         r = make[rd->info.mode](&m);
@@ -149,4 +206,62 @@ int change_open_old(const struct change_set *s, const struct change *c) {
         return -ENODATA;
     r = view_of_entry(s->journal, e, &v);
     return r < 0 ? r : view_open(&v, s->journal);
+}
+
+/* -- the base for a later merge ------------------------------------------------------------------------------------------- */
+
+/* Merging is for text that people write; what is larger or more than this comes from programs. */
+static const struct journal_opts base_opts = {.budget = 256 * 1024 * 1024, .file_max = 8 * 1024 * 1024};
+
+static bool is_wanted(const struct change *c) {
+    return c->kind != CHANGE_ADDED && !c->host_changed && !c->hidden && !c->old_unknown &&
+           (!S_ISREG(c->old_.mode) || c->old_.size <= base_opts.file_max);
+}
+
+/* Whether the host changed it between the making of the set and now: then it is no base. */
+static bool is_still_base(const struct change_set *s, const struct change *c, const struct journal_entry *e, int content) {
+    struct stat st;
+
+    if (e->kind == JOURNAL_LINK)
+        return c->old_.link && e->link && str_eq(e->link, c->old_.link);
+    if (e->kind == JOURNAL_DIR)
+        return S_ISDIR(c->old_.mode);
+    if (e->kind != JOURNAL_FILE || !S_ISREG(c->old_.mode) || content < 0 || fstat(content, &st) < 0)
+        return false;
+    return (uint64_t)st.st_size == c->old_.size &&
+           (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec < s->made_ns;
+}
+
+static int keep(struct journal *j, const struct change_set *s, const struct change *c, int workspace, struct err *err) {
+    const char *path = c->from ? c->from : c->path;
+    CLEANUP(closep) int content = -1;
+    struct journal_entry e = {0};
+    int r;
+
+    if (journal_find(j, path))
+        return 0;
+    r = journal_look(j, workspace, path, &e, &content, err);
+    if (r < 0)
+        return r == -ENOENT || r == -EACCES || r == -ELOOP || r == -ENOTDIR || r == -ESTALE ? 0 : r;
+    if (!is_still_base(s, c, &e, content))
+        return 0;
+    r = journal_add(j, &e, content, false, -1, err);
+    return r < 0 ? r : 0;
+}
+
+int change_keep_base(const struct rundir *rd, const struct change_set *s, int workspace, struct err *err) {
+    CLEANUP(journal_closep) struct journal *j = NULL;
+    int r = 0;
+
+    if (rd->info.mode == WORKSPACE_DIRECT || rd->info.mode == WORKSPACE_RO)
+        return 0;
+    for (size_t i = 0; i < s->n && r == 0; i++) {
+        if (!is_wanted(&s->v[i]))
+            continue;
+        if (!j)
+            r = journal_open(rd->fd, true, &base_opts, &j, err);
+        if (r == 0)
+            r = keep(j, s, &s->v[i], workspace, err);
+    }
+    return r;
 }

@@ -47,7 +47,7 @@ struct change {
     bool hidden;       /* a name that .sandboxignore hides: stays inside, is never applied */
     bool git_ignored;  /* not filled here (review) */
     bool host_changed; /* the workspace's own file changed since the run began: apply must merge or stop. Direct: never set */
-    bool old_unknown;  /* the old content was not kept (too large, or the host changed it before the run ended). old_ then is
+    bool old_unknown;  /* the old content was not stored (too large, or the host changed it before the run ended). old_ then is
                           what is next to it, often the host's version now, and must not be taken for a common base; its
                           mode is 0 if not even that is there (the host deleted it) */
 };
@@ -71,7 +71,7 @@ int change_set_make(const struct rundir *rd, int workspace, const struct ignore 
 void change_set_done(struct change_set *s);
 const struct change *change_find(const struct change_set *s, const char *path);
 
-/* The content of a regular file on one side, or -errno (-ENOENT: none, -ENODATA: not kept). */
+/* The content of a regular file on one side, or -errno (-ENOENT: none, -ENODATA: not stored). */
 int change_open_old(const struct change_set *s, const struct change *c);
 int change_open_new(const struct change_set *s, const struct change *c);
 

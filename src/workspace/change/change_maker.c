@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "workspace/change/change_priv.h"
 #include "workspace/hide/ignore.h"
@@ -123,44 +123,36 @@ static bool push(struct change_maker *m, const char *name) {
     return true;
 }
 
-static int visit_all(struct change_maker *m, DIR *d, maker_visit_fn *visit, void *arg) {
+static int visit_all(struct change_maker *m, struct dir *d, maker_visit_fn *visit, void *arg) {
     size_t len = m->path_len;
-    struct dirent *e;
+    const struct dirent *e;
     int r = 0;
 
-    while (r == 0 && (errno = 0, e = readdir(d))) {
-        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
-            continue;
+    while (r == 0 && (e = dir_next(d))) {
         if (!push(m, e->d_name)) {
             r = maker_note(m, m->path, "has paths in it that are too long to be looked at", 0);
             continue;
         }
-        r = visit(m, dirfd(d), e->d_name, arg);
+        r = visit(m, d->fd, e->d_name, arg);
         m->path_len = len;
         m->path[len] = 0;
     }
-    return r == 0 && errno ? maker_note(m, m->path, "could not be listed", -errno) : r;
+    return r == 0 && d->error ? maker_note(m, m->path, "could not be listed", d->error) : r;
 }
 
 int maker_each(struct change_maker *m, int dir, const char *name, maker_visit_fn *visit, void *arg) {
-    CLEANUP(closep) int fd = -1;
-    DIR *d;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     int r;
 
     if (m->depth >= CHANGE_DEPTH_MAX)
         return maker_note(m, m->path, "is too deep to be looked at", 0);
-    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-        return err_sys(m->err, -errno, "list the changes of the run");
-    if (fd < 0)
-        return errno == ENOENT ? 0 : maker_note(m, m->path, "could not be listed", -errno);
-    d = fdopendir(fd);
-    if (!d)
-        return err_oom(m->err);
-    TAKE_FD(fd);
+    r = dir_open_at(dir, name, &d);
+    if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+        return err_sys(m->err, r, "list the changes of the run");
+    if (r < 0)
+        return r == -ENOENT ? 0 : maker_note(m, m->path, "could not be listed", r);
     m->depth++;
-    r = visit_all(m, d, visit, arg);
+    r = visit_all(m, &d, visit, arg);
     m->depth--;
-    closedir(d);
     return r;
 }

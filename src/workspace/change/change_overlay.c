@@ -61,7 +61,7 @@ static const struct journal_entry *base_of(const struct change_maker *m) {
     return e && e->kind != JOURNAL_ABSENT ? e : NULL;
 }
 
-static bool is_as_kept(const struct change_view *host, const struct journal_entry *e) {
+static bool is_as_stored(const struct change_view *host, const struct journal_entry *e) {
     uint64_t mtime = (uint64_t)host->st.st_mtim.tv_sec * 1000000000 + (uint64_t)host->st.st_mtim.tv_nsec;
 
     if (S_ISREG(host->st.st_mode))
@@ -77,7 +77,7 @@ static bool host_touched(const struct change_maker *m, const struct change_view 
 
     if (!host->st.st_mode || S_ISDIR(host->st.st_mode))
         return false;
-    return view_ctime(host) >= m->rd->info.begun_ns || (e && !is_as_kept(host, e));
+    return view_ctime(host) >= m->rd->info.begun_ns || (e && !is_as_stored(host, e));
 }
 
 /* The version before the run, of a file that the host changed since: the journal's; else the host's stands in for it. */
@@ -96,7 +96,7 @@ static int look_at_base(struct change_maker *m, const struct change_view *host, 
 }
 
 struct overlay_removal {
-    bool kept; /* something hidden is in there: the folder stays on the host */
+    bool stays; /* something hidden is in there: the folder stays on the host */
 };
 
 static int remove_below(struct change_maker *m, int folder, const char *name, void *arg);
@@ -122,8 +122,8 @@ static int add_deleted_tree(struct change_maker *m, int dir, const char *name, c
     struct overlay_removal in = {0};
     int r = S_ISDIR(host->st.st_mode) ? maker_each(m, dir, name, remove_below, &in) : 0;
 
-    above->kept |= in.kept;
-    if (r < 0 || in.kept)
+    above->stays |= in.stays;
+    if (r < 0 || in.stays)
         return r;
     return add_deleted(m, host);
 }
@@ -139,7 +139,7 @@ static int remove_below(struct change_maker *m, int folder, const char *name, vo
         return 0;
     if (!maker_hides(m, S_ISDIR(host.st.st_mode)))
         return add_deleted_tree(m, folder, name, &host, above);
-    above->kept = true;
+    above->stays = true;
     return 0;
 }
 

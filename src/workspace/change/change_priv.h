@@ -9,12 +9,12 @@
 
 void change_done(struct change *c);
 
-/* What stands on one side. Looked at, not opened; content is opened once, when it has to be read. */
+/* What is on one side. Looked at, not opened; content is opened once, when it has to be read. */
 struct change_view {
     struct stat st; /* st_mode 0: nothing there */
     char *link;
-    bool unknown;                      /* the content of this version is not to be had */
-    int dir;                           /* it stands at (dir, name), both of the caller, */
+    bool unknown;                      /* the content of this version is not available */
+    int dir;                           /* it is at (dir, name), both of the caller, */
     const char *name;                  /*     or */
     const struct journal_entry *entry; /* it is what the journal says */
 };
@@ -78,6 +78,5 @@ int maker_each(struct change_maker *m, int dir, const char *name, maker_visit_fn
 
 int change_make_overlay(struct change_maker *m);
 int change_make_tree(struct change_maker *m);
-int change_make_direct(struct change_maker *m);
 /* Turns pairs of deleted and added into renamed. */
 int change_find_renames(struct change_maker *m);

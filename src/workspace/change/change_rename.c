@@ -173,7 +173,7 @@ static bool has_both_kinds(const struct change_set *s, const struct rename_half 
 /* Keeps the halves that have a partner of their size, the smallest first, as far as the ceilings allow whole sizes. */
 static size_t keep_candidates(const struct change_set *s, struct rename_half *h, size_t n) {
     uint64_t bytes = 0;
-    size_t kept = 0;
+    size_t n_candidates = 0;
 
     for (size_t i = 0, len; i < n; i += len) {
         for (len = 1; i + len < n && h[i].size == h[i + len].size;)
@@ -181,16 +181,16 @@ static size_t keep_candidates(const struct change_set *s, struct rename_half *h,
         if (!has_both_kinds(s, &h[i], len))
             continue;
         bytes += h[i].size * len;
-        if (kept + len > CANDIDATES_MAX || bytes > HASHED_ALL_MAX)
+        if (n_candidates + len > CANDIDATES_MAX || bytes > HASHED_ALL_MAX)
             break;
-        memmove(&h[kept], &h[i], len * sizeof *h);
-        kept += len;
+        memmove(&h[n_candidates], &h[i], len * sizeof *h);
+        n_candidates += len;
     }
-    return kept;
+    return n_candidates;
 }
 
 static int join_by_content(struct change_maker *m, struct rename_half *h) {
-    size_t n = 0, kept, hashed = 0;
+    size_t n = 0, n_candidates, hashed = 0;
 
     for (size_t i = 0; i < m->set->n; i++) {
         const struct change *c = &m->set->v[i];
@@ -200,8 +200,8 @@ static int join_by_content(struct change_maker *m, struct rename_half *h) {
     }
     if (n > 0)
         qsort(h, n, sizeof *h, by_size);
-    kept = keep_candidates(m->set, h, n);
-    for (size_t i = 0; i < kept; i++) {
+    n_candidates = keep_candidates(m->set, h, n);
+    for (size_t i = 0; i < n_candidates; i++) {
         int r = hash_half(m->set, &h[i]);
 
         if (r < 0)

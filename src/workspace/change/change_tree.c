@@ -57,17 +57,17 @@ static void view_of_stamp(const struct manifest_stamp *s, struct change_view *re
 }
 
 /* The journal keeps what it was given first; after a sync the copy has another base. */
-static bool is_base(const struct journal_entry *kept, const struct manifest_entry *e) {
-    if (kept->kind != JOURNAL_FILE)
-        return kept->kind != JOURNAL_ABSENT;
-    return kept->size == e->copy.size && (kept->mtime_ns == e->host.mtime_ns || kept->mtime_ns == e->copy.mtime_ns);
+static bool is_base(const struct journal_entry *stored, const struct manifest_entry *e) {
+    if (stored->kind != JOURNAL_FILE)
+        return stored->kind != JOURNAL_ABSENT;
+    return stored->size == e->copy.size && (stored->mtime_ns == e->host.mtime_ns || stored->mtime_ns == e->copy.mtime_ns);
 }
 
 static int base_from_journal(struct change_maker *m, const struct manifest_entry *e, struct change_view *ret) {
-    const struct journal_entry *kept = m->set->journal ? journal_find(m->set->journal, e->path) : NULL;
+    const struct journal_entry *stored = m->set->journal ? journal_find(m->set->journal, e->path) : NULL;
 
-    if (kept && is_base(kept, e))
-        return view_of_entry(m->set->journal, kept, ret) < 0 ? err_oom(m->err) : 0;
+    if (stored && is_base(stored, e))
+        return view_of_entry(m->set->journal, stored, ret) < 0 ? err_oom(m->err) : 0;
     view_of_stamp(&e->copy, ret);
     return 0;
 }

@@ -8,9 +8,8 @@
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/change/change_priv.h"
+#include "workspace/copy/same.h"
 #include "workspace/copy/xattrs.h"
-
-enum { BLOCK = 32 * 1024 };
 
 /* Larger files of equal size are called different without reading them: by touching a disk image of the host's, the run could
  * make every look at its changes take minutes. */
@@ -64,8 +63,8 @@ int view_look(int dir, const char *path, struct change_view *ret) {
     return 0;
 }
 
-/* A number is not enough: what was kept as a hard link may have been written to since. */
-static bool is_kept(const struct journal *j, const struct journal_entry *e) {
+/* A number is not enough: a hard link may have been written to since. */
+static bool is_stored(const struct journal *j, const struct journal_entry *e) {
     CLEANUP(closep) int fd = journal_blob(j, e);
 
     return fd >= 0;
@@ -74,7 +73,7 @@ static bool is_kept(const struct journal *j, const struct journal_entry *e) {
 int view_of_entry(const struct journal *j, const struct journal_entry *e, struct change_view *ret) {
     static const mode_t types[] = {
         [JOURNAL_ABSENT] = 0,    [JOURNAL_FILE] = S_IFREG,  [JOURNAL_LINK] = S_IFLNK,
-        [JOURNAL_DIR] = S_IFDIR, [JOURNAL_OTHER] = S_IFIFO, /* which one was not kept */
+        [JOURNAL_DIR] = S_IFDIR, [JOURNAL_OTHER] = S_IFIFO, /* which one is not known */
     };
     struct change_view v = {.dir = -1, .entry = e};
 
@@ -82,7 +81,7 @@ int view_of_entry(const struct journal *j, const struct journal_entry *e, struct
     v.st.st_ino = (ino_t)e->ino;
     v.st.st_mode = types[e->kind] ? types[e->kind] | (e->mode & 07777) : 0;
     v.st.st_size = e->kind == JOURNAL_FILE ? (off_t)e->size : 0;
-    v.unknown = e->kind == JOURNAL_FILE && !is_kept(j, e);
+    v.unknown = e->kind == JOURNAL_FILE && !is_stored(j, e);
     if (e->kind == JOURNAL_LINK && !(v.link = strdup(e->link ? e->link : "")))
         return -ENOMEM;
     *ret = v;
@@ -112,28 +111,6 @@ int view_open(const struct change_view *v, const struct journal *j) {
     if (fstat(fd, &st) < 0)
         return -errno;
     return (st.st_mode & S_IFMT) == (v->st.st_mode & S_IFMT) ? TAKE_FD(fd) : -ESTALE;
-}
-
-/* 1: the same, 0: not, or -errno. Either may grow or shrink meanwhile. */
-static int same_content(int a, int b) {
-    char block_a[BLOCK], block_b[BLOCK];
-    struct stat st_a, st_b;
-
-    if (fstat(a, &st_a) < 0 || fstat(b, &st_b) < 0)
-        return -errno;
-    if (st_a.st_size != st_b.st_size || (uint64_t)st_a.st_size > COMPARE_MAX)
-        return 0;
-    for (uint64_t at = 0; at <= COMPARE_MAX; at += BLOCK) {
-        ssize_t n = fd_pread_full(a, block_a, BLOCK, (off_t)at), m = fd_pread_full(b, block_b, BLOCK, (off_t)at);
-
-        if (n < 0 || m < 0)
-            return (int)(n < 0 ? n : m);
-        if (n != m || memcmp(block_a, block_b, (size_t)n) != 0)
-            return 0;
-        if (n < BLOCK)
-            return 1;
-    }
-    return 0;
 }
 
 /* One attribute of a block of xattrs.h: its length in all, 0 if the block ends or is broken here. */
@@ -169,7 +146,7 @@ static int read_xattrs(const struct change_view *v, int fd, struct buf *ret) {
     return buf_ok(ret) ? 0 : -ENOMEM;
 }
 
-static int same_xattrs(const struct change_view *old, int old_fd, const struct change_view *now, int now_fd) {
+static int xattrs_equal(const struct change_view *old, int old_fd, const struct change_view *now, int now_fd) {
     CLEANUP(buf_done) struct buf a = BUF_INIT(XATTRS_MAX), b = BUF_INIT(XATTRS_MAX);
     int r = read_xattrs(old, old_fd, &a);
 
@@ -192,7 +169,7 @@ static int compare_open(const struct change_view *old, const struct change_view 
     int r;
 
     if (is_file) {
-        r = a >= 0 && b >= 0 ? same_content(a, b) : 0;
+        r = a >= 0 && b >= 0 ? same_content(a, b, COMPARE_MAX) : 0;
         if (r <= 0)
             *what |= CHANGE_CONTENT;
         if (r < 0)
@@ -202,7 +179,7 @@ static int compare_open(const struct change_view *old, const struct change_view 
         return 1;
     if (!has_xattrs_at_hand(old, a))
         return 0;
-    r = same_xattrs(old, a, now, b);
+    r = xattrs_equal(old, a, now, b);
     if (r <= 0)
         *what |= CHANGE_XATTR;
     return r == -ENOMEM ? r : r < 0;

@@ -2,17 +2,17 @@
 /*
  * Theory of operation: the walker goes through the source, to[] holds the folders of the copy on the way to where it is. A file
  * of the copy gets its time as the last thing, so that a later try can tell a whole one (same size and time) from one that
- * a crash cut off. Nobody else writes in the copy: no sandbox has seen it yet.
+ * a crash cut off. Nothing else writes in the copy: no sandbox has seen it yet.
  */
 #include "workspace/copy/copytree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/copy.h"
 #include "os/fd.h"
 #include "workspace/copy/place.h"
@@ -33,28 +33,8 @@ static void copier_done(struct copier *c) {
         closep(&c->to[i]);
 }
 
-uint64_t copytree_now(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-void copytree_wait_tick(void) {
-    uint64_t then = copytree_now();
-
-    while (copytree_now() == then)
-        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
-}
-
-static int note(struct copier *c, const char *path, const char *what, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX + 256);
-
-    if (!c->c->notes)
-        return 0;
-    buf_add_printable(&b, path);
-    buf_addf(&b, ": %s", what);
-    return !buf_ok(&b) || strv_add(c->c->notes, buf_str(&b)) < 0 ? err_oom(err) : 0;
+static int note_odd(struct copier *c, const char *path, const char *what, struct err *err) {
+    return c->c->notes ? place_note(c->c->notes, path, what, err) : 0;
 }
 
 static void count(struct copier *c, uint64_t bytes) {
@@ -92,9 +72,9 @@ static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
 
     if (fstat(from, &before) < 0)
         return -errno;
-    if (manifest_stamp_racy(&before, copytree_now()).ctime_ns == 0)
-        copytree_wait_tick();
-    now = copytree_now();
+    if (manifest_stamp_racy(&before, clock_coarse()).ctime_ns == 0)
+        clock_pass(clock_coarse());
+    now = clock_coarse();
     if (fstat(from, &before) < 0)
         return -errno;
     written = place_is_written(from);
@@ -118,7 +98,7 @@ static int finish(int to, const struct stat *st) {
     return fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0 ? -errno : 0;
 }
 
-/* One that was being written all the time is taken as it was read last. What somebody holds open for writing, a log or a data
+/* One that was being written all the time is taken as it was read last. What a process has open for writing, a log or a data
  * base, may not be whole either. The next sync looks at both again. */
 static int copy_into(struct copier *c, const struct walk_entry *e, int from, int to, struct err *err) {
     struct manifest_stamp host, copy;
@@ -134,7 +114,7 @@ static int copy_into(struct copier *c, const struct walk_entry *e, int from, int
     if (r == -EAGAIN || !settled)
         host.ctime_ns = 0;
     if (r == -EAGAIN)
-        r = note(c, e->path, "was being written while it was copied; the copy may be half of it", err);
+        r = note_odd(c, e->path, "was being written while it was copied; the copy may be half of it", err);
     if (r < 0)
         return r;
     r = finish(to, &st);
@@ -149,7 +129,7 @@ static int copy_into(struct copier *c, const struct walk_entry *e, int from, int
 static bool is_there(struct copier *c, const struct walk_entry *e, struct stat *ret) {
     const struct stat *st = &e->st;
 
-    return manifest_stamp_racy(st, copytree_now()).ctime_ns != 0 &&
+    return manifest_stamp_racy(st, clock_coarse()).ctime_ns != 0 &&
            fstatat(c->to[e->depth], e->name, ret, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(ret->st_mode) &&
            ret->st_size == st->st_size && ret->st_mtim.tv_sec == st->st_mtim.tv_sec &&
            ret->st_mtim.tv_nsec == st->st_mtim.tv_nsec && (ret->st_mode & 07777) == (st->st_mode & 0777) &&
@@ -190,7 +170,7 @@ static int copy_file(struct copier *c, const struct walk_entry *e, struct err *e
     }
     from = open_source(e);
     if (from == -ENOENT)
-        return note(c, e->path, "was replaced while it was copied; it is left out", err);
+        return note_odd(c, e->path, "was replaced while it was copied; it is left out", err);
     if (from == -EACCES)
         return closed(e, NULL, err);
     if (from < 0)
@@ -250,7 +230,7 @@ static int found(const struct walk_entry *e, void *arg, struct err *err) {
     case S_IFLNK:
         return copy_link(c, e, err);
     default:
-        return note(c, e->path, "is a device, FIFO or socket; it is left out", err);
+        return note_odd(c, e->path, "is a device, FIFO or socket; it is left out", err);
     }
 }
 

@@ -19,8 +19,3 @@ struct copytree {
 int copytree_make(const struct copytree *c, struct manifest *m, struct err *err);
 /* Removes what is in the folder but not in m: an earlier try may have copied what the tree no longer has. */
 int copytree_trim(int to, const struct manifest *m, struct err *err);
-
-/* CLOCK_REALTIME_COARSE in ns: what the kernel writes into a file's times. */
-uint64_t copytree_now(void);
-/* Waits until the clock has left the tick it is in (at most 10 ms): a change after that has another ctime than one before. */
-void copytree_wait_tick(void);

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/copy/walk.h"
@@ -19,7 +20,7 @@ struct linked {
 
 struct hardlinks_search {
     struct linked *v;
-    size_t n, cap;
+    size_t n;
     size_t left; /* files with names that were not met yet */
     size_t entries;
     bool cut;
@@ -30,7 +31,7 @@ static void search_done(struct hardlinks_search *s) {
     free(s->v);
 }
 
-static struct linked *find(const struct hardlinks_search *s, const struct stat *st) {
+static struct linked *find_linked(const struct hardlinks_search *s, const struct stat *st) {
     for (size_t i = 0; i < s->n; i++)
         if (s->v[i].ino == st->st_ino && s->v[i].dev == st->st_dev)
             return &s->v[i];
@@ -43,8 +44,8 @@ static void meet(struct hardlinks_search *s, struct linked *l) {
 }
 
 /* A name of a hidden file. */
-static int add(struct hardlinks_search *s, const struct stat *st, struct err *err) {
-    struct linked *l = find(s, st);
+static int add_linked(struct hardlinks_search *s, const struct stat *st, struct err *err) {
+    struct linked *l = find_linked(s, st);
 
     if (!S_ISREG(st->st_mode) || st->st_nlink < 2 || st->st_size == 0)
         return 0;
@@ -56,16 +57,8 @@ static int add(struct hardlinks_search *s, const struct stat *st, struct err *er
         s->cut = true;
         return 0;
     }
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 16;
-        struct linked *v = reallocarray(s->v, cap, sizeof *v);
-
-        if (!v)
-            return err_oom(err);
-        s->v = v;
-        s->cap = cap;
-    }
-    s->v[s->n++] = (struct linked){st->st_dev, st->st_ino, st->st_nlink - 1};
+    if (VEC_ADD(s->v, s->n, (struct linked){st->st_dev, st->st_ino, st->st_nlink - 1}) < 0)
+        return err_oom(err);
     s->left++;
     return 0;
 }
@@ -77,7 +70,7 @@ static int in_hidden_folder(const struct walk_entry *e, void *arg, struct err *e
         s->cut = true;
         return -ECANCELED;
     }
-    return add(s, &e->st, err);
+    return add_linked(s, &e->st, err);
 }
 
 static int skip(const struct walk_entry *e UNUSED, void *arg UNUSED, struct err *err UNUSED) {
@@ -94,7 +87,7 @@ static int look_at(struct hardlinks_search *s, int workspace, const char *path, 
     if (fstatat(workspace, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0; /* gone, or closed to us, and so to the inside */
     if (!S_ISDIR(st.st_mode))
-        return add(s, &st, err);
+        return add_linked(s, &st, err);
     fd = safepath_open(workspace, path, O_PATH | O_DIRECTORY);
     r = fd < 0 || s->cut ? 0 : walk_tree(fd, NULL, &ops, &ignored);
     if (r == -ENOMEM)
@@ -105,7 +98,7 @@ static int look_at(struct hardlinks_search *s, int workspace, const char *path, 
 
 static int in_workspace(const struct walk_entry *e, void *arg, struct err *err) {
     struct hardlinks_search *s = arg;
-    struct linked *l = S_ISREG(e->st.st_mode) && e->st.st_nlink > 1 ? find(s, &e->st) : NULL;
+    struct linked *l = S_ISREG(e->st.st_mode) && e->st.st_nlink > 1 ? find_linked(s, &e->st) : NULL;
 
     if (!l)
         return WALK_ON;

@@ -2,9 +2,14 @@
 #include "workspace/copy/manifest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/random.h>
+#include <unistd.h>
 
+#include "base/pathtext.h"
 #include "base/str.h"
+#include "os/fd.h"
+#include "os/file.h"
 
 enum { NONE = UINT32_MAX, FIRST_CAP = 1024 };
 
@@ -192,4 +197,137 @@ bool manifest_same(const struct manifest_stamp *a, const struct manifest_stamp *
     if (a->mode == 0 || S_ISDIR(a->mode))
         return true;
     return a->ctime_ns != 0 && a->ctime_ns == b->ctime_ns && a->ino == b->ino && a->size == b->size && a->mtime_ns == b->mtime_ns;
+}
+
+/* -- the file ------------------------------------------------------------------------------------------------------------- */
+
+/* The manifest as a file. It lies in the run's folder, which no sandbox sees; it is read as if one did. */
+
+static const char magic[] = "bawn-manifest 1\n";
+
+enum { STAMP_BYTES = 4 * 8 + 4 };
+
+static void add_stamp(struct buf *b, const struct manifest_stamp *s) {
+    const uint64_t words[] = {s->ino, s->ctime_ns, s->mtime_ns, s->size};
+
+    buf_add(b, words, sizeof words);
+    buf_add(b, &s->mode, sizeof s->mode);
+}
+
+void manifest_format(struct manifest *m, struct buf *ret) {
+    uint64_t n = manifest_count(m);
+
+    manifest_sort(m);
+    buf_add(ret, magic, sizeof magic - 1);
+    buf_add(ret, &n, sizeof n);
+    for (size_t i = 0; i < n; i++) {
+        const struct manifest_entry *e = manifest_at(m, i);
+        uint32_t len = (uint32_t)strlen(e->path);
+
+        buf_add(ret, &len, sizeof len);
+        buf_add(ret, e->path, len);
+        add_stamp(ret, &e->host);
+        add_stamp(ret, &e->copy);
+    }
+}
+
+struct manifest_reader {
+    const char *at, *end;
+};
+
+/* NULL: there are not so many bytes. */
+static const char *take_bytes(struct manifest_reader *r, size_t len) {
+    const char *s = r->at;
+
+    if ((size_t)(r->end - r->at) < len)
+        return NULL;
+    r->at += len;
+    return s;
+}
+
+static struct manifest_stamp get_stamp(const char *s) {
+    struct manifest_stamp st;
+    uint64_t words[4];
+
+    memcpy(words, s, sizeof words);
+    memcpy(&st.mode, s + sizeof words, sizeof st.mode);
+    st.ino = words[0];
+    st.ctime_ns = words[1];
+    st.mtime_ns = words[2];
+    st.size = words[3];
+    return st;
+}
+
+static int bad(struct err *err) {
+    return err_set(err, -EBADMSG, "the list of the copy's files is damaged");
+}
+
+static int parse_entry(struct manifest_reader *rd, struct manifest *m, struct err *err) {
+    CLEANUP(freep) char *path = NULL;
+    struct manifest_stamp host, copy;
+    const char *s = take_bytes(rd, sizeof(uint32_t));
+    uint32_t len;
+
+    if (!s)
+        return bad(err);
+    memcpy(&len, s, sizeof len);
+    s = take_bytes(rd, len);
+    if (!s || len > MANIFEST_PATH_MAX || !path_is_below(s, len))
+        return bad(err);
+    path = strndup(s, len);
+    if (!path)
+        return err_oom(err);
+    s = take_bytes(rd, 2 * STAMP_BYTES);
+    if (!s || manifest_find(m, path))
+        return bad(err);
+    host = get_stamp(s);
+    copy = get_stamp(s + STAMP_BYTES);
+    return manifest_set(m, path, &host, &copy, err);
+}
+
+int manifest_parse(const char *data, size_t len, struct manifest **ret, struct err *err) {
+    struct manifest_reader rd = {data, data + len};
+    CLEANUP(manifest_freep) struct manifest *m = manifest_new();
+    const char *s = take_bytes(&rd, sizeof magic - 1);
+    uint64_t n;
+
+    if (!m)
+        return err_oom(err);
+    if (!s || memcmp(s, magic, sizeof magic - 1) != 0 || !(s = take_bytes(&rd, sizeof n)))
+        return bad(err);
+    memcpy(&n, s, sizeof n);
+    if (n > MANIFEST_MAX)
+        return bad(err);
+    for (uint64_t i = 0; i < n; i++) {
+        int r = parse_entry(&rd, m, err);
+
+        if (r < 0)
+            return r;
+    }
+    if (rd.at != rd.end)
+        return bad(err);
+    manifest_sort(m);
+    *ret = TAKE_PTR(m);
+    return 0;
+}
+
+/* The run is locked: there is no other writer. */
+int manifest_save(struct manifest *m, int dir, const char *name, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(MANIFEST_FILE_MAX);
+    int r;
+
+    manifest_format(m, &b);
+    if (!buf_ok(&b))
+        return err_oom(err);
+    r = file_replace_at(dir, name, 0600, FILE_SOLE, b.data, b.len);
+    return r < 0 ? err_sys(err, r, "write the list of the copy's files") : 0;
+}
+
+int manifest_load(int dir, const char *name, struct manifest **ret, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(MANIFEST_FILE_MAX);
+    int r = file_read_at(dir, name, 0, &b);
+
+    if (r == -EINVAL || r == -EFBIG)
+        return bad(err);
+    return r < 0 ? err_sys(err, r, "read the list of the copy's files") : manifest_parse(buf_str(&b), b.len, ret, err);
 }

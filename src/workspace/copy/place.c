@@ -3,20 +3,168 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/hex.h"
 #include "base/str.h"
 #include "os/copy.h"
 #include "os/fd.h"
-#include "workspace/copy/place_path.h"
-#include "workspace/copy/place_swap.h"
+#include "os/safepath.h"
+#include "workspace/copy/place_priv.h"
 #include "workspace/copy/xattrs.h"
+
+enum { TEMP_DIGITS = 16, SHOWN_MAX = 64 * 1024, NOTE_MAX = 8 * MANIFEST_PATH_MAX + 256 };
+
+/* -- paths ---------------------------------------------------------------------------------------------------------------- */
+
+int place_err(struct err *err, int r, const char *what, const char *path) {
+    CLEANUP(buf_done) struct buf shown = BUF_INIT(SHOWN_MAX);
+
+    buf_add_printable(&shown, path);
+    switch (r) {
+    case -ESTALE:
+        return err_set(err, r, "cannot %s '%.800s': it was changed meanwhile", what, buf_str(&shown));
+    case -ELOOP:
+        return err_set(err, r, "cannot %s '%.800s': a symbolic link is in the way", what, buf_str(&shown));
+    default:
+        return err_sys(err, r, "cannot %s '%.800s'", what, buf_str(&shown));
+    }
+}
+
+int place_note(struct strv *to, const char *path, const char *what, struct err *err) {
+    CLEANUP(buf_done) struct buf line = BUF_INIT(NOTE_MAX);
+
+    buf_add_printable(&line, path);
+    buf_addf(&line, ": %s", what);
+    return !buf_ok(&line) || strv_add(to, buf_str(&line)) < 0 ? err_oom(err) : 0;
+}
+
+/* openat2(2) takes no path of more than PATH_MAX bytes, but trees can be deeper: long ones are walked in pieces. */
+int place_open(int root, const char *path, int flags) {
+    CLEANUP(closep) int dir = -1;
+    char part[PATH_MAX];
+
+    while (strlen(path) >= PATH_MAX) {
+        const char *cut = memrchr(path, '/', PATH_MAX - 1);
+        int next;
+
+        if (!cut)
+            return -ENAMETOOLONG;
+        memcpy(part, path, (size_t)(cut - path));
+        part[cut - path] = 0;
+        next = safepath_open(dir < 0 ? root : dir, part, O_PATH | O_DIRECTORY);
+        if (next < 0)
+            return next;
+        closep(&dir);
+        dir = next;
+        path = cut + 1;
+    }
+    return safepath_open(dir < 0 ? root : dir, path, flags);
+}
+
+/* By descriptor: the owner of the tree could put a hard link to a file of root's where the folder was. */
+static int make_folder(int dir, const char *name) {
+    CLEANUP(closep) int fd = -1;
+    struct stat st;
+
+    if (mkdirat(dir, name, 0777) < 0)
+        return errno == EEXIST ? 0 : -errno;
+    if (geteuid() != 0)
+        return 0;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(dir, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0)
+        return -errno;
+    return 0;
+}
+
+static int make_parents(int root, const char *path) {
+    CLEANUP(closep) int dir = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char part[NAME_MAX + 1];
+
+    if (dir < 0)
+        return -errno;
+    while (path[0]) {
+        size_t len = strcspn(path, "/");
+        int next, r;
+
+        if (len == 0 || len > NAME_MAX)
+            return len ? -ENAMETOOLONG : -EINVAL;
+        memcpy(part, path, len);
+        part[len] = 0;
+        next = safepath_open(dir, part, O_PATH | O_DIRECTORY);
+        if (next == -ENOENT) {
+            r = make_folder(dir, part);
+            next = r < 0 ? r : safepath_open(dir, part, O_PATH | O_DIRECTORY);
+        }
+        if (next < 0)
+            return next;
+        closep(&dir);
+        dir = next;
+        path += path[len] ? len + 1 : len;
+    }
+    return TAKE_FD(dir);
+}
+
+static int open_parent(int root, const char *path, bool create, const char **ret_name) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    CLEANUP(freep) char *folder = NULL;
+    int fd;
+
+    if (!name[0] || str_eq(name, ".") || str_eq(name, ".."))
+        return -EINVAL;
+    folder = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    if (!folder)
+        return -ENOMEM;
+    fd = place_open(root, folder, O_PATH | O_DIRECTORY);
+    if (fd == -ENOENT && create)
+        fd = make_parents(root, folder);
+    if (fd >= 0)
+        *ret_name = name;
+    return fd;
+}
+
+int place_stat(int root, const char *path, struct stat *ret) {
+    const char *name;
+    CLEANUP(closep) int dir = open_parent(root, path, false, &name);
+
+    if (dir < 0)
+        return dir;
+    return fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+char *place_link_target(int root, const char *path) {
+    CLEANUP(closep) int fd = place_open(root, path, O_PATH);
+    char target[PATH_MAX];
+    ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof target);
+
+    return n < 0 || n == sizeof target ? NULL : strndup(target, (size_t)n);
+}
+
+int place_temp_name(char ret[static PLACE_TEMP_SIZE]) {
+    uint64_t random;
+
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return -EIO;
+    snprintf(ret, PLACE_TEMP_SIZE, PLACE_TEMP "%016jx", (uintmax_t)random);
+    return 0;
+}
+
+bool place_is_temp(const char *name) {
+    const char *digits = name + sizeof PLACE_TEMP - 1;
+
+    return str_starts(name, PLACE_TEMP) && strlen(digits) == TEMP_DIGITS && hex_is_lower(digits, TEMP_DIGITS);
+}
+
+/* -- staging and moving into place -------------------------------------------------------------------------------- */
 
 static struct timespec to_timespec(uint64_t ns) {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 }
 
-/* Owner of what stood there, else of the folder. Only root can give files away. fd: the new one, O_PATH will do. */
+/* Owner of what was there, else of the folder. Only root can give files away. fd: the new one, O_PATH will do. */
 static int give_away(int dir, const char *name, int fd) {
     struct stat st;
 
@@ -84,76 +232,57 @@ static int stage_link_at(int dir, const char *name, const char *target, const ch
     return r;
 }
 
-/* path without its last part, and temp in its place */
-static char *beside(const char *path, const char *name, const char *temp) {
-    return str_dupf("%.*s%s", (int)(name - path), path, temp);
+/* The staged one's path; it is removed if there is no memory for that. */
+static int finish_staging(int dir, const char *path, const char *name, const char *temp, char **ret_temp, struct err *err) {
+    *ret_temp = str_dupf("%.*s%s", (int)(name - path), path, temp);
+    if (*ret_temp)
+        return 0;
+    unlinkat(dir, temp, 0);
+    return err_oom(err);
 }
 
 int place_stage_file(int root, const char *path, int content, const struct place_meta *meta, char **ret_temp, struct err *err) {
     const char *name = path;
-    CLEANUP(closep) int dir = place_parent(root, path, true, &name);
+    CLEANUP(closep) int dir = open_parent(root, path, true, &name);
     char temp[PLACE_TEMP_SIZE];
-    char *whole;
     int r = dir < 0 ? dir : place_temp_name(temp);
 
-    if (r == 0)
-        r = stage_file_at(dir, name, content, meta, temp);
-    if (r < 0)
-        return place_err(err, r, "write", path);
-    whole = beside(path, name, temp);
-    if (!whole) {
-        unlinkat(dir, temp, 0);
-        return err_oom(err);
-    }
-    *ret_temp = whole;
-    return 0;
+    r = r < 0 ? r : stage_file_at(dir, name, content, meta, temp);
+    return r < 0 ? place_err(err, r, "write", path) : finish_staging(dir, path, name, temp, ret_temp, err);
 }
 
 int place_stage_link(int root, const char *path, const char *target, char **ret_temp, struct err *err) {
     const char *name = path;
-    CLEANUP(closep) int dir = place_parent(root, path, true, &name);
+    CLEANUP(closep) int dir = open_parent(root, path, true, &name);
     char temp[PLACE_TEMP_SIZE];
-    char *whole;
     int r = dir < 0 ? dir : place_temp_name(temp);
 
-    if (r == 0)
-        r = stage_link_at(dir, name, target, temp);
-    if (r < 0)
-        return place_err(err, r, "make the symbolic link", path);
-    whole = beside(path, name, temp);
-    if (!whole) {
-        unlinkat(dir, temp, 0);
-        return err_oom(err);
-    }
-    *ret_temp = whole;
-    return 0;
+    r = r < 0 ? r : stage_link_at(dir, name, target, temp);
+    return r < 0 ? place_err(err, r, "make the symbolic link", path) : finish_staging(dir, path, name, temp, ret_temp, err);
+}
+
+static int commit(int root, const char *temp, const char *path, const struct manifest_stamp *expect, bool new_, struct err *err) {
+    const char *name = path, *temp_name = temp;
+    CLEANUP(closep) int dir = open_parent(root, path, false, &name);
+    CLEANUP(closep) int temp_dir = open_parent(root, temp, false, &temp_name);
+    int r = dir < 0 ? dir : temp_dir;
+
+    if (r >= 0)
+        r = new_ ? place_move_new(dir, temp_name, name) : place_swap(dir, temp_name, name, expect);
+    return r < 0 ? place_err(err, r, "write", path) : 0;
 }
 
 int place_commit(int root, const char *temp, const char *path, const struct manifest_stamp *expect, struct err *err) {
-    const char *name = path, *temp_name = temp;
-    CLEANUP(closep) int dir = place_parent(root, path, false, &name);
-    CLEANUP(closep) int temp_dir = place_parent(root, temp, false, &temp_name);
-    int r = dir < 0 ? dir : temp_dir;
-
-    if (r >= 0)
-        r = place_swap(dir, temp_name, name, expect);
-    return r < 0 ? place_err(err, r, "write", path) : 0;
+    return commit(root, temp, path, expect, false, err);
 }
 
 int place_commit_new(int root, const char *temp, const char *path, struct err *err) {
-    const char *name = path, *temp_name = temp;
-    CLEANUP(closep) int dir = place_parent(root, path, false, &name);
-    CLEANUP(closep) int temp_dir = place_parent(root, temp, false, &temp_name);
-    int r = dir < 0 ? dir : temp_dir;
-
-    if (r >= 0)
-        r = place_move_new(dir, temp_name, name);
-    return r < 0 ? place_err(err, r, "write", path) : 0;
+    return commit(root, temp, path, NULL, true, err);
 }
 
 void place_discard(int root, const char *temp) {
     const char *name;
-    CLEANUP(closep) int dir = place_parent(root, temp, false, &name);
+    CLEANUP(closep) int dir = open_parent(root, temp, false, &name);
 
     if (dir >= 0 && place_is_temp(name))
         unlinkat(dir, name, 0);
@@ -176,12 +305,12 @@ int place_link(int root, const char *path, const char *target, const struct mani
 
 int place_dir(int root, const char *path, mode_t mode, struct err *err) {
     const char *name = path;
-    CLEANUP(closep) int dir = place_parent(root, path, true, &name);
+    CLEANUP(closep) int dir = open_parent(root, path, true, &name);
     CLEANUP(closep) int folder = -1;
     int r = dir;
 
     if (r >= 0)
-        r = place_make_folder(dir, name);
+        r = make_folder(dir, name);
     if (r < 0)
         return place_err(err, r, "make the folder", path);
     /* by descriptor: what is opened here is a folder, whatever the name becomes */
@@ -195,7 +324,7 @@ int place_dir(int root, const char *path, mode_t mode, struct err *err) {
 
 int place_remove(int root, const char *path, const struct manifest_stamp *expect, struct err *err) {
     const char *name = path;
-    CLEANUP(closep) int dir = place_parent(root, path, false, &name);
+    CLEANUP(closep) int dir = open_parent(root, path, false, &name);
     int r = dir;
 
     if (r >= 0)

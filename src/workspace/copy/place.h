@@ -6,14 +6,14 @@
  * Paths are relative to `root`, bytes, without "..". Folders on the way are created where they are missing (mode 0777 less
  * the umask) and never followed if they are links: -ELOOP or -ENOTDIR for a link or a file on the way, and nothing is done.
  *
- * `expect` guards against losing somebody else's change. It is what the caller saw at the path (manifest_stamp_of; mode 0: nothing).
- * If something else stands there now, or somebody has it open for writing, the call returns -ESTALE and leaves it as it
- * is, also when the change comes between looking and replacing: the old file is exchanged with the new one, looked at once
- * more, and exchanged back. NULL: whatever stands there is replaced (files and links; a folder never is: -EISDIR).
+ * `expect` guards against losing a change by another process. It is what the caller saw at the path (manifest_stamp_of; mode 0:
+ * nothing). If something else is there now, or a process has it open for writing, the call returns -ESTALE and leaves it as it is.
+ * That also holds for a change between looking and replacing: the old file is exchanged with the new one, looked at once more,
+ * and exchanged back. NULL: whatever is there is replaced (files and links; a folder never is: -EISDIR).
  *
  * kill -9 leaves at most one file with a name that place_is_temp() knows beside the path: the new version, or the old one.
  *
- * As root, what is made belongs to whom the replaced file belonged to, else to the owner of the folder it is in.
+ * As root, a new file belongs to the owner of the replaced one, else to the owner of its folder.
  * Errors name the path, safe for a terminal.
  */
 #pragma once
@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "base/strv.h"
 #include "workspace/copy/manifest.h"
 
 struct place_meta {
@@ -42,7 +43,7 @@ int place_remove(int root, const char *path, const struct manifest_stamp *expect
 /*
  * The same in two steps, for many files that shall change together: first all are staged under names of their own beside their
  * targets, where anything that can fail for want of space or rights fails, then they are moved into place. *ret_temp is
- * the path of the staged one, malloc'ed; place_discard() removes one that is not wanted. After place_commit() it is gone,
+ * the path of the staged one, malloc'ed; place_discard() removes one. After place_commit() it is gone,
  * whatever it returns.
  */
 int place_stage_file(int root, const char *path, int content, const struct place_meta *meta, char **ret_temp, struct err *err);
@@ -56,15 +57,19 @@ int place_commit_new(int root, const char *temp, const char *path, struct err *e
 #define PLACE_TEMP ".bawn-tmp-"       /* and 16 hex digits */
 bool place_is_temp(const char *name); /* the last part of a path */
 
-/* What stands at the path now, no link followed: 0 or -errno (-ENOENT). */
+/* What is at the path now, no link followed: 0 or -errno (-ENOENT). */
 int place_stat(int root, const char *path, struct stat *ret);
 /* Opens it as safepath_open() does, also if the path is longer than PATH_MAX. */
 int place_open(int root, const char *path, int flags);
 /*
- * Somebody has the file open for writing (a lease tells; false where none can be had). write(2) sets the times first and the
+ * A process has the file open for writing (a lease tells; false where leases are not available). write(2) sets the times first and the
  * bytes later: only if this says false after an fstat() are all writes that belong to these times done.
  */
 bool place_is_written(int fd);
-int place_writers(int fd); /* the same: 1, 0, or -errno where no lease can be had */
+int place_writers(int fd); /* the same: 1, 0, or -errno where leases are not available */
+/* Where the link at the path leads, malloc'ed; NULL: it is none, or no memory. */
+char *place_link_target(int root, const char *path);
+/* "PATH: WHAT" to a list of lines, the path safe for a terminal. */
+int place_note(struct strv *to, const char *path, const char *what, struct err *err);
 /* "cannot WHAT 'PATH': why", the path safe for a terminal; returns r. */
 int place_err(struct err *err, int r, const char *what, const char *path);

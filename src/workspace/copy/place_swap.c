@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "workspace/copy/place_swap.h"
+#include "workspace/copy/place_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "os/fd.h"
-#include "workspace/copy/place_path.h"
 
 enum { SWAP_TRIES = 16 };
 
@@ -23,7 +22,7 @@ int place_move_new(int dir, const char *from, const char *to) {
 }
 
 int place_writers(int fd) {
-    /* Should somebody open it just now: the default SIGIO would end this process, SIGURG is ignored. */
+    /* If another process opens it just now, the default SIGIO would end this one; SIGURG is ignored. */
     if (fcntl(fd, F_SETSIG, SIGURG) < 0)
         return -errno;
     if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
@@ -57,7 +56,7 @@ static int check_stamp(int dir, const char *name, const struct manifest_stamp *e
 }
 
 /*
- * For what was moved to a name that nobody knows. First that no writer is left, for no new one can come, then what the last
+ * For what was moved to a name that no other process knows. First that no writer is left, for no new one can come, then what the last
  * one left: the other way round one could write and close in between. A rename sets the ctime: it says nothing here.
  */
 static int check_moved(int dir, const char *name, const struct manifest_stamp *expect) {
@@ -67,7 +66,7 @@ static int check_moved(int dir, const char *name, const struct manifest_stamp *e
 }
 
 /*
- * Takes back an exchange whose old side turned out to be changed. What somebody put at `name` meanwhile must not end up in temp
+ * Takes back an exchange whose old side turned out to be changed. What another process put at `name` meanwhile must not end up in temp
  * and go with it: then it is exchanged once more, and the old one goes, for that came later and from the same side.
  */
 static void swap_back(int dir, const char *temp, const char *name, uint64_t new_ino, uint64_t old_ino) {
@@ -135,7 +134,7 @@ int place_swap(int dir, const char *temp, const char *name, const struct manifes
     return r;
 }
 
-/* Out of sight first: only what nobody can open any more can be looked at in peace. */
+/* Renamed first: what cannot be opened any more can be compared safely. */
 static int take_file_away(int dir, const char *name, const struct manifest_stamp *expect) {
     char temp[PLACE_TEMP_SIZE];
     int r = check_stamp(dir, name, expect, true);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/pathtext.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "workspace/copy/transfer.h"
@@ -29,16 +30,7 @@ struct tarball_entry {
 };
 
 bool tarball_is_name(const char *name) {
-    if (!name[0] || name[0] == '/')
-        return false;
-    while (*name) {
-        size_t len = strcspn(name, "/");
-
-        if (len == 0 || (len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.'))
-            return false;
-        name += len + (name[len] == '/');
-    }
-    return true;
+    return path_is_below(name, strlen(name));
 }
 
 static void put_text(char *field, size_t room, const char *s) {

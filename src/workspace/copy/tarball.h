@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a tar archive (ustar, with pax headers where a name, link or size does not fit): files, folders and symbolic links, owned by
- * nobody in particular, names relative. Names are bytes of an agent's: what is absolute, empty or has "." or ".." in it is refused (-EINVAL),
- * so that unpacking reaches nothing outside, whoever unpacks it.
+ * Writes a tar archive (ustar, with pax headers where a name, link or size does not fit): files, folders and symbolic links of user 0,
+ * names relative. An agent chose the names: what is absolute, empty or has "." or ".." in it is refused (-EINVAL), so that unpacking
+ * reaches nothing outside.
  */
 #pragma once
 

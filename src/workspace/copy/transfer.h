@@ -34,9 +34,8 @@ struct transfer {
 };
 void transfer_done(struct transfer *t);
 
-/* One file: `from`, readable from where it stands if it is a stream, else from its start, becomes (dir, name). shown: for notes
- * and errors. -EISDIR: a folder stands there;
- * -EBUSY: something that the sandbox hides. */
+/* One file: `from` becomes (dir, name). A stream is read from its position, a file from its start. shown: for notes and errors.
+ * -EISDIR: a folder is there; -EBUSY: something that the sandbox hides. */
 int transfer_file(struct transfer *t, int from, int dir, const char *name, mode_t mode, const char *shown, struct err *err);
 /* What is in the folder `from` comes into the folder `to`; folders that are there already keep their mode. O_PATH is enough for both. */
 int transfer_tree(struct transfer *t, int from, int to, struct err *err);
@@ -46,7 +45,7 @@ int transfer_folder(struct transfer *t, int dir, const char *name, struct err *e
 /* May this link, in a folder that is `depth` below what is copied, be followed without leaving it? ".." counts only in front, where the
  * folders that it goes up are known to be folders: behind a name, which may be another link, it can lead anywhere. */
 bool transfer_link_stays(const char *target, unsigned depth);
-/* A regular file of somebody else's, open for reading (-EINVAL: it is something else); no link, no waiting. */
+/* A regular file of the sandbox, open for reading (-EINVAL: it is something else); no link, no waiting. */
 int transfer_open(int dir, const char *name, struct stat *ret);
 /* The folder is of a file system that has no files of the sandbox's own (/proc, /sys, /dev/pts). */
 bool transfer_is_foreign(int folder);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/copy/walk.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "workspace/copy/place.h"
 #include "workspace/hide/ignore.h"
@@ -22,11 +22,6 @@ struct walk_state {
 
 static void walk_done(struct walk_state *w) {
     buf_done(&w->path);
-}
-
-static void closedirp(DIR **d) {
-    if (*d)
-        closedir(*d);
 }
 
 /* By descriptor, for fchmodat() follows a link that took the place of the file. /proc, for O_PATH knows no fchmod(). */
@@ -52,27 +47,23 @@ static int look(struct walk_state *w, struct walk_entry *e) {
     return w->ops->pry && !S_ISLNK(e->st.st_mode) ? pry_open(e, &e->st) : 0;
 }
 
-static int walk_folder(struct walk_state *w, DIR *d, const struct ignore_list *rules);
+static int walk_folder(struct walk_state *w, struct dir *d, const struct ignore_list *rules);
 
-static int enter(struct walk_state *w, struct walk_entry *e) {
-    int fd = openat(e->dir, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    CLEANUP(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+static int enter_folder(struct walk_state *w, struct walk_entry *e) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     size_t len = w->path.len;
-    int r;
+    int r = dir_open_at(e->dir, e->name, &d);
 
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) /* another thing by now */
+    if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP) /* another thing by now */
         return w->ops->left ? w->ops->left(e, w->ops->arg, w->err) : 0;
-    if (fd < 0 && errno == EACCES && w->ops->closed)
+    if (r == -EACCES && w->ops->closed)
         return w->ops->closed(e, w->ops->arg, w->err);
-    if (!d) {
-        r = place_err(w->err, -errno, "read the folder", e->path);
-        closep(&fd);
-        return r;
-    }
+    if (r < 0)
+        return place_err(w->err, r, "read the folder", e->path);
     if (w->depth == WALK_DEPTH_MAX)
         return err_set(w->err, -ELOOP, "the tree is deeper than %d folders", WALK_DEPTH_MAX);
     w->depth++;
-    r = walk_folder(w, d, w->hidden ? ignore_rules_in(w->hidden, e->path, len) : NULL);
+    r = walk_folder(w, &d, w->hidden ? ignore_rules_in(w->hidden, e->path, len) : NULL);
     w->depth--;
     e->path = buf_str(&w->path); /* it may have moved */
     return r == 0 && w->ops->left ? w->ops->left(e, w->ops->arg, w->err) : r;
@@ -93,7 +84,7 @@ static int visit(struct walk_state *w, int dir, const char *name, const struct i
     r = w->ops->found(&e, w->ops->arg, w->err);
     if (r < 0 || r == WALK_SKIP || !S_ISDIR(e.st.st_mode))
         return r < 0 ? r : 0;
-    return enter(w, &e);
+    return enter_folder(w, &e);
 }
 
 static int visit_name(struct walk_state *w, int dir, const char *name, const struct ignore_list *rules) {
@@ -111,33 +102,21 @@ static int visit_name(struct walk_state *w, int dir, const char *name, const str
     return r;
 }
 
-static int walk_folder(struct walk_state *w, DIR *d, const struct ignore_list *rules) {
-    for (;;) {
-        const struct dirent *e;
-        int r;
+static int walk_folder(struct walk_state *w, struct dir *d, const struct ignore_list *rules) {
+    const struct dirent *e;
+    int r = 0;
 
-        errno = 0;
-        e = readdir(d);
-        if (!e)
-            return errno ? place_err(w->err, -errno, "read the folder", w->path.len ? buf_str(&w->path) : ".") : 0;
-        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
-            continue;
-        r = visit_name(w, dirfd(d), e->d_name, rules);
-        if (r < 0)
-            return r;
-    }
+    while (r >= 0 && (e = dir_next(d)))
+        r = visit_name(w, d->fd, e->d_name, rules);
+    if (r < 0 || d->error == 0)
+        return r;
+    return place_err(w->err, d->error, "read the folder", w->path.len ? buf_str(&w->path) : ".");
 }
 
 int walk_tree(int root, const struct ignore *hidden, const struct walk_ops *ops, struct err *err) {
     CLEANUP(walk_done) struct walk_state w = {.hidden = hidden, .ops = ops, .path = BUF_INIT(WALK_PATH_MAX), .err = err};
-    int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CLEANUP(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    int r = dir_open_at(root, ".", &d);
 
-    if (!d) {
-        int r = err_sys(err, -errno, "open the tree");
-
-        closep(&fd);
-        return r;
-    }
-    return walk_folder(&w, d, hidden ? ignore_rules_in(hidden, "", 0) : NULL);
+    return r < 0 ? err_sys(err, r, "open the tree") : walk_folder(&w, &d, hidden ? ignore_rules_in(hidden, "", 0) : NULL);
 }

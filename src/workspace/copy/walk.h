@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks a tree that somebody else fills and may change meanwhile: by folder descriptors, no symbolic link is followed, nothing is
- * opened but folders, nothing is waited for. What is gone when its turn comes is left out; a name that was moved meanwhile
- * may be missed or seen twice, so nobody may conclude from one walk that a file does not exist.
+ * Walks a tree that other processes fill and may change meanwhile: by folder descriptors, no symbolic link is followed, nothing is
+ * opened but folders, nothing is waited for. What is gone when its turn comes is left out. A name that was moved meanwhile may be
+ * missed or seen twice: one walk is no proof that a file does not exist.
  */
 #pragma once
 
@@ -35,6 +35,6 @@ struct walk_ops {
     bool pry; /* the tree is ours: what has no u+rwx (folders) or u+r (files) gets it, so that the inside cannot close it to us */
 };
 
-/* root: O_PATH is enough. hidden: what it excludes is not told, nor what is below; NULL: nothing is hidden. -ELOOP past
+/* root: O_PATH is enough. hidden: what it excludes is not reported, nor what is below; NULL: nothing is hidden. -ELOOP past
  * WALK_DEPTH_MAX. */
 int walk_tree(int root, const struct ignore *hidden, const struct walk_ops *ops, struct err *err);

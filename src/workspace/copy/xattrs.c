@@ -13,10 +13,6 @@ static bool is_none(int e) {
     return e == ENOTSUP || e == ENOSYS;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Fills v with the user.* names of a list as flistxattr() gives it; returns how many. */
 static size_t sort_names(const char *list, size_t len, const char **v) {
     size_t n = 0;
@@ -24,7 +20,7 @@ static size_t sort_names(const char *list, size_t len, const char **v) {
     for (const char *s = list; s < list + len; s += strlen(s) + 1)
         if (str_starts(s, prefix))
             v[n++] = s;
-    qsort(v, n, sizeof *v, by_name);
+    qsort(v, n, sizeof *v, str_compare);
     return n;
 }
 

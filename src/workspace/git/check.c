@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "workspace/git/gitindex.h"
 #include "workspace/hide/defaults.h"
 #include "workspace/hide/ignore_scan.h"
@@ -41,28 +42,20 @@ void ignore_check_done(struct ignore_check *c) {
     *c = (struct ignore_check){0};
 }
 
-static int add(struct ignore_check *c, enum check_kind kind, const char *pattern, const char *path, const struct ignore_why *why,
-               bool hidden, struct err *err) {
-    struct check_finding f = {.kind = kind, .pattern = pattern, .hidden = hidden};
+static int add_finding(struct ignore_check *c, enum check_kind kind, const char *pattern, const char *path,
+                       const struct ignore_why *why, bool hidden, struct err *err) {
+    struct check_finding f = {.kind = kind,
+                              .pattern = pattern,
+                              .hidden = hidden,
+                              .path = strdup(path),
+                              .origin = strdup(why && why->origin ? why->origin : ""),
+                              .rule = strdup(why && why->pattern ? why->pattern : ""),
+                              .line = why ? why->line : 0};
 
-    if (c->n == c->cap) {
-        struct check_finding *more = reallocarray(c->v, c->cap ? 2 * c->cap : 16, sizeof *more);
-
-        if (!more)
-            return err_oom(err);
-        c->v = more;
-        c->cap = c->cap ? 2 * c->cap : 16;
-    }
-    f.path = strdup(path);
-    f.origin = strdup(why && why->origin ? why->origin : "");
-    f.rule = strdup(why && why->pattern ? why->pattern : "");
-    f.line = why ? why->line : 0;
-    if (!f.path || !f.origin || !f.rule) {
-        finding_done(&f);
-        return err_oom(err);
-    }
-    c->v[c->n++] = f;
-    return 0;
+    if (f.path && f.origin && f.rule && VEC_ADD(c->v, c->n, f) == 0)
+        return 0;
+    finding_done(&f);
+    return err_oom(err);
 }
 
 static bool is_reported(const struct ignore_check *c, const struct ignore_why *why, const char *pattern) {
@@ -80,7 +73,8 @@ static int check_pattern(struct checker *c, const struct ignore_default *d, stru
         enum ignore_verdict v = ignore_explain(c->rules, d->samples[i], false, &why);
 
         if (v != IGNORE_EXCLUDED)
-            return add(&c->found, v == IGNORE_NONE ? CHECK_MISSING : CHECK_REINCLUDED, d->line, d->samples[i], &why, false, err);
+            return add_finding(&c->found, v == IGNORE_NONE ? CHECK_MISSING : CHECK_REINCLUDED, d->line, d->samples[i], &why,
+                               false, err);
     }
     return 0;
 }
@@ -94,7 +88,7 @@ static int check_below(struct checker *c, const char *folder, const struct ignor
         return err_oom(err);
     if (ignore_explain(c->rules, path, false, &why) != IGNORE_REINCLUDED || is_reported(&c->found, &why, d->line))
         return 0;
-    return add(&c->found, CHECK_REINCLUDED, d->line, path, &why, false, err);
+    return add_finding(&c->found, CHECK_REINCLUDED, d->line, path, &why, false, err);
 }
 
 static int check_patterns(struct checker *c, struct err *err) {
@@ -126,7 +120,7 @@ static int check_tracked(const struct gitindex_entry *e, void *arg, struct err *
     v = ignore_explain(c->rules, e->path, false, &shown);
     if (v == IGNORE_REINCLUDED && !is_reported(&c->found, &shown, NULL))
         return 0;
-    return add(&c->found, CHECK_TRACKED, default_pattern(&secret), e->path, NULL, v == IGNORE_EXCLUDED, err);
+    return add_finding(&c->found, CHECK_TRACKED, default_pattern(&secret), e->path, NULL, v == IGNORE_EXCLUDED, err);
 }
 
 static int check_all(struct checker *c, int root, struct err *err) {
@@ -134,7 +128,7 @@ static int check_all(struct checker *c, int root, struct err *err) {
     int r;
 
     if (fstatat(root, IGNORE_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {
-        r = add(&c->found, CHECK_NO_FILE, "", "", NULL, false, err);
+        r = add_finding(&c->found, CHECK_NO_FILE, "", "", NULL, false, err);
         if (r < 0)
             return r;
     }

@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 enum check_kind {
-    CHECK_NO_FILE,    /* no .sandboxignore: the defaults hold, but nobody can review them */
+    CHECK_NO_FILE,    /* no .sandboxignore: the defaults hold, but cannot be reviewed */
     CHECK_MISSING,    /* `pattern` of the recommended set: `path` would not be hidden */
     CHECK_REINCLUDED, /* the same, because `rule` at origin:line shows it */
     CHECK_TRACKED,    /* the file `path` in git's index looks like a secret (`pattern`) */
@@ -26,7 +26,7 @@ struct check_finding {
 
 struct ignore_check {
     struct check_finding *v;
-    size_t n, cap;
+    size_t n;
     bool git; /* the folder is the top of a repository, so tracked files could be looked at */
 };
 

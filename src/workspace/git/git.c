@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/git/git.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <grp.h>
-
 #include "base/err.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/remove.h"
+#include "os/spawn.h"
 
 /*
  * Theory of operation: git reads its configuration from $GIT_DIR/config, from files that the environment names, and from -c.
@@ -80,15 +78,14 @@ static const char *find_program(void) {
 }
 
 static int write_file(const struct git *g, const char *name, const char *text, struct err *err) {
-    CLEANUP(closep) int fd = openat(g->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+    int r = file_create_at(g->fd, name, 0600, text, strlen(text));
 
-    if (r >= 0 && g->drop && fchown(fd, g->uid, g->gid) < 0)
+    if (r >= 0 && g->drop && fchownat(g->fd, name, g->uid, g->gid, AT_SYMLINK_NOFOLLOW) < 0)
         r = -errno;
     return r < 0 ? err_sys(err, r, "write '%s/%s'", g->dir, name) : 0;
 }
 
-static int fill(const struct git *g, const struct git_opts *opts, struct err *err) {
+static int fill_dir(const struct git *g, const struct git_opts *opts, struct err *err) {
     static const char *const folders[] = {"objects", "objects/pack", "refs", "tree"};
     char config[sizeof config_text + 100];
     int r = 0;
@@ -119,12 +116,13 @@ static int choose_ids(struct git *g, int owner, struct err *err) {
     return 0;
 }
 
-/* What was left in a shared folder by one of us that was killed: nobody holds its lock. Young ones may not be locked yet. */
-static void sweep(const char *folder, int parent) {
-    DIR *d = opendir(folder);
-    struct dirent *e;
+/* What a killed process of ours left in a shared folder: its lock is free. Young ones may not be locked yet. */
+static void sweep_scratch(int parent) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
-    while (d && (e = readdir(d))) {
+    dir_open_at(parent, ".", &d);
+    while ((e = dir_next(&d))) {
         CLEANUP(closep) int fd = -1;
         struct stat st;
 
@@ -134,8 +132,6 @@ static void sweep(const char *folder, int parent) {
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_mtime + SCRATCH_YOUNG_S < time(NULL) && flock(fd, LOCK_EX | LOCK_NB) == 0)
             remove_tree(parent, e->d_name);
     }
-    if (d)
-        closedir(d);
 }
 
 int git_init(struct git *ret, const struct git_opts *opts, struct err *err) {
@@ -159,8 +155,8 @@ int git_init(struct git *ret, const struct git_opts *opts, struct err *err) {
     if (g.fd < 0 || flock(g.fd, LOCK_EX) < 0)
         return err_sys(err, -errno, "open '%s'", g.dir);
     if (g.drop)
-        sweep(folder, g.parent);
-    r = fill(&g, opts, err);
+        sweep_scratch(g.parent);
+    r = fill_dir(&g, opts, err);
     if (r < 0)
         return r;
     *ret = g;
@@ -179,12 +175,10 @@ void git_done(struct git *g) {
 struct launch_git {
     const struct git *git;
     const struct git_call *call;
-    int fds[CHILD_FDS];
-    pid_t parent;
     char *argv[GIT_ARGS_MAX + 2];
     char *envp[ENV_MAX];
     char lines[ENV_OWN][ENV_LINE];
-    char tree[ENV_LINE]; /* see enter() */
+    char tree[ENV_LINE]; /* see enter_tree() */
 };
 
 static int prepare(struct launch_git *l, struct err *err) {
@@ -215,24 +209,14 @@ static int prepare(struct launch_git *l, struct err *err) {
     return 0;
 }
 
-static bool place_fds(struct launch_git *l) {
-    for (int i = 0; i < CHILD_FDS; i++) /* out of the way first: one may stand where another has to go */
-        if (l->fds[i] >= 0 && (l->fds[i] = fcntl(l->fds[i], F_DUPFD_CLOEXEC, 2 * CHILD_FDS)) < 0)
-            return false;
-    for (int i = 0; i < CHILD_FDS; i++)
-        if (l->fds[i] >= 0 ? dup2(l->fds[i], i) < 0 : close(i) < 0 && errno != EBADF)
-            return false;
-    return fd_close_from(CHILD_FDS) == 0;
+static bool become_owner(const struct git *g) {
+    return !g->drop || (syscall(SYS_setgroups, 0, NULL) == 0 && syscall(SYS_setresgid, g->gid, g->gid, g->gid) == 0 &&
+                        syscall(SYS_setresuid, g->uid, g->uid, g->uid) == 0);
 }
 
-static bool become(const struct git *g) {
-    return !g->drop ||
-           (setgroups(0, NULL) == 0 && setresgid(g->gid, g->gid, g->gid) == 0 && setresuid(g->uid, g->uid, g->uid) == 0);
-}
-
-/* git changes to the working tree by its path. For somebody else that may lead through folders of root's, so the tree is
- * mounted where they can reach it, for this process alone. */
-static bool enter(const struct launch_git *l) {
+/* git changes to the working tree by its path. That may lead through folders that only root can pass, so the tree is mounted where
+ * the owner can reach it, for this process alone. */
+static bool enter_tree(const struct launch_git *l) {
     if (fchdir(l->call->cwd >= 0 ? l->call->cwd : l->git->fd) < 0)
         return false;
     return !l->git->drop || l->call->cwd < 0 ||
@@ -240,7 +224,7 @@ static bool enter(const struct launch_git *l) {
             mount(".", l->tree, NULL, MS_BIND, NULL) == 0 && chdir(l->tree) == 0);
 }
 
-static bool limit(void) {
+static bool limit_files(void) {
     const rlim_t max = (rlim_t)1 << GIT_FILE_MAX_LOG2;
     struct rlimit l;
 
@@ -252,44 +236,10 @@ static bool limit(void) {
 }
 
 /* In the child; only system calls. */
-NORETURN static void exec_git(struct launch_git *l) {
-    char failed[100];
-    sigset_t none;
+static int become_git(void *arg) {
+    const struct launch_git *l = arg;
 
-    sigemptyset(&none);
-    /* A session of its own: no terminal to ask on, no ^C in the middle of a write; it ends with us. The death signal comes
-     * after the change of ids, which clears it. */
-    if (enter(l) && place_fds(l) && limit() && setsid() >= 0 && become(l->git) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-        prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == l->parent && sigprocmask(SIG_SETMASK, &none, NULL) == 0 &&
-        signal(SIGPIPE, SIG_DFL) != SIG_ERR)
-        execve(l->git->program, l->argv, l->envp);
-    snprintf(failed, sizeof failed, "cannot be started: %s\n", strerror(errno));
-    (void)!write(l->fds[CHILD_ERR], failed, strlen(failed));
-    _exit(EXIT_NOTFOUND);
-}
-
-/* Both pipes to their ends. What git says is kept up to a limit, what it answers up to the buffer's. */
-static int collect(int out_fd, int err_fd, struct buf *out, struct buf *said) {
-    struct pollfd p[] = {{.fd = out_fd, .events = POLLIN}, {.fd = err_fd, .events = POLLIN}};
-    char data[65536];
-
-    while (p[0].fd >= 0 || p[1].fd >= 0) {
-        if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
-            return -errno;
-        for (size_t i = 0; i < ARRAY_LEN(p); i++) {
-            ssize_t n = p[i].fd >= 0 && p[i].revents ? fd_read_some(p[i].fd, data, sizeof data) : -EAGAIN;
-
-            if (n == 0 || (n < 0 && n != -EAGAIN))
-                p[i].fd = -1;
-            else if (n > 0 && i == 0)
-                buf_add(out, data, (size_t)n);
-            else if (n > 0)
-                buf_add(said, data, MIN_OF((size_t)n, said->ceiling - MIN_OF(said->len, said->ceiling)));
-        }
-        if (out && !buf_ok(out))
-            return -EFBIG;
-    }
-    return 0;
+    return enter_tree(l) && limit_files() && become_owner(l->git) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : -errno;
 }
 
 static int git_failed(const struct git_call *c, int status, const struct buf *said, struct err *err) {
@@ -303,71 +253,39 @@ static int git_failed(const struct git_call *c, int status, const struct buf *sa
     return err_set(err, -EIO, "git %s: %s", c->argv[0], text.len ? buf_str(&text) : "failed");
 }
 
-static int finish(const struct git_call *c, pid_t pid, int r, const struct buf *said, struct err *err) {
-    int status;
-
-    if (r < 0)
-        kill(pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return err_sys(err, -errno, "wait for git");
-    if (r == -EFBIG)
-        return err_set(err, r, "git %s: the answer is too long", c->argv[0]);
-    if (r < 0)
-        return err_sys(err, r, "read what git %s answers", c->argv[0]);
-    if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || (WEXITSTATUS(status) == 1 && c->may_fail)))
-        return WEXITSTATUS(status);
-    return git_failed(c, status, said, err);
-}
-
-static int make_pipe(int *ret_read, int *ret_write) {
-    int fds[2];
-
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return -errno;
-    *ret_read = fds[0];
-    *ret_write = fds[1];
-    return 0;
-}
-
 int git_run(const struct git *g, const struct git_call *call, struct buf *out, struct err *err) {
-    CLEANUP(closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    CLEANUP(closep) int out_read = -1;
-    CLEANUP(closep) int out_write = -1;
-    CLEANUP(closep) int err_read = -1;
-    CLEANUP(closep) int err_write = -1;
     CLEANUP(buf_done) struct buf said = BUF_INIT(GIT_STDERR_MAX);
-    struct launch_git l = {.git = g, .call = call, .parent = getpid()};
-    int r = prepare(&l, err);
-    pid_t pid;
+    struct launch_git l = {.git = g, .call = call};
+    const int fds[CHILD_FDS] = {call->in, call->out, -1, call->objects, call->more};
+    /* A session of its own: no terminal to ask on, no ^C in the middle of a write. */
+    const struct spawn s = {.path = g->program,
+                            .argv = l.argv,
+                            .envp = l.envp,
+                            .fds = fds,
+                            .n_fds = call->more >= 0      ? CHILD_FDS
+                                     : call->objects >= 0 ? CHILD_MORE
+                                                          : CHILD_OBJECTS,
+                            .cwd = SPAWN_CWD_STAY,
+                            .group = SPAWN_SESSION,
+                            .own_memory = g->drop,
+                            .before = become_git,
+                            .arg = &l};
+    int status = prepare(&l, err);
 
-    if (r < 0)
-        return r;
-    r = null < 0 ? -errno : make_pipe(&err_read, &err_write);
-    if (r == 0 && out && call->out < 0)
-        r = make_pipe(&out_read, &out_write);
-    if (r < 0)
-        return err_sys(err, r, "prepare to run git");
-    l.fds[CHILD_IN] = call->in >= 0 ? call->in : null;
-    l.fds[CHILD_OUT] = call->out >= 0 ? call->out : out ? out_write : null;
-    l.fds[CHILD_ERR] = err_write;
-    l.fds[CHILD_OBJECTS] = call->objects;
-    l.fds[CHILD_MORE] = call->more;
-    pid = fork();
-    if (pid == 0)
-        exec_git(&l);
-    if (pid < 0)
-        return err_sys(err, -errno, "start git");
-    closep(&out_write);
-    closep(&err_write);
-    return finish(call, pid, collect(out_read, err_read, out, &said), &said, err);
+    if (status < 0)
+        return status;
+    status = spawn_collect(&s, call->out < 0 ? out : NULL, &said);
+    if (status == -EFBIG)
+        return err_set(err, status, "git %s: the answer is too long", call->argv[0]);
+    if (status < 0)
+        return err_sys(err, status, "run git %s", call->argv[0]);
+    if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || (WEXITSTATUS(status) == 1 && call->may_fail)))
+        return WEXITSTATUS(status);
+    return git_failed(call, status, &said, err);
 }
 
 int git_input(const struct buf *text, struct err *err) {
-    CLEANUP(closep) int fd = memfd_create("git-input", MFD_CLOEXEC);
-    int r = fd < 0 ? -errno : fd_write_all(fd, buf_str(text), text->len);
+    int fd = fd_memory("git-input", buf_str(text), text->len);
 
-    if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
-        r = -errno;
-    return r < 0 ? err_sys(err, r, "prepare what git reads") : TAKE_FD(fd);
+    return fd < 0 ? err_sys(err, fd, "prepare what git reads") : fd;
 }

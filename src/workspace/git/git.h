@@ -5,7 +5,7 @@
  * over as a descriptor, so that no name is looked up again. Attributes in a tree are read, but the filters, drivers and encodings
  * they may name have no command here. The program is taken from a fixed list of folders, never from PATH (ATTACKS 7).
  *
- * Started by root for files of somebody else, git runs with that owner's ids: what it writes belongs to them, and bytes from
+ * Started by root for files of another user, git runs with that owner's ids: what it writes belongs to them, and bytes from
  * their repository are not read with root's rights.
  *
  *     CLEANUP(git_done) struct git g = GIT_INIT;
@@ -29,7 +29,7 @@ enum {
 };
 
 struct git_opts {
-    const char *folder;  /* absolute: our git directory is made in it, or in /var/tmp where git runs as somebody else */
+    const char *folder;  /* absolute: our git directory is made in it, or in /var/tmp where git runs as another user */
     int owner;           /* descriptor of a folder: its owner is who git runs as, if we are root */
     bool sha256;         /* the repository's object format */
     const char *shallow; /* content of the repository's `shallow` file, or NULL */
@@ -65,7 +65,7 @@ struct git_call {
 static inline struct git_call git_call(const char *const *argv, int objects) {
     return (struct git_call){.argv = argv, .objects = objects, .more = -1, .cwd = -1, .in = -1, .out = -1};
 }
-/* Returns git's exit status, which is 0 unless may_fail. out NULL: the answer is not wanted, or goes to call->out. */
+/* Returns git's exit status, which is 0 unless may_fail. out NULL: the answer is dropped, or goes to call->out. */
 int git_run(const struct git *g, const struct git_call *call, struct buf *out, struct err *err);
 
 /* A descriptor from which text can be read as standard input. */

@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 
-/* Follows git_parse_source() of git's config.c step by step, its corner cases included: what is read otherwise here would be a
- * key that git obeys and that nobody was told about. */
+/* Follows git_parse_source() of git's config.c step by step, its corner cases included: a difference would be a key that git obeys
+ * and that is not reported. */
 struct gitconfig_parser {
     const char *p, *end;
     unsigned line;
@@ -180,7 +180,7 @@ static int skip(struct gitconfig_parser *s) {
         else if (!comment && (c == '#' || c == ';'))
             comment = true;
         else if (!comment && !is_space(c))
-            return c ? c : 1; /* NUL is no end, only a byte that cannot stand here */
+            return c ? c : 1; /* NUL is no end, only a byte that is not allowed */
     }
 }
 
@@ -194,7 +194,7 @@ static bool skip_bom(struct gitconfig_parser *s) {
     return n == 0 || n == strlen(bom);
 }
 
-static int parse(struct gitconfig_parser *s, gitconfig_fn *each, void *arg, struct err *err) {
+static int parse_config(struct gitconfig_parser *s, gitconfig_fn *each, void *arg, struct err *err) {
     int c, r = skip_bom(s);
 
     while (r > 0 && (c = skip(s)) != 0) {
@@ -221,7 +221,7 @@ int gitconfig_parse(const char *data, size_t len, gitconfig_fn *each, void *arg,
     s.value = value = malloc(size);
     if (!key || !value)
         return err_oom(err);
-    return parse(&s, each, arg, err);
+    return parse_config(&s, each, arg, err);
 }
 
 bool gitconfig_is(const char *key, const char *section, const char *name) {
@@ -229,4 +229,32 @@ bool gitconfig_is(const char *key, const char *section, const char *name) {
 
     return first && (size_t)(first - key) == strlen(section) && strncmp(key, section, strlen(section)) == 0 &&
            str_eq(last + 1, name);
+}
+
+static int note_format(const char *key, const char *value, unsigned line UNUSED, void *arg, struct err *err UNUSED) {
+    bool *sha256 = arg;
+
+    if (str_eq(key, "extensions.objectformat"))
+        *sha256 = value && str_eq(value, "sha256");
+    return 0;
+}
+
+bool gitconfig_is_sha256(const char *data, size_t len) {
+    bool sha256 = false;
+
+    gitconfig_parse(data, len, note_format, &sha256, NULL);
+    return sha256;
+}
+
+void gitconfig_add_quoted(struct buf *b, const char *s, size_t len) {
+    buf_addc(b, '"');
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '"' || s[i] == '\\')
+            buf_addc(b, '\\');
+        if (s[i] == '\n')
+            buf_adds(b, "\\n");
+        else
+            buf_addc(b, s[i]);
+    }
+    buf_addc(b, '"');
 }

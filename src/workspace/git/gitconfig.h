@@ -11,21 +11,27 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/strv.h"
 
 enum { GITCONFIG_SIZE_MAX = 4 * 1024 * 1024 };
 
 /* key: section and name in lower case, the subsection between them as it is written; the last dot ends it. value is NULL where
- * there is no "=", which git takes for true. line, from 1, is where the name stands. A NUL in the file ends the string, as it
+ * there is no "=", which git takes for true. line, from 1, is where the name is. A NUL in the file ends the string, as it
  * does for git. Negative ends the reading. */
 typedef int gitconfig_fn(const char *key, const char *value, unsigned line, void *arg, struct err *err);
 
-/* -EBADMSG: git would refuse the file too (err says the line); what stands before that line was told. -EFBIG: too large. */
+/* -EBADMSG: git would refuse the file too (err says the line); what comes before that line was reported. -EFBIG: too large. */
 int gitconfig_parse(const char *data, size_t len, gitconfig_fn *each, void *arg, struct err *err);
 
 /* Whether key is SECTION.*.NAME: the subsection may be any, or none. */
 bool gitconfig_is(const char *key, const char *section, const char *name);
+
+/* extensions.objectFormat of a repository's configuration. What git cannot read either has no say. */
+bool gitconfig_is_sha256(const char *data, size_t len);
+/* A value or subsection in quotes, as git reads it back. */
+void gitconfig_add_quoted(struct buf *b, const char *s, size_t len);
 
 /*
  * The places in the workspace that the configuration of its repository makes git run or obey: core.hooksPath and the files that

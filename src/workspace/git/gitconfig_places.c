@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files of the workspace git is told to obey. Includes are followed here, conditions taken for true: a file that might be
- * read is a file that an agent must not write. */
+/* Which files of the workspace git obeys. Includes are followed, conditions taken for true: a file that might be read is a file that
+ * an agent must not write. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "workspace/git/gitconfig.h"
 #include "workspace/git/gitrepo.h"
 
@@ -111,37 +111,26 @@ static int each(const char *key, const char *value, unsigned line, void *arg, st
 
 /* A file that is missing, closed or broken is one that git does not obey either. */
 static int read_file(struct places *p, const char *path, unsigned depth, struct err *err) {
-    CLEANUP(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    CLEANUP(freep) char *data = NULL;
+    CLEANUP(buf_done) struct buf data = BUF_INIT(GITCONFIG_SIZE_MAX);
     struct gitconfig_file f = {p, path, depth};
-    struct stat st;
-    ssize_t n;
-    size_t len = 0;
-    int r;
+    int r = file_read(path, FILE_FOLLOW, &data);
 
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return 0;
-    if (depth > INCLUDE_DEPTH || ++p->files > INCLUDES_MAX || st.st_size > GITCONFIG_SIZE_MAX)
+    if (r < 0 && r != -EFBIG)
+        return r == -ENOMEM ? err_oom(err) : 0;
+    if (depth > INCLUDE_DEPTH || ++p->files > INCLUDES_MAX || r == -EFBIG)
         return err_set(err, -E2BIG, "git's configuration includes too many or too large files; see '%s'", path);
-    data = malloc((size_t)st.st_size + 1);
-    if (!data)
-        return err_oom(err);
-    while (len < (size_t)st.st_size && (n = fd_read_some(fd, data + len, (size_t)st.st_size - len)) > 0)
-        len += (size_t)n;
-    r = gitconfig_parse(data, len, each, &f, err);
+    r = gitconfig_parse(buf_str(&data), data.len, each, &f, err);
     return r == -EBADMSG ? 0 : r;
 }
 
 /* The folder that a one-line file leads to, or -errno. */
 static int follow(int dir, const char *name, const char *prefix) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX);
-    int fd, r = gitrepo_read(dir, name, &line);
+    int fd, r = gitrepo_read_line(dir, name, &line);
 
-    if (r < 0 || !str_starts(buf_str(&line), prefix))
+    if (r < 0 || !str_starts(line.data, prefix))
         return r < 0 ? r : -EINVAL;
-    if (line.data)
-        line.data[strcspn(line.data, "\r\n")] = 0;
-    fd = openat(dir, buf_str(&line) + strlen(prefix), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd = openat(dir, line.data + strlen(prefix), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 

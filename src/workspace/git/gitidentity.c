@@ -2,14 +2,11 @@
 #include "workspace/git/gitidentity.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/str.h"
 #include "config/load/paths.h"
-#include "os/fd.h"
+#include "os/file.h"
 #include "workspace/git/gitconfig.h"
 
 enum { FILE_MAX = 256 * 1024 };
@@ -87,20 +84,6 @@ static bool is_allowed(const char *key) {
     return false;
 }
 
-static void add_quoted(struct buf *out, const char *value) {
-    buf_addc(out, '"');
-    for (; *value; value++) {
-        if (*value == '\n') {
-            buf_adds(out, "\\n");
-            continue;
-        }
-        if (*value == '"' || *value == '\\')
-            buf_addc(out, '\\');
-        buf_addc(out, *value);
-    }
-    buf_addc(out, '"');
-}
-
 static int add_key(const char *key, const char *value, unsigned line UNUSED, void *arg, struct err *err) {
     const char *dot = strchr(key, '.');
     struct buf *out = arg;
@@ -110,7 +93,7 @@ static int add_key(const char *key, const char *value, unsigned line UNUSED, voi
     buf_addf(out, "[%.*s]\n\t%s", (int)(dot - key), key, dot + 1);
     if (value) {
         buf_adds(out, " = ");
-        add_quoted(out, value);
+        gitconfig_add_quoted(out, value, strlen(value));
     }
     buf_addc(out, '\n');
     return buf_ok(out) ? 0 : err_oom(err);
@@ -123,18 +106,9 @@ int git_identity_filter(const char *data, size_t len, struct buf *out, struct er
 }
 
 static int add_file(const char *path, struct buf *out, struct err *err) {
-    CLEANUP(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    CLEANUP(freep) char *data = NULL;
-    struct stat st;
-    ssize_t n;
+    CLEANUP(buf_done) struct buf data = BUF_INIT(FILE_MAX);
 
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MAX)
-        return 0;
-    data = malloc((size_t)st.st_size);
-    if (!data)
-        return err_oom(err);
-    n = fd_read_some(fd, data, (size_t)st.st_size);
-    return n > 0 ? git_identity_filter(data, (size_t)n, out, err) : 0;
+    return file_read(path, FILE_FOLLOW, &data) < 0 ? 0 : git_identity_filter(buf_str(&data), data.len, out, err);
 }
 
 int git_identity(char *const *environ_, const char *home, struct buf *out, struct err *err) {

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/file.h"
+#include "workspace/git/gitrepo.h"
 
 /* gitformat-index(5) */
 enum {
@@ -116,7 +116,7 @@ static bool skip_extensions(struct gitindex_reader *s) {
     return left(s) == 0;
 }
 
-static bool begin(struct gitindex_reader *s, const unsigned char *data, size_t len, size_t hash) {
+static bool begin_reading(struct gitindex_reader *s, const unsigned char *data, size_t len, size_t hash) {
     if (len < HEADER_LEN + hash || memcmp(data, "DIRC", 4) != 0)
         return false;
     *s = (struct gitindex_reader){
@@ -129,7 +129,7 @@ static bool is_sound(const unsigned char *data, size_t len, size_t hash) {
     struct gitindex_reader s;
     uint32_t mode;
 
-    if (!begin(&s, data, len, hash))
+    if (!begin_reading(&s, data, len, hash))
         return false;
     for (uint32_t i = 0; i < s.count; i++)
         if (!read_entry(&s, &mode))
@@ -137,14 +137,14 @@ static bool is_sound(const unsigned char *data, size_t len, size_t hash) {
     return skip_extensions(&s);
 }
 
-static int parse(const unsigned char *data, size_t len, bool all, gitindex_fn *each, void *arg, struct err *err) {
+static int parse_index(const unsigned char *data, size_t len, bool all, gitindex_fn *each, void *arg, struct err *err) {
     size_t hash = is_sound(data, len, NAME_SHA1) ? NAME_SHA1 : NAME_SHA256;
     struct gitindex_reader s;
     uint32_t mode;
 
     if (hash != NAME_SHA1 && !is_sound(data, len, hash))
         return err_set(err, -EBADMSG, "git's index is damaged, split, or of a version that is not known here");
-    begin(&s, data, len, hash);
+    begin_reading(&s, data, len, hash);
     for (uint32_t i = 0; i < s.count; i++) {
         int r;
 
@@ -167,69 +167,40 @@ static int parse(const unsigned char *data, size_t len, bool all, gitindex_fn *e
 }
 
 int gitindex_parse(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err) {
-    return parse(data, len, false, each, arg, err);
+    return parse_index(data, len, false, each, arg, err);
 }
 
 int gitindex_parse_all(const unsigned char *data, size_t len, gitindex_fn *each, void *arg, struct err *err) {
-    return parse(data, len, true, each, arg, err);
+    return parse_index(data, len, true, each, arg, err);
 }
 
 /* A worktree's .git is a file: "gitdir: /path/of/its/folder\n". Returns the folder, or -ENOENT. */
 static int open_git_folder(int fd) {
-    char line[PATH_MAX + 16];
-    int folder = openat(fd, ".git", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    CLEANUP(closep) int file = -1;
-    ssize_t n;
+    CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX);
+    int r, folder = openat(fd, ".git", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (folder >= 0 || errno != ENOTDIR)
         return folder >= 0 ? folder : -errno;
-    file = openat(fd, ".git", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    n = file < 0 ? -errno : fd_read_some(file, line, sizeof line - 1);
-    if (n < 0)
-        return (int)n;
-    line[n] = 0;
-    line[strcspn(line, "\n")] = 0;
-    if (!str_starts(line, "gitdir: "))
+    r = gitrepo_read_line(fd, ".git", &line);
+    if (r < 0 && r != -EBADMSG)
+        return r;
+    if (!str_starts(buf_str(&line), "gitdir: "))
         return -ENOENT;
-    folder = openat(fd, line + strlen("gitdir: "), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    folder = openat(fd, line.data + strlen("gitdir: "), O_PATH | O_DIRECTORY | O_CLOEXEC);
     return folder >= 0 ? folder : -errno;
 }
 
-static int read_file(int file, size_t size, unsigned char **ret, size_t *ret_len) {
-    CLEANUP(freep) unsigned char *data = malloc(size + 1);
-    size_t len = 0;
-
-    while (data && len < size) {
-        ssize_t n = fd_read_some(file, data + len, size - len);
-
-        if (n < 0)
-            return (int)n;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    if (!data)
-        return -ENOMEM;
-    *ret = TAKE_PTR(data);
-    *ret_len = len;
-    return 0;
-}
-
 int gitindex_read_in(int git_dir, gitindex_fn *each, void *arg, struct err *err) {
-    CLEANUP(freep) unsigned char *data = NULL;
-    CLEANUP(closep) int file = openat(git_dir, "index", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat st;
-    size_t len = 0;
-    int r;
+    CLEANUP(buf_done) struct buf data = BUF_INIT(GITINDEX_SIZE_MAX);
+    int r = file_read_at(git_dir, "index", 0, &data);
 
-    if (file < 0)
-        return errno == ENOENT ? 0 : err_sys(err, -errno, "open git's index");
-    if (fstat(file, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > GITINDEX_SIZE_MAX)
+    if (r == -ENOENT)
+        return 0;
+    if (r == -EINVAL || r == -EFBIG)
         return err_set(err, -EBADMSG, "git's index is not a regular file of at most %d bytes", GITINDEX_SIZE_MAX);
-    r = read_file(file, (size_t)st.st_size, &data, &len);
     if (r < 0)
         return err_sys(err, r, "read git's index");
-    r = gitindex_parse(data, len, each, arg, err);
+    r = gitindex_parse((const unsigned char *)buf_str(&data), data.len, each, arg, err);
     return r < 0 ? r : 1;
 }
 

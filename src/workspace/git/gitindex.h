@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The paths that git tracks, read from the index itself (versions 2 to 4, SHA-1 and SHA-256): running git in a folder that
- * somebody else wrote would obey that folder's configuration. Bytes in, calls out; nothing of the content is trusted.
+ * The paths that git tracks, read from the index itself (versions 2 to 4, SHA-1 and SHA-256): running git in a folder that an
+ * agent wrote would obey that folder's configuration. Bytes in, calls out; nothing of the content is trusted.
  */
 #pragma once
 

@@ -8,33 +8,37 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/safepath.h"
 #include "workspace/git/gitconfig.h"
 
 int gitrepo_read(int dir, const char *name, struct buf *ret) {
     CLEANUP(closep) int fd = safepath_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    char data[16384];
-    struct stat st;
-    ssize_t n;
 
-    if (fd < 0)
-        return fd;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EINVAL;
-    while ((n = fd_read_some(fd, data, sizeof data)) > 0) {
-        buf_add(ret, data, (size_t)n);
-        if (!buf_ok(ret))
-            return -EFBIG;
-    }
-    return (int)n;
+    return fd < 0 ? fd : file_read_fd(fd, 0, ret);
 }
 
-/* Root leaves nothing in somebody else's folder that they cannot remove. */
+int gitrepo_read_line(int dir, const char *name, struct buf *ret) {
+    int r = gitrepo_read(dir, name, ret);
+
+    if (r < 0 || !ret->data)
+        return r < 0 ? r : -EBADMSG;
+    ret->len = strcspn(ret->data, "\r\n");
+    ret->data[ret->len] = 0;
+    return ret->len ? 0 : -EBADMSG;
+}
+
+void git_object_name(const unsigned char *id, size_t len, char ret[static GIT_OBJECT_NAME_SIZE]) {
+    hex_encode(id, 1, ret);
+    ret[2] = '/';
+    hex_encode(id + 1, len - 1, ret + 3);
+}
+
+/* Root leaves nothing in another user's folder that they cannot remove. */
 static int give(int fd, int folder) {
     struct stat st;
 
@@ -84,8 +88,8 @@ int gitrepo_make_dir(int parent, const char *name, mode_t mode, struct err *err)
     return r < 0 ? err_sys(err, r, "open the folder '%s'", name) : TAKE_FD(fd);
 }
 
-/* First line of a small file, cut at its end. */
-static int read_line(int dir, const char *name, struct buf *ret) {
+/* The same, and no NUL may be in it: where git and this reader might differ, worktree mode refuses. */
+static int read_strict(int dir, const char *name, struct buf *ret) {
     int r = gitrepo_read(dir, name, ret);
 
     if (r < 0)
@@ -113,7 +117,7 @@ static bool is_registered(int workspace, const struct gitrepo *r, const char *di
 
     buf_addf(&id, "worktrees/%s", strrchr(dir_path, '/') + 1);
     known = safepath_open(r->common, buf_str(&id), O_PATH | O_DIRECTORY);
-    if (known < 0 || !same_folder(known, r->dir) || read_line(r->dir, "gitdir", &back) < 0 || !str_ends(back.data, "/.git"))
+    if (known < 0 || !same_folder(known, r->dir) || read_strict(r->dir, "gitdir", &back) < 0 || !str_ends(back.data, "/.git"))
         return false;
     back.data[back.len - strlen("/.git")] = 0;
     top = openat(r->dir, back.data, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -125,7 +129,7 @@ static int open_linked(int workspace, struct gitrepo *r, struct err *err) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(GITREPO_FILE_MAX);
     CLEANUP(buf_done) struct buf common = BUF_INIT(GITREPO_FILE_MAX);
     CLEANUP(freep) char *dir_path = NULL;
-    int n = read_line(workspace, ".git", &line);
+    int n = read_strict(workspace, ".git", &line);
 
     if (n == -ELOOP)
         return err_set(err, -ENOTSUP, "the workspace's .git is a symbolic link, which worktree mode does not follow");
@@ -137,7 +141,7 @@ static int open_linked(int workspace, struct gitrepo *r, struct err *err) {
     n = paths_of_fd(r->dir, &dir_path, err);
     if (n < 0)
         return n;
-    if (read_line(r->dir, "commondir", &common) < 0)
+    if (read_strict(r->dir, "commondir", &common) < 0)
         return err_set(err, -ENOTSUP, "worktree mode does not serve a submodule or a repository with a separate git directory");
     r->common = openat(r->dir, common.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->common < 0)
@@ -181,13 +185,6 @@ static bool is_true(const char *value) {
 static const char *const known_extensions[] = {"extensions.objectformat", "extensions.worktreeconfig", "extensions.noop",
                                                "extensions.preciousobjects", "extensions.relativeworktrees"};
 
-static bool is_known_extension(const char *key) {
-    for (size_t i = 0; i < ARRAY_LEN(known_extensions); i++)
-        if (str_eq(key, known_extensions[i]))
-            return true;
-    return false;
-}
-
 /* What worktree mode could only get wrong. */
 static int judge_key(const char *key, const char *value, unsigned line, void *arg, struct err *err) {
     struct gitrepo *r = arg;
@@ -202,7 +199,7 @@ static int judge_key(const char *key, const char *value, unsigned line, void *ar
         return err_set(err, -ENOTSUP, "worktree mode does not serve a sparse checkout ('git sparse-checkout disable' ends it)");
     if (str_eq(key, "extensions.partialclone") || (gitconfig_is(key, "remote", "promisor") && is_true(value)))
         return err_set(err, -ENOTSUP, "worktree mode does not serve a partial clone: objects may be missing");
-    if (str_starts(key, "extensions.") && !is_known_extension(key) &&
+    if (str_starts(key, "extensions.") && str_index(key, known_extensions, ARRAY_LEN(known_extensions)) < 0 &&
         !(str_eq(key, "extensions.refstorage") && value && str_eq(value, "files")))
         return err_set(err, -ENOTSUP, "the repository uses '%s', which is not known here", key);
     return 0;

@@ -11,7 +11,8 @@
 struct err;
 
 enum {
-    GIT_HEX_SIZE = 65,                     /* an object name of SHA-256 with its NUL */
+    GIT_HEX_SIZE = 65, /* an object name of SHA-256 with its NUL */
+    GIT_OBJECT_NAME_SIZE = GIT_HEX_SIZE + 1,
     GITREPO_FILE_MAX = 4096,               /* HEAD, commondir, a loose ref */
     GITREPO_PACKED_MAX = 64 * 1024 * 1024, /* packed-refs */
     GITREPO_REFS_MAX = 500000,
@@ -38,6 +39,8 @@ void gitrepo_done(struct gitrepo *r);
 
 /* A regular file, appended to ret. -ENOENT, -EFBIG, -EINVAL if it is something else. No err: the caller knows what for. */
 int gitrepo_read(int dir, const char *name, struct buf *ret);
+/* Its first line, without the end; -EBADMSG: it is empty. */
+int gitrepo_read_line(int dir, const char *name, struct buf *ret);
 /* A new file, open for writing; as root it belongs to the owner of the folder. -EBUSY if it is there (as git's locks are). */
 int gitrepo_create(int dir, const char *name, mode_t mode, struct err *err);
 /* A file that appears whole or not at all, by way of NAME.lock. */
@@ -56,7 +59,7 @@ struct gitref {
 };
 struct gitref_list {
     struct gitref *v; /* sorted by name, each once */
-    size_t n, cap;
+    size_t n;
 };
 /* All below refs/heads, refs/tags and refs/remotes; symbolic ones as what they lead to. */
 int gitrefs_list(int dir, bool sha256, struct gitref_list *ret, struct err *err);
@@ -67,3 +70,5 @@ void gitref_list_done(struct gitref_list *l);
 int gitrefs_move(const struct gitrepo *r, const char *group, const char *name, const char *old, const char *to, struct err *err);
 
 bool git_is_hex(const char *s, size_t len, bool sha256);
+/* "ab/cdef...": a loose object below objects/. */
+void git_object_name(const unsigned char *id, size_t len, char ret[static GIT_OBJECT_NAME_SIZE]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What counts as a secret when nobody says otherwise: the rules that hold in a workspace without `.sandboxignore`, the text
+ * What counts as a secret by default: the rules that hold in a workspace without `.sandboxignore`, the text
  * that `bawn init` writes, and what `bawn init --check` asks for. One table makes all three.
  */
 #pragma once

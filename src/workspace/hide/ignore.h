@@ -52,7 +52,7 @@ int ignore_add_file(struct ignore *ig, const char *dir, const char *origin, cons
 
 /*
  * `path` is relative to the workspace: no leading or trailing '/', no "." or "..". is_dir says what the path itself is
- * (a symbolic link is no folder); what stands before a '/' is one. Below an excluded folder everything is excluded.
+ * (a symbolic link is no folder); what comes before a '/' is one. Below an excluded folder everything is excluded.
  */
 enum ignore_verdict ignore_match(const struct ignore *ig, const char *path, bool is_dir);
 /* The same, and why; ret_why may be NULL. */

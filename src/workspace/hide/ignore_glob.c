@@ -12,6 +12,8 @@
 
 #include <errno.h>
 
+#include "base/vec.h"
+
 struct glob_parser {
     const unsigned char *p, *end;
     struct ignore_glob *g;
@@ -134,16 +136,14 @@ static void push(struct ignore_glob *g, enum glob_kind kind, int byte) {
 }
 
 static int push_set(struct glob_parser *s, const struct glob_set *set) {
-    struct glob_set *sets = reallocarray(s->g->sets, s->g->n_sets + 1, sizeof *sets);
+    struct ignore_glob *g = s->g;
 
-    if (!sets)
+    if (VEC_ADD(g->sets, g->n_sets, *set) < 0)
         return -ENOMEM;
-    s->g->sets = sets;
-    sets[s->g->n_sets] = *set;
-    if (s->g->path) /* "[a/]" and "[!a]" never match a '/' */
-        sets[s->g->n_sets].bits['/' / 64] &= ~(UINT64_C(1) << ('/' % 64));
-    push(s->g, GLOB_CLASS, 0);
-    s->g->tokens[s->g->n - 1].set = (uint16_t)s->g->n_sets++;
+    if (g->path) /* "[a/]" and "[!a]" never match a '/' */
+        g->sets[g->n_sets - 1].bits['/' / 64] &= ~(UINT64_C(1) << ('/' % 64));
+    push(g, GLOB_CLASS, 0);
+    g->tokens[g->n - 1].set = (uint16_t)(g->n_sets - 1);
     return 1;
 }
 

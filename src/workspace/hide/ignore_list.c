@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/vec.h"
 
 /* Ends the line where its trailing spaces begin; a space behind a backslash is none. */
 static void trim_spaces(char *s) {
@@ -114,23 +115,12 @@ static int add_line(struct ignore_list *l, char *text, unsigned line, struct err
     made = compile(&r);
     if (made == 0)
         return 0;
-    if (made > 0 && l->n == l->cap) {
-        struct ignore_rule *more = reallocarray(l->rules, l->cap ? 2 * l->cap : 32, sizeof *more);
-
-        made = more ? 1 : -ENOMEM;
-        l->rules = more ? more : l->rules;
-        l->cap = more ? (l->cap ? 2 * l->cap : 32) : l->cap;
-    }
-    if (made < 0) {
-        rule_done(&r);
-        return err_oom(err);
-    }
-    if (l->n == IGNORE_PATTERNS_MAX) {
-        rule_done(&r);
+    if (made > 0 && l->n < IGNORE_PATTERNS_MAX && VEC_ADD(l->rules, l->n, r) == 0)
+        return 0;
+    rule_done(&r);
+    if (made > 0 && l->n == IGNORE_PATTERNS_MAX)
         return err_set(err, -E2BIG, "%s:%u: more than %d patterns", l->origin, line, IGNORE_PATTERNS_MAX);
-    }
-    l->rules[l->n++] = r;
-    return 0;
+    return err_oom(err);
 }
 
 static int add_lines(struct ignore_list *l, char *s, char *end, struct err *err) {
@@ -162,7 +152,7 @@ static bool has_bit(const uint64_t bits[static 4], size_t i) {
     return bits[i % 256 / 64] >> i % 64 & 1;
 }
 
-/* Where the newest rule of those that are found together with r is kept. */
+/* Where the newest rule of those that are found together with r is stored. */
 static int *row_of(struct ignore_list *l, const struct ignore_rule *r) {
     if (r->kind < RULE_NAME_GLOB)
         return &l->buckets[ignore_hash(r->kind, r->bytes, r->len) & l->mask];

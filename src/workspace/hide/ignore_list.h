@@ -36,7 +36,7 @@ struct ignore_list {
     char *dir, *origin, *data; /* data: the file, cut into strings */
     size_t dir_len;
     struct ignore_rule *rules; /* in the order of the file: the last one that matches decides */
-    size_t n, cap;
+    size_t n;
     int *buckets;
     size_t mask;
     int globs[2][ANY_BYTE + 1]; /* the newest glob for names, for paths: by its first byte, or ANY_BYTE if that is a wildcard */

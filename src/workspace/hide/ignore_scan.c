@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "workspace/hide/defaults.h"
 
 enum { READ_AT_ONCE = 32 * 1024 };
@@ -44,44 +45,26 @@ static int fail(struct err *err, int r, const char *what, const char *path) {
     return err_sys(err, r, "%s '%.800s'", what, buf_str(&shown));
 }
 
-static int read_whole(int fd, char *data, size_t size, size_t *ret_len) {
-    size_t len = 0;
-
-    for (;;) {
-        ssize_t n = fd_read_some(fd, data + len, size - len);
-
-        if (n < 0)
-            return (int)n;
-        len += (size_t)n;
-        if (n == 0 || len == size) {
-            *ret_len = len;
-            return 0;
-        }
-    }
+static int no_regular_file(const char *path, struct err *err) {
+    return err_set(err, -EINVAL, "'%s' is not a regular file; its rules would not count", path);
 }
 
-/* Looked at before it is opened, because opening a device can do something; and after, because it may be another one by then. */
+/* Looked at before it is opened, because opening a device can do something. file_read_fd() looks again. */
 static int open_regular(int fd, const char *name, const char *path, struct err *err) {
     struct stat st;
     int file;
 
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? -ENOENT : fail(err, -errno, "read", path);
-    file = S_ISREG(st.st_mode) ? openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-    if (S_ISREG(st.st_mode) && file < 0)
-        return fail(err, -errno == -ENOENT ? -ELOOP : -errno, "read", path);
-    if (file >= 0 && fstat(file, &st) == 0 && S_ISREG(st.st_mode))
-        return file;
-    if (file >= 0)
-        close(file);
-    return err_set(err, -EINVAL, "'%s' is not a regular file; its rules would not count", path);
+    if (!S_ISREG(st.st_mode))
+        return no_regular_file(path, err);
+    file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return file < 0 ? fail(err, errno == ENOENT ? -ELOOP : -errno, "read", path) : file;
 }
 
 int ignore_load(struct ignore *ig, int fd, const char *dir, struct err *err) {
-    CLEANUP(buf_done) struct buf origin = BUF_INIT(4 * PATH_MAX + sizeof IGNORE_FILE);
-    CLEANUP(freep) char *data = NULL;
+    CLEANUP(buf_done) struct buf origin = BUF_INIT(4 * PATH_MAX + sizeof IGNORE_FILE), text = BUF_INIT(IGNORE_FILE_MAX);
     CLEANUP(closep) int file = -1;
-    size_t len = 0;
     int r;
 
     buf_add_printable(&origin, dir);
@@ -91,13 +74,13 @@ int ignore_load(struct ignore *ig, int fd, const char *dir, struct err *err) {
     file = open_regular(fd, IGNORE_FILE, buf_str(&origin), err);
     if (file < 0)
         return file == -ENOENT ? 0 : file;
-    data = malloc(IGNORE_FILE_MAX + 1);
-    if (!data)
-        return err_oom(err);
-    r = read_whole(file, data, IGNORE_FILE_MAX + 1, &len);
-    if (r < 0)
+    r = file_read_fd(file, 0, &text);
+    if (r == -EINVAL)
+        return no_regular_file(buf_str(&origin), err);
+    if (r < 0 && r != -EFBIG)
         return fail(err, r, "read", buf_str(&origin));
-    r = ignore_add_file(ig, dir, buf_str(&origin), data, len, err);
+    /* One that is too large is refused there, before a byte of it is read. */
+    r = ignore_add_file(ig, dir, buf_str(&origin), buf_str(&text), r < 0 ? IGNORE_FILE_MAX + 1 : text.len, err);
     return r < 0 ? r : 1;
 }
 
@@ -162,7 +145,7 @@ static bool is_linked(int fd, const char *name) {
     return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1;
 }
 
-static int tell(struct ignore_walk *w, bool is_dir, bool linked, bool unreadable, const struct ignore_why *why) {
+static int hand_over(struct ignore_walk *w, bool is_dir, bool linked, bool unreadable, const struct ignore_why *why) {
     struct ignore_found f = {.path = w->path, .is_dir = is_dir, .linked = linked, .unreadable = unreadable, .why = *why};
 
     return w->found ? w->found(&f, w->arg, w->err) : 0;
@@ -177,7 +160,7 @@ static int descend(struct ignore_walk *w, int fd, const char *name, const struct
     if (folder < 0 && errno == ENOENT)
         return 0;
     if (folder < 0 && (errno == EACCES || errno == EPERM)) /* another user's, or closed by its owner, who could open it inside */
-        return tell(w, true, false, true, &(struct ignore_why){0});
+        return hand_over(w, true, false, true, &(struct ignore_why){0});
     if (folder < 0)
         return fail(w->err, -errno, "open", w->path);
     if (w->depth == IGNORE_DEPTH_MAX)
@@ -196,7 +179,7 @@ static int visit(struct ignore_walk *w, int fd, unsigned char type, size_t name,
     if (folder < 0)
         return folder == -ENOENT ? 0 : folder;
     if (ignore_judge(rules, w->path, w->path_len, folder, &why) == IGNORE_EXCLUDED)
-        return tell(w, folder, !folder && w->found && is_linked(fd, w->path + name), false, &why);
+        return hand_over(w, folder, !folder && w->found && is_linked(fd, w->path + name), false, &why);
     return folder ? descend(w, fd, w->path + name, rules) : 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Finds what is hidden in a workspace now, and reads every `.sandboxignore` on the way.
  *
- * The tree belongs to whoever wrote it, the agent included: it is walked by folder descriptors, no symbolic link is followed,
+ * An agent may have written the tree: it is walked by folder descriptors, no symbolic link is followed,
  * nothing but folders and regular files named .sandboxignore is opened, nothing is waited for. What cannot be read or is too
  * deep ends the scan with an error, for a rule or a name that was not seen would be a secret that is not hidden. Git's own
  * folder is walked like any other: patterns may name something in it, and `git gc` keeps its loose objects few.
@@ -18,11 +18,11 @@ struct ignore_found {
     const char *path; /* relative to the workspace; gone after the call */
     bool is_dir;
     bool linked;     /* a regular file with other names: hard links */
-    bool unreadable; /* a folder that could not be looked into, and so has to be hidden; no rule says it */
+    bool unreadable; /* a folder that could not be read, and so has to be hidden; no rule says it */
     struct ignore_why why;
 };
 
-/* Is told the topmost entries that are excluded: a hidden folder, and nothing inside it. Negative ends the scan. */
+/* Gets the topmost entries that are excluded: a hidden folder, and nothing inside it. Negative ends the scan. */
 typedef int ignore_found_fn(const struct ignore_found *f, void *arg, struct err *err);
 
 /*

@@ -11,7 +11,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "config/load/paths.h"
-#include "os/fd.h"
+#include "os/file.h"
 #include "workspace/hide/defaults.h"
 
 /* A pin: the line below, then for each file, sorted by folder, "<length of the folder> <length of the text>\n", folder, text. */
@@ -61,7 +61,7 @@ static int broken(const char *path, struct err *err) {
 }
 
 /* Reads what serialize() wrote. The bytes are the user's own, but a damaged file must not become fewer rules. */
-static int parse(const char *path, const char *data, size_t len, struct ignore *ret, struct err *err) {
+static int parse_pin(const char *path, const char *data, size_t len, struct ignore *ret, struct err *err) {
     const char *p = data + sizeof head - 1, *end = data + len;
     bool top = false;
     int r = 0;
@@ -91,10 +91,6 @@ int pin_folder(char *const *environ_, const char *home, char **ret, struct err *
     return paths_state_if_home(environ_, home, "ignore", ret, err);
 }
 
-static void name_of(const char *workspace, char ret[static SHA256_HEX_SIZE]) {
-    sha256_hex(workspace, strlen(workspace), ret);
-}
-
 int pin_accept(const char *dir, const char *workspace, const struct ignore *now, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(PIN_MAX);
     char name[SHA256_HEX_SIZE];
@@ -104,7 +100,7 @@ int pin_accept(const char *dir, const char *workspace, const struct ignore *now,
         return r;
     if (!dir)
         return err_set(err, -ENOENT, "there is no home folder to keep accepted rules in");
-    name_of(workspace, name);
+    sha256_hex(workspace, strlen(workspace), name);
     r = paths_make_dirs(dir, err);
     return r < 0 ? r : paths_publish(dir, name, text.data, text.len, PUBLISH_REPLACE, err);
 }
@@ -124,14 +120,15 @@ static int against_defaults(const struct buf *now, struct ignore **ret, struct e
     return 1;
 }
 
-static int compare(const char *path, const char *data, size_t len, const struct buf *now, struct ignore **ret, struct err *err) {
+static int compare_pins(const char *path, const char *data, size_t len, const struct buf *now, struct ignore **ret,
+                        struct err *err) {
     CLEANUP(ignore_freep) struct ignore *ig = NULL;
     int r;
 
     if (len == now->len && memcmp(data, now->data, len) == 0)
         return 0;
     ig = ignore_new();
-    r = ig ? parse(path, data, len, ig, err) : err_oom(err);
+    r = ig ? parse_pin(path, data, len, ig, err) : err_oom(err);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(ig);
@@ -140,27 +137,24 @@ static int compare(const char *path, const char *data, size_t len, const struct 
 
 int pin_check(const char *dir, const char *workspace, const struct ignore *now, bool record, struct ignore **ret_accepted,
               struct err *err) {
-    CLEANUP(buf_done) struct buf text = BUF_INIT(PIN_MAX);
+    CLEANUP(buf_done) struct buf text = BUF_INIT(PIN_MAX), data = BUF_INIT(PIN_MAX);
     CLEANUP(freep) char *path = NULL;
-    CLEANUP(freep) char *data = NULL;
     char name[SHA256_HEX_SIZE];
-    ssize_t n;
     int r = serialize(now, &text, err);
 
     if (r < 0)
         return r;
     if (!dir)
         return against_defaults(&text, ret_accepted, err);
-    name_of(workspace, name);
+    sha256_hex(workspace, strlen(workspace), name);
     path = str_dupf("%s/%s", dir, name);
-    data = malloc(PIN_MAX + 1);
-    if (!path || !data)
+    if (!path)
         return err_oom(err);
-    n = fd_read_file_at(AT_FDCWD, path, data, PIN_MAX);
-    if (n >= 0)
-        return compare(path, data, (size_t)n, &text, ret_accepted, err);
-    if (n != -ENOENT && n != -ENOTDIR)
-        return err_sys(err, (int)n, "read '%s'", path);
+    r = file_read(path, FILE_FOLLOW, &data);
+    if (r >= 0)
+        return compare_pins(path, buf_str(&data), data.len, &text, ret_accepted, err);
+    if (r != -ENOENT && r != -ENOTDIR)
+        return file_err(err, r, path, PIN_MAX);
     if (record && pin_accept(dir, workspace, now, NULL) == 0)
         return 0;
     return record ? against_defaults(&text, ret_accepted, err) : 0;

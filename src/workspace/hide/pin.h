@@ -2,7 +2,7 @@
 /*
  * The rules of a workspace that the user has accepted. .sandboxignore lies in the workspace, so whatever runs in a sandbox can
  * write one; a rule that shows more must not count until the user has seen it (ATTACKS 6). The files as they were at the first
- * run, or at the last `bawn init --accept`, are kept in $XDG_STATE_HOME/bawn/ignore, one file per workspace, out of any
+ * run, or at the last `bawn init --accept`, are stored in $XDG_STATE_HOME/bawn/ignore, one file per workspace, out of any
  * sandbox's reach. Until a change is accepted, a path is hidden if either the accepted or the present rules hide it: changes
  * that hide more count at once.
  */

@@ -24,7 +24,7 @@ int protect_add_path(struct strv *lines, const char *path, struct err *err) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(LINES_MAX);
 
     if (path[0] == 0 || path[0] == '/' || str_eq(path, "."))
-        return err_set(err, -EINVAL, "git is told to look for hooks or configuration in '%s', which cannot be write-protected",
+        return err_set(err, -EINVAL, "git's configuration takes hooks or includes from '%s', which cannot be write-protected",
                        path);
     add_quoted(&line, path);
     return buf_ok(&line) && strv_add(lines, buf_str(&line)) == 0 ? 0 : err_oom(err);

@@ -4,7 +4,7 @@
  * there: git hooks and configuration, IDE tasks, agent configurations, .sandboxignore. The list is profiles/protect.txt, in the
  * syntax of .gitignore; what the user adds follows it, and "!pattern" takes one out.
  *
- * Two things that patterns cannot say are left to whoever enforces them: a folder must not be renamed to, or made a link at,
+ * Two things that patterns cannot say are left to the guard: a folder must not be renamed to, or made a link at,
  * something that leads to a protected path (init/guard/guard_rules.h), and nothing below a folder named
  * .git may become a symbolic link, which git itself never makes.
  */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "workspace/copy/copytree.h"
 #include "workspace/mode/sync_inner.h"
@@ -29,7 +30,7 @@ static void round_done(struct syncer *s) {
     strv_done(&s->stale);
 }
 
-void syncer_done(struct syncer *s) {
+static void syncer_done(struct syncer *s) {
     round_done(s);
     manifest_free(s->base);
     strv_done(&s->conflicts);
@@ -44,7 +45,7 @@ static int sync_round(struct syncer *s, int dir, struct err *err) {
     if (r < 0)
         return r;
     r = sync_do(s, err);
-    copytree_wait_tick();
+    clock_pass(clock_coarse());
     saved = manifest_save(s->base, dir, MANIFEST, r < 0 ? NULL : err);
     return r < 0 ? r : saved;
 }
@@ -58,15 +59,8 @@ static int sync_rounds(struct syncer *s, int dir, struct err *err) {
             return r;
     }
     for (size_t i = 0; r == 0 && i < s->stale.len; i++)
-        r = sync_say(&s->left, s->stale.v[i], "is being written; both sides stay as they are until the next sync", err);
+        r = place_note(&s->left, s->stale.v[i], "is being written; both sides stay as they are until the next sync", err);
     return r;
-}
-
-static int move_lines(struct strv *from, struct strv *to, struct err *err) {
-    for (size_t i = 0; i < from->len; i++)
-        if (strv_add(to, from->v[i]) < 0)
-            return err_oom(err);
-    return 0;
 }
 
 static int open_tree(const struct rundir *rd, struct err *err) {
@@ -116,7 +110,7 @@ static int first_copy(struct rundir *rd, int workspace, const struct ignore *hid
         r = finish_tree(tree, workspace, err);
     if (r < 0)
         return r;
-    copytree_wait_tick();
+    clock_pass(clock_coarse());
     return manifest_save(m, rd->fd, MANIFEST, err);
 }
 
@@ -140,7 +134,7 @@ int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, 
     s.root[SYNC_HOST] = workspace;
     s.root[SYNC_COPY] = tree;
     r = sync_rounds(&s, rd->fd, err);
-    return r < 0 || !notes ? r : move_lines(&s.left, notes, err);
+    return r < 0 || !notes ? r : strv_add_all(notes, &s.left) < 0 ? err_oom(err) : 0;
 }
 
 int sync_both(struct rundir *rd, int workspace, const struct ignore *hidden, const struct sync_hooks *hooks,
@@ -154,10 +148,10 @@ int sync_both(struct rundir *rd, int workspace, const struct ignore *hidden, con
     s.root[SYNC_HOST] = workspace;
     s.root[SYNC_COPY] = tree;
     r = sync_rounds(&s, rd->fd, err);
-    if (r == 0)
-        r = move_lines(&s.left, &s.conflicts, err);
     if (r < 0)
         return r;
+    if (strv_add_all(&s.conflicts, &s.left) < 0)
+        return err_oom(err);
     *ret = (struct sync_result){.out = s.out, .in = s.in, .left = s.left.len, .conflicts = s.conflicts, .held = s.held};
     s.conflicts = s.held = (struct strv){0};
     return 0;

@@ -2,7 +2,7 @@
 /*
  * Sync mode: the sandbox has a copy of the workspace, without what .sandboxignore hides, in its run's folder. It is made before the
  * run, and changes are carried in both directions: the host's before a run, the run's after it. A file that changed on both
- * sides is never lost: both versions are kept, and named.
+ * sides is never lost: both versions stay, and are named.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct sync_result {
  * Deleting never wins over a change, and no folder goes that is not empty. Killed at any moment, nothing is lost on either
  * side, and the next call goes on. hold may be NULL. */
 typedef bool sync_hold_fn(const struct change *c, void *arg);
-/* Before a path of the host is overwritten, removed or made: to keep what stands there. Negative ends the sync. */
+/* Before a path of the host is overwritten, removed or made: to store what is there. Negative ends the sync. */
 typedef int sync_before_fn(const char *path, void *arg, struct err *err);
 struct sync_hooks {
     sync_hold_fn *hold;     /* may be NULL */

@@ -6,9 +6,220 @@
  * folders that cannot be written in.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
 
 #include "base/str.h"
+#include "os/fd.h"
+#include "workspace/copy/same.h"
+#include "workspace/copy/xattrs.h"
 #include "workspace/mode/sync_inner.h"
+
+/* -- one path ------------------------------------------------------------------------------------------------------------- */
+
+/* One path: how it gets to the other side. Every write is guarded by what the plan saw (place.h). */
+
+enum { BESIDE_MAX = 1000, SUFFIX_MAX = RUNDIR_NAME_MAX + 32 };
+
+/* A thing on its way. */
+struct load {
+    char *temp;   /* where it is staged */
+    bool settled; /* no process had it open for writing: the stamp that was seen is of just these bytes */
+};
+
+static void load_done(struct load *l) {
+    free(l->temp);
+}
+
+static int stage_file(int from, int to, const char *path, const struct manifest_stamp *seen, struct load *ret, struct err *err) {
+    CLEANUP(closep) int fd = sync_open_seen(from, path, seen);
+    bool settled = fd >= 0 && !place_is_written(fd);
+    CLEANUP(buf_done) struct buf xattrs = BUF_INIT(XATTRS_MAX);
+    struct place_meta meta = {.mode = (mode_t)seen->mode, .mtime_ns = seen->mtime_ns};
+    CLEANUP(freep) char *temp = NULL;
+    struct manifest_stamp now;
+    struct stat st;
+    int r = fd < 0 ? fd : xattrs_read(fd, &xattrs);
+
+    if (r < 0)
+        return place_err(err, r, "read", path);
+    meta.xattrs = xattrs.len ? xattrs.data : NULL;
+    meta.xattrs_len = xattrs.len;
+    r = place_stage_file(to, path, fd, &meta, &temp, err);
+    if (r < 0)
+        return r;
+    r = fstat(fd, &st) < 0 ? -errno : 0;
+    now = manifest_stamp_of(&st);
+    if (r == 0 && !manifest_same(&now, seen)) /* written while it was read: what was read may be half of it */
+        r = -ESTALE;
+    if (r < 0) {
+        place_discard(to, temp);
+        return place_err(err, r, "read", path);
+    }
+    *ret = (struct load){.temp = TAKE_PTR(temp), .settled = settled};
+    return 0;
+}
+
+static int stage(int from, int to, const char *path, const struct manifest_stamp *seen, struct load *ret, struct err *err) {
+    CLEANUP(freep) char *target = NULL;
+    int r;
+
+    if (S_ISREG(seen->mode))
+        return stage_file(from, to, path, seen, ret, err);
+    target = place_link_target(from, path);
+    if (!target)
+        return place_err(err, -ESTALE, "read", path);
+    r = place_stage_link(to, path, target, &ret->temp, err);
+    ret->settled = r == 0;
+    return r;
+}
+
+/*
+ * The stamp for the manifest of what was just put in place. A rename sets the ctime, so it can only be read afterwards, when
+ * another process may have written to the file already. That shows in the mtime, which is not "now" but the source's; unless
+ * the source is that new itself.
+ */
+static struct manifest_stamp stamp_placed(struct syncer *s, enum sync_side side, const char *path, const struct stat *staged) {
+    struct manifest_stamp was = manifest_stamp_of(staged), now;
+    struct stat st;
+
+    if (place_stat(s->root[side], path, &st) < 0) /* removed already: a ctime of 0 lets the next sync see that */
+        st = (struct stat){.st_mode = staged->st_mode};
+    now = manifest_stamp_of(&st);
+    if (now.ino != was.ino || now.mtime_ns != was.mtime_ns || now.size != was.size || now.mode != was.mode ||
+        (side == SYNC_HOST && S_ISREG(now.mode) && now.mtime_ns >= s->before))
+        now.ctime_ns = 0;
+    return now;
+}
+
+/* The host's stamps are taken while its owner may be writing. */
+static int note_carried(struct syncer *s, enum sync_side from, const struct manifest_entry *e, bool settled,
+                        struct manifest_stamp placed, struct err *err) {
+    struct manifest_stamp source = *sync_stamp(e, from);
+
+    if (!settled || (from == SYNC_HOST && source.ctime_ns >= s->before))
+        source.ctime_ns = 0;
+    return from == SYNC_HOST ? manifest_set(s->base, e->path, &source, &placed, err)
+                             : manifest_set(s->base, e->path, &placed, &source, err);
+}
+
+static int carry_content(struct syncer *s, enum sync_side from, const struct manifest_entry *e, struct err *err) {
+    enum sync_side to = from == SYNC_HOST ? SYNC_COPY : SYNC_HOST;
+    const struct manifest_stamp nothing = {0}, *there = sync_stamp(e, to);
+    CLEANUP(load_done) struct load l = {0};
+    struct stat staged;
+    int r = stage(s->root[from], s->root[to], e->path, sync_stamp(e, from), &l, err);
+
+    if (r < 0)
+        return r;
+    r = place_stat(s->root[to], l.temp, &staged);
+    if (r < 0)
+        return place_err(err, r, "write", e->path);
+    if (S_ISDIR(there->mode)) {
+        r = place_remove(s->root[to], e->path, there, err);
+        there = &nothing;
+    }
+    if (r < 0) {
+        place_discard(s->root[to], l.temp);
+        return r == -ENOENT ? place_err(err, -ESTALE, "write", e->path) : r;
+    }
+    r = place_commit(s->root[to], l.temp, e->path, there, err);
+    return r < 0 ? r : note_carried(s, from, e, l.settled, stamp_placed(s, to, e->path, &staged), err);
+}
+
+/* Open for us until all is in it; sync_do() gives it its mode in the end. */
+static int carry_folder(struct syncer *s, enum sync_side from, const struct manifest_entry *e, struct err *err) {
+    enum sync_side to = from == SYNC_HOST ? SYNC_COPY : SYNC_HOST;
+    const struct manifest_stamp *there = sync_stamp(e, to);
+    struct stat st;
+    int r = 0;
+
+    if (there->mode && !S_ISDIR(there->mode))
+        r = place_remove(s->root[to], e->path, there, err);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    r = place_dir(s->root[to], e->path, (mode_t)sync_stamp(e, from)->mode | 0700, err);
+    if (r < 0)
+        return r;
+    r = place_stat(s->root[to], e->path, &st);
+    return r < 0 ? place_err(err, r, "look at", e->path) : note_carried(s, from, e, true, manifest_stamp_of(&st), err);
+}
+
+/* One walk may miss a name that is being renamed: what was not seen is looked for before the other side's goes. */
+static int carry_deletion(struct syncer *s, enum sync_side from, const struct manifest_entry *e, struct err *err) {
+    enum sync_side to = from == SYNC_HOST ? SYNC_COPY : SYNC_HOST;
+    struct stat st;
+    int r = place_stat(s->root[from], e->path, &st);
+
+    if (r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
+        return place_err(err, r == 0 ? -ESTALE : r, "look at", e->path);
+    r = place_remove(s->root[to], e->path, sync_stamp(e, to), err);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    manifest_drop(s->base, e->path);
+    return 0;
+}
+
+static int carry_path(struct syncer *s, enum sync_side from, const struct manifest_entry *e, struct err *err) {
+    const struct manifest_stamp *st = sync_stamp(e, from);
+    int r = from == SYNC_COPY && s->hooks.before ? s->hooks.before(e->path, s->hooks.arg, err) : 0;
+
+    if (r < 0)
+        return r;
+    if (!st->mode)
+        return carry_deletion(s, from, e, err);
+    return S_ISDIR(st->mode) ? carry_folder(s, from, e, err) : carry_content(s, from, e, err);
+}
+
+/* NAME.bawn-RUN, NAME.bawn-RUN-2, ...; NAME is cut if the whole would be too long for a name. */
+static char *beside_name(const char *path, const char *run, unsigned k) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char suffix[SUFFIX_MAX];
+    size_t keep;
+
+    snprintf(suffix, sizeof suffix, k > 1 ? ".bawn-%.*s-%u" : ".bawn-%.*s", RUNDIR_NAME_MAX, run, k);
+    keep = MIN_OF(strlen(name), NAME_MAX - strlen(suffix));
+    return str_dupf("%.*s%s", (int)((size_t)(name - path) + keep), path, suffix);
+}
+
+/* A sync that was killed has put it there already. */
+static bool is_same_version(int root, const char *a, const char *b) {
+    CLEANUP(closep) int x = place_open(root, a, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    CLEANUP(closep) int y = place_open(root, b, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    CLEANUP(freep) char *from = place_link_target(root, a);
+    CLEANUP(freep) char *to = place_link_target(root, b);
+
+    if (from || to)
+        return from && to && str_eq(from, to);
+    return x >= 0 && y >= 0 && same_content(x, y, INT64_MAX) == 1;
+}
+
+static int stage_beside(struct syncer *s, const struct manifest_entry *e, char **ret_name, struct err *err) {
+    int host = s->root[SYNC_HOST];
+    CLEANUP(load_done) struct load l = {0};
+    int r = stage(s->root[SYNC_COPY], host, e->path, &e->copy, &l, err);
+
+    if (r == 0 && !l.settled) /* the version in the copy goes when this one is in place: it has to be whole */
+        r = place_err(err, -ESTALE, "read", e->path);
+    for (unsigned k = 1; r == 0 && k <= BESIDE_MAX; k++) {
+        CLEANUP(freep) char *name = beside_name(e->path, s->run, k);
+
+        r = name ? place_commit_new(host, l.temp, name, err) : err_oom(err);
+        if (r == -EEXIST && is_same_version(host, l.temp, name)) {
+            place_discard(host, l.temp);
+            r = 0;
+        }
+        if (r == 0) {
+            *ret_name = TAKE_PTR(name);
+            return 0;
+        }
+        r = r == -EEXIST && k < BESIDE_MAX ? 0 : r;
+    }
+    if (l.temp)
+        place_discard(host, l.temp);
+    return r;
+}
 
 enum { DONE = 0x80 }; /* a flag beside the action */
 
@@ -64,7 +275,7 @@ static int carry(struct syncer *s, size_t i, struct err *err) {
     const struct manifest_entry *e = manifest_at(s->now, i);
     uint8_t action = s->actions[i];
     struct err why = {0};
-    int r = sync_carry(s, source_of(action), e, &why);
+    int r = carry_path(s, source_of(action), e, &why);
 
     if (r == 0)
         count(s, e, action);
@@ -77,7 +288,7 @@ static int put_beside(struct syncer *s, size_t i, struct err *err) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(8 * MANIFEST_PATH_MAX);
     CLEANUP(freep) char *name = NULL;
     struct err why = {0};
-    int r = sync_put_beside(s, e, &name, &why);
+    int r = stage_beside(s, e, &name, &why);
 
     if (r < 0)
         return settle(s, e->path, r, &why, err);
@@ -85,10 +296,10 @@ static int put_beside(struct syncer *s, size_t i, struct err *err) {
     buf_add_printable(&line, name);
     if (!buf_ok(&line))
         return err_oom(err);
-    r = sync_say(&s->conflicts, e->path, buf_str(&line), err);
+    r = place_note(&s->conflicts, e->path, buf_str(&line), err);
     if (r < 0)
         return r;
-    r = sync_carry(s, SYNC_HOST, e, &why);
+    r = carry_path(s, SYNC_HOST, e, &why);
     return settle(s, e->path, r, &why, err);
 }
 
@@ -169,7 +380,7 @@ static int remove_one(struct syncer *s, size_t i, struct err *err) {
 
     if (!is_deletion(e, s->actions[i]))
         return 0;
-    r = sync_carry(s, source_of(s->actions[i]), e, &why);
+    r = carry_path(s, source_of(s->actions[i]), e, &why);
     if (r == 0)
         count(s, e, s->actions[i]);
     s->actions[i] |= DONE;

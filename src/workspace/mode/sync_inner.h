@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside sync: one round of carrying changes, in steps: look and decide (sync_plan.c, sync_compare.c),
- * carry (sync_do.c, sync_carry.c). */
+/* Inside sync: one round of carrying changes. sync_plan.c looks at both sides and decides, sync_do.c carries. */
 #pragma once
 
 #include "workspace/copy/place.h"
@@ -12,7 +11,7 @@ enum sync_side { SYNC_HOST, SYNC_COPY };
 enum sync_action {
     SYNC_NOTHING,
     SYNC_SAME,     /* changed, but not different: noted in the manifest */
-    SYNC_SAME_YET, /* the same, but somebody has it open for writing: to be compared again the next time */
+    SYNC_SAME_YET, /* the same, but open for writing: to be compared again the next time */
     SYNC_FORGET,   /* gone on both sides */
     SYNC_OUT,      /* the copy's version to the host */
     SYNC_IN,       /* the host's to the copy */
@@ -39,31 +38,17 @@ struct syncer {
     size_t out, in;
     struct strv conflicts; /* lines */
 };
-void syncer_done(struct syncer *s);
 
 /* Looks at both sides and fills now, actions, blocked, held. */
 int sync_plan(struct syncer *s, struct err *err);
 /* Does what the plan says; the manifest in memory follows. */
 int sync_do(struct syncer *s, struct err *err);
 
-/* What differs between the two sides, a set of enum change_what; 0: nothing that is carried. settled: nobody was writing.
- * -ESTALE: it changed meanwhile. */
-int sync_differs(const struct syncer *s, const struct manifest_entry *e, unsigned *ret, bool *ret_settled);
-/* The target of a link, malloc'ed; NULL: it is none any more, or no memory. */
-char *sync_link_target(int root, const char *path);
 /* Opens a file for reading; what stands in its place now may be anything: -ESTALE if it is not what was seen. */
 int sync_open_seen(int root, const char *path, const struct manifest_stamp *seen);
-/* From where they are read to their ends. 1: the same, 0: not, -errno. */
-int sync_same_bytes(int a, int b);
-/* Carries one thing from one side to the other, where it must find what e says. -errno: nothing was done. */
-int sync_carry(struct syncer *s, enum sync_side from, const struct manifest_entry *e, struct err *err);
-/* The copy's version to a new name beside the host's: *ret_name is that path. */
-int sync_put_beside(struct syncer *s, const struct manifest_entry *e, char **ret_name, struct err *err);
 
 /* 1 if the path, or a folder on its way, is in the set; -ENOMEM. */
 int sync_is_below(const struct manifest *set, const char *path);
-/* "PATH: WHAT" to a list, the path safe for a terminal. */
-int sync_say(struct strv *to, const char *path, const char *what, struct err *err);
 
 static inline const struct manifest_stamp *sync_stamp(const struct manifest_entry *e, enum sync_side side) {
     return side == SYNC_HOST ? &e->host : &e->copy;

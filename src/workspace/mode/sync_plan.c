@@ -1,28 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
 
 #include "base/str.h"
-#include "workspace/copy/copytree.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "workspace/copy/same.h"
 #include "workspace/copy/walk.h"
 #include "workspace/mode/sync_inner.h"
 
-static const struct manifest_stamp absent;
+/* -- what differs --------------------------------------------------------------------------------------------------------- */
 
-int sync_say(struct strv *to, const char *path, const char *what, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(8 * WALK_PATH_MAX);
+int sync_open_seen(int root, const char *path, const struct manifest_stamp *seen) {
+    CLEANUP(closep) int fd = place_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    struct manifest_stamp now;
+    struct stat st;
 
-    buf_add_printable(&b, path);
-    buf_addf(&b, ": %s", what);
-    return !buf_ok(&b) || strv_add(to, buf_str(&b)) < 0 ? err_oom(err) : 0;
+    if (fd < 0)
+        return fd == -EACCES || fd == -EPERM ? fd : -ESTALE;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    now = manifest_stamp_of(&st);
+    return manifest_same(&now, seen) ? TAKE_FD(fd) : -ESTALE;
 }
+
+static int files_differ(const struct syncer *s, const struct manifest_entry *e, unsigned *what, bool *settled) {
+    CLEANUP(closep) int host = sync_open_seen(s->root[SYNC_HOST], e->path, &e->host);
+    CLEANUP(closep) int copy = host < 0 ? -1 : sync_open_seen(s->root[SYNC_COPY], e->path, &e->copy);
+    int r = host < 0 ? host : copy;
+
+    if (r < 0)
+        return r;
+    *settled = !place_is_written(host) && !place_is_written(copy);
+    r = e->host.size == e->copy.size ? same_content(host, copy, INT64_MAX) : 0;
+    if (r == 0)
+        *what |= CHANGE_CONTENT;
+    if (r >= 0)
+        r = same_xattrs(host, copy);
+    if (r == 0)
+        *what |= CHANGE_XATTR;
+    return MIN_OF(r, 0);
+}
+
+static int links_differ(const struct syncer *s, const struct manifest_entry *e, unsigned *what) {
+    CLEANUP(freep) char *host = place_link_target(s->root[SYNC_HOST], e->path);
+    CLEANUP(freep) char *copy = place_link_target(s->root[SYNC_COPY], e->path);
+
+    if (!host || !copy)
+        return -ESTALE;
+    if (!str_eq(host, copy))
+        *what |= CHANGE_LINK;
+    return 0;
+}
+
+static int sides_differ(const struct syncer *s, const struct manifest_entry *e, unsigned *ret, bool *ret_settled) {
+    unsigned what = 0;
+    bool settled = true;
+    int r = 0;
+
+    if ((e->host.mode & S_IFMT) != (e->copy.mode & S_IFMT))
+        what = CHANGE_TYPE;
+    else if (S_ISLNK(e->host.mode))
+        r = links_differ(s, e, &what);
+    else {
+        if ((e->host.mode ^ e->copy.mode) & 0777)
+            what = CHANGE_MODE;
+        if (S_ISREG(e->host.mode))
+            r = files_differ(s, e, &what, &settled);
+    }
+    if (r == 0) {
+        *ret = what;
+        *ret_settled = settled;
+    }
+    return r;
+}
+
+static const struct manifest_stamp absent;
 
 static int found_on_host(const struct walk_entry *e, void *arg, struct err *err) {
     struct manifest_stamp st = manifest_stamp_of(&e->st);
     struct syncer *s = arg;
 
     if (place_is_temp(e->name))
-        return sync_say(&s->left, e->path, "was left behind when something was interrupted; look at it and remove it", err) < 0
+        return place_note(&s->left, e->path, "was left behind when something was interrupted; look at it and remove it", err) < 0
                    ? -ENOMEM
                    : WALK_SKIP;
     return manifest_set(s->now, e->path, &st, &absent, err);
@@ -31,7 +93,7 @@ static int found_on_host(const struct walk_entry *e, void *arg, struct err *err)
 /* Whatever is in there, nothing can be said about it: least of all that it was deleted. */
 static int closed_on_host(const struct walk_entry *e, void *arg, struct err *err) {
     struct syncer *s = arg;
-    int r = sync_say(&s->left, e->path, "cannot be read; what is in it stays as it is on both sides", err);
+    int r = place_note(&s->left, e->path, "cannot be read; what is in it stays as it is on both sides", err);
 
     if (r == 0)
         r = manifest_set(s->blocked, e->path, &absent, &absent, err);
@@ -89,7 +151,7 @@ static bool is_special(const struct manifest_stamp *st) {
 }
 
 static int block(struct syncer *s, const char *path, const char *why, struct err *err) {
-    int r = sync_say(&s->left, path, why, err);
+    int r = place_note(&s->left, path, why, err);
 
     return r < 0 ? r : manifest_set(s->blocked, path, &absent, &absent, err);
 }
@@ -107,9 +169,9 @@ static void fill_change(const struct syncer *s, const struct manifest_entry *e, 
                          .new_ = {.mode = (mode_t)n->mode, .size = n->size},
                          .host_changed = host_changed};
     if (S_ISLNK(h->mode))
-        c->old_.link = sync_link_target(s->root[SYNC_HOST], e->path);
+        c->old_.link = place_link_target(s->root[SYNC_HOST], e->path);
     if (S_ISLNK(n->mode))
-        c->new_.link = sync_link_target(s->root[SYNC_COPY], e->path);
+        c->new_.link = place_link_target(s->root[SYNC_COPY], e->path);
 }
 
 static bool is_held(const struct syncer *s, const struct manifest_entry *e, bool host_changed, unsigned what) {
@@ -166,7 +228,7 @@ static int decide(struct syncer *s, const struct manifest_entry *e, struct err *
         return h->mode && c->mode ? block(s, e->path, "is a device, FIFO or socket on one side; both stay as they are", err)
                                   : SYNC_NOTHING;
     if (h->mode && c->mode) {
-        r = sync_differs(s, e, &what, &settled);
+        r = sides_differ(s, e, &what, &settled);
         if (r == -ESTALE)
             return strv_add(&s->stale, e->path) < 0 ? err_oom(err) : SYNC_NOTHING;
         if (r < 0)
@@ -182,8 +244,8 @@ static int decide(struct syncer *s, const struct manifest_entry *e, struct err *
 int sync_plan(struct syncer *s, struct err *err) {
     int r;
 
-    copytree_wait_tick(); /* so that only what changes from now on is too new to be trusted */
-    s->before = copytree_now();
+    clock_pass(clock_coarse()); /* so that only what changes from now on is too new to be trusted */
+    s->before = clock_coarse();
     s->now = manifest_new();
     s->blocked = manifest_new();
     if (!s->now || !s->blocked)

@@ -8,10 +8,81 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "os/remove.h"
 #include "os/safepath.h"
-#include "workspace/copy/copytree.h"
 #include "workspace/mode/worktree_priv.h"
+
+/* -- the host's side: worktrees/ID ---------------------------------------------------------------------------------------- */
+
+/* The host's side of a linked worktree: gitrepository-layout(5), worktrees/ID. */
+
+/* Whether worktrees/ID leads to our tree: a worktree of the user's can have that name too. */
+static bool is_ours(const struct worktree *w, int dir) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_FILE_MAX);
+    CLEANUP(freep) char *line = str_dupf("%s/.git\n", w->tree_path);
+
+    return line && gitrepo_read(dir, "gitdir", &text) == 0 && str_eq(buf_str(&text), line);
+}
+
+int worktree_open_registered(const struct worktree *w, struct err *err) {
+    CLEANUP(closep) int all = safepath_open(w->repo.common, "worktrees", O_RDONLY | O_DIRECTORY);
+    CLEANUP(closep) int dir = all < 0 ? all : safepath_open(all, w->id, O_RDONLY | O_DIRECTORY);
+
+    if (dir == -ENOENT || (dir >= 0 && !is_ours(w, dir)))
+        return err_set(err, -ENOENT, "the repository does not know the run's worktree (any more)");
+    return dir < 0 ? err_sys(err, dir, "open the repository's worktrees") : TAKE_FD(dir);
+}
+
+static int unregister_tree(const struct worktree *w, struct err *err) {
+    CLEANUP(closep) int dir = worktree_open_registered(w, err);
+    CLEANUP(closep) int all = -1;
+    int r;
+
+    if (dir < 0)
+        return dir == -ENOENT ? 0 : dir;
+    all = safepath_open(w->repo.common, "worktrees", O_RDONLY | O_DIRECTORY);
+    r = all < 0 ? all : remove_tree(all, w->id);
+    if (r < 0 && r != -ENOENT)
+        return err_sys(err, r, "remove the run's worktree from the repository");
+    unlinkat(w->repo.common, "worktrees", AT_REMOVEDIR); /* as git does, if it was the last one */
+    return 0;
+}
+
+static int write_line(int dir, const char *name, const char *before, const char *text, struct err *err) {
+    CLEANUP(freep) char *line = str_dupf("%s%s\n", before, text);
+
+    return line ? gitrepo_write(dir, name, line, strlen(line), 0644, err) : err_oom(err);
+}
+
+static int fill(const struct worktree *w, int dir, struct err *err) {
+    int r = write_line(dir, "gitdir", w->tree_path, "/.git", err);
+
+    r = r < 0 ? r : write_line(dir, "HEAD", "ref: refs/heads/" WORKTREE_GROUP "/", w->rd->name, err);
+    r = r < 0 ? r : write_line(dir, "commondir", "../..", "", err);
+    r = r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", WORKTREE_INDEX_MAX, err);
+    return r;
+}
+
+static int register_tree(struct worktree *w, struct err *err) {
+    CLEANUP(closep) int all = gitrepo_make_dir(w->repo.common, "worktrees", 0777, err);
+    CLEANUP(freep) char *target = str_dupf("%s/worktrees/%s", w->repo.common_path, w->id);
+    CLEANUP(closep) int dir = -1;
+    struct stat st;
+    int r;
+
+    if (all < 0 || !target)
+        return all < 0 ? all : err_oom(err);
+    if (strchr(w->tree_path, '\n') || strchr(target, '\n'))
+        return err_set(err, -ENOTSUP, "git cannot have a worktree in a path with a line end");
+    if (fstatat(all, w->id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return err_set(err, -EEXIST, "the repository has a worktree '%s' already; see 'git worktree list'", w->id);
+    dir = gitrepo_make_dir(all, w->id, 0777, err);
+    r = dir < 0 ? dir : fill(w, dir, err);
+    r = r < 0 ? r : write_line(w->tree, ".git", "gitdir: ", target, err);
+    return r;
+}
 
 static const char known_file[] = "tip";
 
@@ -29,14 +100,13 @@ void worktree_end(struct worktree *w) {
 
 static int read_known(struct worktree *w, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(GITREPO_FILE_MAX);
-    int r = gitrepo_read(w->rd->fd, known_file, &text);
-    size_t len = strcspn(buf_str(&text), "\n");
+    int r = gitrepo_read_line(w->rd->fd, known_file, &text);
 
     if (r == -ENOENT)
         return 0;
-    if (r < 0 || !git_is_hex(buf_str(&text), len, w->repo.sha256))
+    if (r < 0 || !git_is_hex(text.data, text.len, w->repo.sha256))
         return err_set(err, -EBADMSG, "the run's file '%s' is damaged", known_file);
-    memcpy(w->known, text.data, len);
+    memcpy(w->known, text.data, text.len);
     return 0;
 }
 
@@ -67,7 +137,7 @@ int worktree_begin(struct worktree *ret, struct rundir *rd, int workspace, struc
     r = r < 0 ? r : read_known(&w, err);
     if (r < 0)
         return r;
-    if (rd->lock >= 0) /* what a killed one left: nobody else is at work in here */
+    if (rd->lock >= 0) /* what a killed process left: no other is at work in here */
         unlinkat(rd->fd, "tip.lock", 0);
     w.tree = safepath_open(rd->fd, "tree", O_RDONLY | O_DIRECTORY);
     *ret = w;
@@ -103,18 +173,13 @@ static int check_branch(const char *name, struct err *err) {
 
 static int set_info(struct rundir *rd, const char *commit, struct err *err) {
     CLEANUP(freep) char *branch = str_dupf(WORKTREE_GROUP "/%s", rd->name);
-    CLEANUP(freep) char *base = strdup(commit);
 
-    if (!branch || !base)
+    if (!branch || str_set(&rd->info.branch, branch) < 0 || str_set(&rd->info.base_commit, commit) < 0)
         return err_oom(err);
-    freep(&rd->info.branch);
-    freep(&rd->info.base_commit);
-    rd->info.branch = TAKE_PTR(branch);
-    rd->info.base_commit = TAKE_PTR(base);
     return rundir_save(rd, err);
 }
 
-/* Everything in the run's folder first, then what the repository is told of. */
+/* Everything in the run's folder first, then what the repository knows of. */
 static int make(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
     int r;
 
@@ -126,14 +191,14 @@ static int make(struct worktree *w, const char *commit, const struct ignore *hid
     r = r < 0 ? r : gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, NULL, commit, err);
     if (r < 0)
         return r;
-    r = worktree_register(w, err);
+    r = register_tree(w, err);
     r = r < 0 ? r : worktree_write_manifest(w, err);
     if (r < 0) { /* err says why; the rest goes with the run's folder */
-        worktree_unregister(w, NULL);
+        unregister_tree(w, NULL);
         gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, commit, NULL, NULL);
         return r;
     }
-    copytree_wait_tick(); /* a change by the run has another ctime than the manifest */
+    clock_pass(clock_coarse()); /* a change by the run has another ctime than the manifest */
     return 0;
 }
 
@@ -226,7 +291,7 @@ int worktree_merged(const struct rundir *rd, int workspace, bool *ret, struct er
     return r < 0 ? r : is_merged(&w, tip, ret, err);
 }
 
-/* Somebody who works on the branch in another working tree would be left without a commit. */
+/* Another working tree with this branch would be left without a commit. */
 static bool is_checked_out(const struct worktree *w) {
     CLEANUP(buf_done) struct buf here = BUF_INIT(GITREPO_FILE_MAX);
     CLEANUP(buf_done) struct buf main_ = BUF_INIT(GITREPO_FILE_MAX);
@@ -245,7 +310,7 @@ int worktree_drop(struct rundir *rd, int workspace, bool discard, struct err *er
 
     if (r == -ENOENT) /* no repository (any more), or no git: nothing knows the worktree */
         return 0;
-    r = r < 0 ? r : worktree_unregister(&w, err);
+    r = r < 0 ? r : unregister_tree(&w, err);
     if (r < 0)
         return r;
     r = read_branch(&w, tip, err);

@@ -6,17 +6,18 @@
  * there git packs what the branch needs, and the repository's store takes the pack as it would take one from the network:
  * every object is hashed and checked.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "os/copy.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/mode/worktree_priv.h"
@@ -62,9 +63,7 @@ static int import_entry(struct import *im, const char *folder, int from, int to,
     int r;
 
     if (!str_eq(folder, "pack"))
-        return strlen(name) + 2 == (sha256 ? 64 : 40) && strspn(name, "0123456789abcdef") == strlen(name)
-                   ? copy_file(im, from, to, name)
-                   : 0;
+        return strlen(name) + 2 == (sha256 ? 64 : 40) && hex_is_lower(name, strlen(name)) ? copy_file(im, from, to, name) : 0;
     if (!is_pack(name, sha256))
         return 0;
     r = copy_file(im, from, to, name);
@@ -72,21 +71,18 @@ static int import_entry(struct import *im, const char *folder, int from, int to,
 }
 
 static int import_folder(struct import *im, const char *folder) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     CLEANUP(closep) int to = -1;
-    int r = 0, from = safepath_open(im->from, folder, O_RDONLY | O_DIRECTORY);
-    DIR *d = from < 0 ? NULL : fdopendir(from);
-    struct dirent *e;
+    const struct dirent *e;
+    int r = dir_take(safepath_open(im->from, folder, O_RDONLY | O_DIRECTORY), &d);
 
-    if (!d) {
-        closep(&from);
+    if (r < 0)
         return 0; /* not a folder of objects */
-    }
     to = gitrepo_make_dir(im->to, folder, 0700, im->err);
     r = to < 0 ? to : 0;
-    while (r >= 0 && (e = readdir(d)))
+    while (r >= 0 && (e = dir_next(&d)))
         if (e->d_name[0] != '.')
-            r = import_entry(im, folder, from, to, e->d_name);
-    closedir(d);
+            r = import_entry(im, folder, d.fd, to, e->d_name);
     return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files and index of a worktree. The index is always made in our own git directory and copied to where it is wanted. */
+/* Files and index of a worktree. The index is always made in our own git directory and then copied. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,12 +12,13 @@
 #include "os/fd.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/same.h"
 #include "workspace/copy/walk.h"
 #include "workspace/hide/ignore.h"
 #include "workspace/mode/worktree_priv.h"
 
-static int run(const struct worktree *w, const char *const *argv, int cwd, const struct buf *input, struct buf *out,
-               struct err *err) {
+static int run_git(const struct worktree *w, const char *const *argv, int cwd, const struct buf *input, struct buf *out,
+                   struct err *err) {
     struct git_call call = git_call(argv, w->repo.objects);
     CLEANUP(closep) int in = input ? git_input(input, err) : -1;
 
@@ -52,24 +53,20 @@ static int sort_paths(const struct buf *listing, const struct ignore *rules, str
 int worktree_checkout(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
     CLEANUP(buf_done) struct buf listing = BUF_INIT(GIT_OUTPUT_MAX);
     struct lists l = {.visible = BUF_INIT(GIT_OUTPUT_MAX), .hidden = BUF_INIT(GIT_OUTPUT_MAX)};
-    int r = run(w, GIT_ARGS("read-tree", commit), -1, NULL, NULL, err);
+    int r = run_git(w, GIT_ARGS("read-tree", commit), -1, NULL, NULL, err);
 
-    r = r < 0 ? r : run(w, GIT_ARGS("ls-files", "-s", "-z"), w->tree, NULL, &listing, err);
+    r = r < 0 ? r : run_git(w, GIT_ARGS("ls-files", "-s", "-z"), w->tree, NULL, &listing, err);
     r = r < 0 ? r : sort_paths(&listing, hidden, &l, err);
     /* So that git does not take hidden files for deleted ones. */
     if (r >= 0 && l.hidden.len)
-        r = run(w, GIT_ARGS("update-index", "--skip-worktree", "-z", "--stdin"), w->tree, &l.hidden, NULL, err);
+        r = run_git(w, GIT_ARGS("update-index", "--skip-worktree", "-z", "--stdin"), w->tree, &l.hidden, NULL, err);
     /* A list, not --all: git before 2.36 would check out the skipped ones, too. */
-    r = r < 0 ? r : run(w, GIT_ARGS("checkout-index", "-q", "-u", "-z", "--stdin"), w->tree, &l.visible, NULL, err);
+    r = r < 0 ? r : run_git(w, GIT_ARGS("checkout-index", "-q", "-u", "-z", "--stdin"), w->tree, &l.visible, NULL, err);
     if (r >= 0 && l.submodules)
         log_line("worktree: %zu submodule%s left empty", l.submodules, l.submodules == 1 ? " is" : "s are");
     buf_done(&l.visible);
     buf_done(&l.hidden);
     return r;
-}
-
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Of the NUL-ended records of `ls-files -t -z`, the paths of those that are skipped, sorted. */
@@ -78,27 +75,12 @@ static int skipped_paths(const struct buf *text, struct strv *ret) {
         if (str_starts(p, "S ") && strv_add(ret, p + 2) < 0)
             return -ENOMEM;
     if (ret->len)
-        qsort(ret->v, ret->len, sizeof(char *), by_text);
+        qsort(ret->v, ret->len, sizeof(char *), str_compare);
     return 0;
 }
 
 static bool has(const struct strv *sorted, const char *s) {
-    return sorted->len && bsearch(&s, sorted->v, sorted->len, sizeof(char *), by_text);
-}
-
-static bool same_bytes(int a, int b) {
-    char x[32768], y[sizeof x];
-    off_t at = 0;
-
-    for (;;) {
-        ssize_t n = pread(a, x, sizeof x, at);
-
-        if (n < 0 || pread(b, y, sizeof y, at) != n || memcmp(x, y, (size_t)n) != 0)
-            return false;
-        if (n == 0)
-            return true;
-        at += n;
-    }
+    return sorted->len && bsearch(&s, sorted->v, sorted->len, sizeof(char *), str_compare);
 }
 
 static bool same_link(int a, int b) {
@@ -122,7 +104,7 @@ static bool is_clean(const struct worktree *w, const struct walk_entry *e, const
         return false;
     a = place_open(w->workspace, e->path, flags);
     b = openat(e->dir, e->name, flags | O_NOFOLLOW | O_CLOEXEC);
-    return a >= 0 && b >= 0 && (S_ISLNK(host->st_mode) ? same_link(a, b) : same_bytes(a, b));
+    return a >= 0 && b >= 0 && (S_ISLNK(host->st_mode) ? same_link(a, b) : same_content(a, b, INT64_MAX) == 1);
 }
 
 struct checkout_listing {
@@ -132,7 +114,7 @@ struct checkout_listing {
 
 /* A file of the workspace that differs from the commit is not what the copy was made from: its stamp is one that no file has,
  * so that apply sees a change on the host's side. */
-static int note(const struct walk_entry *e, void *arg, struct err *err) {
+static int note_entry(const struct walk_entry *e, void *arg, struct err *err) {
     struct checkout_listing *l = arg;
     struct manifest_stamp host = {0}, copy = manifest_stamp_of(&e->st);
     struct stat st;
@@ -152,7 +134,7 @@ static int note(const struct walk_entry *e, void *arg, struct err *err) {
 int worktree_write_manifest(struct worktree *w, struct err *err) {
     CLEANUP(manifest_freep) struct manifest *m = manifest_new();
     struct checkout_listing l = {.w = w, .m = m};
-    struct walk_ops ops = {.found = note, .arg = &l};
+    struct walk_ops ops = {.found = note_entry, .arg = &l};
     int r = m ? walk_tree(w->tree, NULL, &ops, err) : err_oom(err);
 
     return r < 0 ? r : manifest_save(m, w->rd->fd, "manifest", err);
@@ -167,7 +149,7 @@ static int mark_hidden(const struct worktree *w, const struct buf *before, struc
 
     if (r < 0 || hidden.len == 0)
         return r;
-    r = run(w, GIT_ARGS("ls-files", "-z"), w->tree, NULL, &after, err);
+    r = run_git(w, GIT_ARGS("ls-files", "-z"), w->tree, NULL, &after, err);
     for (const char *p = buf_str(&after), *end = p + after.len; r >= 0 && p < end; p += strlen(p) + 1)
         if (has(&hidden, p))
             buf_add(&marked, p, strlen(p) + 1);
@@ -175,7 +157,7 @@ static int mark_hidden(const struct worktree *w, const struct buf *before, struc
         return err_oom(err);
     return r < 0 || !marked.len
                ? r
-               : run(w, GIT_ARGS("update-index", "--skip-worktree", "-z", "--stdin"), w->tree, &marked, NULL, err);
+               : run_git(w, GIT_ARGS("update-index", "--skip-worktree", "-z", "--stdin"), w->tree, &marked, NULL, err);
 }
 
 /* Entries that the commit has changed come without times: the host's git compares those files itself when it is asked. Here, in
@@ -185,8 +167,8 @@ int worktree_renew_index(struct worktree *w, const char *commit, struct err *err
     CLEANUP(closep) int dir = worktree_open_registered(w, err);
     int r = dir < 0 ? dir : worktree_copy(dir, "index", w->git.fd, "index", WORKTREE_INDEX_MAX, err);
 
-    r = r < 0 ? r : run(w, GIT_ARGS("ls-files", "-t", "-z"), w->tree, NULL, &before, err);
-    r = r < 0 ? r : run(w, GIT_ARGS("read-tree", "-i", "-m", commit), -1, NULL, NULL, err);
+    r = r < 0 ? r : run_git(w, GIT_ARGS("ls-files", "-t", "-z"), w->tree, NULL, &before, err);
+    r = r < 0 ? r : run_git(w, GIT_ARGS("read-tree", "-i", "-m", commit), -1, NULL, NULL, err);
     r = r < 0 ? r : mark_hidden(w, &before, err);
     return r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", WORKTREE_INDEX_MAX, err);
 }

@@ -48,9 +48,6 @@ int worktree_write_manifest(struct worktree *w, struct err *err);
 /* The host's index of tree/ after the branch has moved to commit; hidden files are still left out. */
 int worktree_renew_index(struct worktree *w, const char *commit, struct err *err);
 
-/* worktree_register.c: the host's git gets to know tree/, or forgets it. The index comes from our git directory. */
-int worktree_register(struct worktree *w, struct err *err);
-int worktree_unregister(const struct worktree *w, struct err *err);
 int worktree_open_registered(const struct worktree *w, struct err *err); /* the folder in worktrees/; -ENOENT */
 
 /* worktree_private.c: git/ and dotgit, for the sandbox. */

@@ -21,20 +21,6 @@ static const char *const copied_keys[] = {"core.autocrlf", "core.eol",        "c
                                           "core.symlinks", "core.ignorecase", "i18n.commitencoding"};
 static const char *const remote_keys[] = {"url", "pushurl", "fetch"};
 
-static void add_quoted(struct buf *b, const char *s, size_t len) {
-    buf_addc(b, '"');
-    for (size_t i = 0; i < len; i++) {
-        if (s[i] == '\n') {
-            buf_adds(b, "\\n");
-            continue;
-        }
-        if (s[i] == '"' || s[i] == '\\')
-            buf_addc(b, '\\');
-        buf_addc(b, s[i]);
-    }
-    buf_addc(b, '"');
-}
-
 /* https://user:token@host/path?key -> https://host/path; ssh://git:secret@host -> ssh://git@host; git@host:path stays. */
 static int clean_url(const char *url, char **ret) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(CONFIG_MAX);
@@ -65,9 +51,9 @@ static int add_remote(const char *key, const char *value, struct buf *out, struc
     if (clean_url(value, &clean) < 0)
         return err_oom(err);
     buf_adds(out, "[remote ");
-    add_quoted(out, name, (size_t)(end - name));
+    gitconfig_add_quoted(out, name, (size_t)(end - name));
     buf_addf(out, "]\n\t%s = ", end + 1);
-    add_quoted(out, clean, strlen(clean));
+    gitconfig_add_quoted(out, clean, strlen(clean));
     buf_addc(out, '\n');
     return 0;
 }
@@ -84,7 +70,7 @@ static int add_key(const char *key, const char *value, unsigned line, void *arg,
     for (size_t i = 0; i < ARRAY_LEN(copied_keys); i++)
         if (str_eq(key, copied_keys[i])) {
             buf_addf(out, "[%.*s]\n\t%s = ", (int)(dot - key), key, dot + 1);
-            add_quoted(out, value, strlen(value));
+            gitconfig_add_quoted(out, value, strlen(value));
             buf_addc(out, '\n');
         }
     return 0;
@@ -144,7 +130,7 @@ static int write_in(int git, const char *folder, const char *name, const char *t
     return dir < 0 ? dir : gitrepo_write(dir, name, text, strlen(text), 0644, err);
 }
 
-/* What the repository leaves out of git status for this user alone; no harm if it cannot be had. */
+/* What the repository leaves out of git status for this user alone; no harm if it cannot be read. */
 static int copy_exclude(const struct worktree *w, int git, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(WORKTREE_EXCLUDE_MAX);
 

@@ -3,12 +3,90 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "os/fd.h"
 #include "workspace/run/journal_priv.h"
+
+/* -- the index by path ---------------------------------------------------------------------------------------------------- */
+
+enum { FIRST_CAP = 64 };
+
+/* A polynomial over the bytes, modulo the prime 2^61 - 1, at a secret point: two paths collide with probability 2^-49 at
+ * most, also if an agent chose them. */
+uint64_t journal_hash(const struct journal *j, const char *path) {
+    const uint64_t prime = (1ull << 61) - 1;
+    uint64_t h = 0;
+
+    for (; *path; path++) {
+        __extension__ unsigned __int128 t = (unsigned __int128)h * j->key;
+
+        h = (uint64_t)(t & prime) + (uint64_t)(t >> 61) + (unsigned char)*path;
+        h = h >= prime ? h - prime : h;
+    }
+    return h;
+}
+
+struct journal_slot *journal_lookup(const struct journal *j, const char *path, uint64_t hash) {
+    size_t mask = j->table_cap - 1;
+
+    for (size_t i = hash & mask; j->table_cap && j->table[i]; i = (i + 1) & mask) {
+        struct journal_slot *s = j->slots[j->table[i] - 1];
+
+        if (s->hash == hash && str_eq(s->e.path, path))
+            return s;
+    }
+    return NULL;
+}
+
+static void put(const struct journal *j, uint64_t hash, size_t index) {
+    size_t mask = j->table_cap - 1, i = hash & mask;
+
+    while (j->table[i])
+        i = (i + 1) & mask;
+    j->table[i] = (uint32_t)index + 1;
+}
+
+static int grow(struct journal *j) {
+    size_t cap = j->cap ? j->cap * 2 : FIRST_CAP;
+    struct journal_slot **slots = realloc(j->slots, cap * sizeof(struct journal_slot *));
+    uint32_t *table;
+
+    if (!slots)
+        return -ENOMEM;
+    j->slots = slots;
+    table = calloc(cap * 2, sizeof *table);
+    if (!table)
+        return -ENOMEM;
+    free(j->table);
+    j->table = table;
+    j->table_cap = cap * 2;
+    j->cap = cap;
+    for (size_t i = 0; i < j->n; i++)
+        put(j, j->slots[i]->hash, i);
+    return 0;
+}
+
+static int reserve_slot(struct journal *j) {
+    if (j->n >= JOURNAL_RECORDS_MAX)
+        return -ENOSPC;
+    return j->n < j->cap ? 0 : grow(j);
+}
+
+static void insert_slot(struct journal *j, struct journal_slot *s) {
+    put(j, s->hash, j->n);
+    j->slots[j->n++] = s;
+    if (s->e.kind != JOURNAL_FILE)
+        return;
+    j->last_blob = MAX_OF(j->last_blob, s->e.blob);
+    if (s->e.blob)
+        j->stored_bytes += s->e.size;
+    else
+        j->not_stored++;
+}
 
 void journal_close(struct journal *j) {
     if (!j)
@@ -47,38 +125,18 @@ static int load_records(struct journal *j, size_t len) {
         if (journal_lookup(j, e.path, journal_hash(j, e.path)))
             continue; /* the first counts: it is the oldest */
         s = calloc(1, sizeof *s);
-        if (!s || journal_reserve(j) < 0) {
+        if (!s || reserve_slot(j) < 0) {
             free(s);
             return -ENOMEM;
         }
         *s = (struct journal_slot){.e = e, .hash = journal_hash(j, e.path), .linked = linked};
-        journal_insert(j, s);
+        insert_slot(j, s);
     }
 }
 
-static int read_whole(struct journal *j, size_t size, size_t *ret_len) {
-    size_t len = 0;
-
-    j->loaded = malloc(size + 1);
-    if (!j->loaded)
-        return -ENOMEM;
-    while (len < size) {
-        ssize_t n = fd_read_some(j->file, j->loaded + len, size - len);
-
-        if (n < 0)
-            return (int)n;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    *ret_len = len;
-    return 0;
-}
-
-static int load(struct journal *j) {
+static int load_journal(struct journal *j) {
     struct stat st;
-    size_t len = 0;
-    int r;
+    ssize_t n;
 
     if (fstat(j->file, &st) < 0)
         return -errno;
@@ -86,12 +144,13 @@ static int load(struct journal *j) {
         return -EBADMSG;
     if (st.st_size > JOURNAL_SIZE_MAX)
         return -EFBIG;
-    r = read_whole(j, (size_t)st.st_size, &len);
-    if (r < 0)
-        return r;
-    if (memcmp(j->loaded, JOURNAL_MAGIC, MIN_OF(len, JOURNAL_MAGIC_LEN)) != 0)
+    j->loaded = malloc((size_t)st.st_size + 1);
+    n = j->loaded ? fd_read_full(j->file, j->loaded, (size_t)st.st_size) : -ENOMEM;
+    if (n < 0)
+        return (int)n;
+    if (memcmp(j->loaded, JOURNAL_MAGIC, MIN_OF((size_t)n, JOURNAL_MAGIC_LEN)) != 0)
         return -EBADMSG;
-    return len < JOURNAL_MAGIC_LEN ? 0 : load_records(j, len);
+    return n < JOURNAL_MAGIC_LEN ? 0 : load_records(j, (size_t)n);
 }
 
 /* What follows the last whole record would hide all that is written after it. */
@@ -120,7 +179,7 @@ static int open_files(struct journal *j, int dir) {
     if (getrandom(&j->key, sizeof j->key, 0) != (ssize_t)sizeof j->key)
         return -errno;
     j->key >>= 3; /* below the prime */
-    r = load(j);
+    r = load_journal(j);
     return r == 0 && j->write ? begin_writing(j) : r;
 }
 
@@ -203,7 +262,7 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
     if (journal_lookup(j, e->path, journal_hash(j, e->path)))
         return 0;
     s = make_slot(j, e);
-    r = s ? journal_reserve(j) : -ENOMEM;
+    r = s ? reserve_slot(j) : -ENOMEM;
     if (r == 0 && content >= 0 && e->kind == JOURNAL_FILE)
         r = journal_keep(j, content, keep_inode, host_dir, &s->e, &s->linked);
     if (r == 0) {
@@ -213,7 +272,7 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
     }
     if (r < 0)
         return err_sys(err, r, "record what '%s' was", e->path);
-    journal_insert(j, TAKE_PTR(s));
+    insert_slot(j, TAKE_PTR(s));
     return 1;
 }
 
@@ -231,10 +290,10 @@ const struct journal_entry *journal_at(const struct journal *j, size_t i) {
     return i < j->n ? &j->slots[i]->e : NULL;
 }
 
-uint64_t journal_kept(const struct journal *j) {
-    return j->kept;
+uint64_t journal_stored(const struct journal *j) {
+    return j->stored_bytes;
 }
 
-size_t journal_not_kept(const struct journal *j) {
-    return j->not_kept;
+size_t journal_not_stored(const struct journal *j) {
+    return j->not_stored;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stood in the workspace before it was changed: one record per path, made before the first change, and the content of
+ * What was in the workspace before it was changed: one record per path, made before the first change, and the content of
  * files in base/ beside it. Direct mode writes it while the command runs (the guard in bawn-init sees every change before it happens);
  * the other modes write it when the run has ended, for the three-way merge of `bawn apply`; `bawn apply` writes one of its
  * own for --undo. Append-only; a record that a crash cut off is ignored.
@@ -22,12 +22,12 @@ struct journal_entry {
     const char *link;   /* links: where to */
     const char *xattrs; /* "name\0" u32 length, value ...: user.* only; NULL: none */
     size_t xattrs_len;
-    uint64_t blob;     /* number of the file in base/; 0: the content was not kept (see journal_opts) */
-    uint64_t dev, ino; /* of what stood there; to find renames */
+    uint64_t blob;     /* number of the file in base/; 0: the content was not stored (see journal_opts) */
+    uint64_t dev, ino; /* of what was there; to find renames */
 };
 
 struct journal_opts {
-    uint64_t budget;   /* bytes of content in all; 0: none is kept. Past it records go on without content */
+    uint64_t budget;   /* bytes of content in all; 0: none is stored. Past it records go on without content */
     uint64_t file_max; /* larger files are recorded without content */
 };
 enum { JOURNAL_PATH_MAX = 4096 };
@@ -44,9 +44,9 @@ void journal_closep(struct journal **j);
 
 /* Adds a record unless the path has one; returns 1 if it was added, 0 if there was one. content: the file, readable, or -1.
  * keep_inode: the file is about to be unlinked, so a hard link below base/ will do if the file system allows (host_dir is
- * the workspace as the caller's own mount has it, -1: copy always). Not for a file that is renamed: it could be written to by
- * its new name, and so would what was kept be; if that is noticed (mtime, size) journal_blob() has nothing. e->blob is ignored,
- * set by the call; size and mtime of what is kept are those of `content`. */
+ * the workspace as the caller's own mount has it, -1: copy always). Not for a file that is renamed: a write to its
+ * new name would change the stored content; if that is noticed (mtime, size) journal_blob() has nothing. e->blob is ignored and
+ * set by the call; size and mtime of what is stored are those of `content`. */
 int journal_add(struct journal *j, const struct journal_entry *e, int content, bool keep_inode, int host_dir, struct err *err);
 /* Makes an entry from the file system: what is at (root, path) now; JOURNAL_ABSENT also if a link or a file is on the way.
  * Strings live until the next call or j's end. *ret_content (may be NULL): a readable file; -1: it is none, or may not be read. */
@@ -55,7 +55,7 @@ int journal_look(struct journal *j, int root, const char *path, struct journal_e
 const struct journal_entry *journal_find(const struct journal *j, const char *path);
 size_t journal_count(const struct journal *j);
 const struct journal_entry *journal_at(const struct journal *j, size_t i); /* in the order of adding */
-/* Descriptor of the content; -ENOENT: not kept. */
+/* Descriptor of the content; -ENOENT: not stored. */
 int journal_blob(const struct journal *j, const struct journal_entry *e);
-uint64_t journal_kept(const struct journal *j);   /* bytes */
-size_t journal_not_kept(const struct journal *j); /* files whose content was not kept */
+uint64_t journal_stored(const struct journal *j);   /* bytes */
+size_t journal_not_stored(const struct journal *j); /* files whose content was not stored */

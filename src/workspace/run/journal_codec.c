@@ -2,6 +2,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/pathtext.h"
 #include "workspace/run/journal_priv.h"
 
 enum { RECORD_HEAD = 8, LINKED = 1, MODE_BITS = 07777 };
@@ -74,20 +75,7 @@ void journal_encode(const struct journal_entry *e, bool linked, struct buf *out)
 }
 
 bool journal_is_path(const char *path, size_t len) {
-    const char *end = path + len, *stop;
-
-    if (len == 0 || len > JOURNAL_PATH_MAX || memchr(path, 0, len))
-        return false;
-    for (; path <= end; path = stop + 1) {
-        size_t n;
-
-        stop = path == end ? NULL : memchr(path, '/', (size_t)(end - path));
-        stop = stop ? stop : end;
-        n = (size_t)(stop - path);
-        if (n == 0 || (path[0] == '.' && (n == 1 || (n == 2 && path[1] == '.'))))
-            return false;
-    }
-    return true;
+    return len <= JOURNAL_PATH_MAX && path_is_below(path, len);
 }
 
 static bool is_sound(const struct fixed *f, const char *path, const char *link) {

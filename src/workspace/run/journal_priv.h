@@ -34,8 +34,8 @@ struct journal {
     size_t table_cap;
     uint64_t key; /* of the hash: paths are chosen by the sandbox, which must not be able to make them collide */
     uint64_t end; /* of the last whole record in the file */
-    uint64_t last_blob, kept;
-    size_t not_kept;
+    uint64_t last_blob, stored_bytes;
+    size_t not_stored;
     char *loaded; /* the file as it was when it was opened */
     struct buf record, path, link, xattrs;
 };
@@ -46,12 +46,10 @@ void journal_encode(const struct journal_entry *e, bool linked, struct buf *out)
 /* How many bytes the record at data takes; 0 if it is cut or damaged. The strings point into data. */
 size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, bool *ret_linked);
 
-/* journal_index.c */
+/* journal.c */
 uint64_t journal_hash(const struct journal *j, const char *path);
 struct journal_slot *journal_lookup(const struct journal *j, const char *path, uint64_t hash);
-int journal_reserve(struct journal *j); /* room for one more */
-void journal_insert(struct journal *j, struct journal_slot *s);
 
-/* journal_blob.c: puts the content away. ret->blob is 0 if it is too large; sets size and mtime to those of what was kept. */
+/* journal_blob.c: stores the content. ret->blob is 0 if it is too large; sets size and mtime to those of what was stored. */
 int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e, bool *ret_linked);
 void journal_unkeep(struct journal *j, uint64_t blob);

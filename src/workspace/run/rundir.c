@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -10,9 +11,11 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/hidden.h"
 #include "os/remove.h"
 #include "workspace/run/rundir_priv.h"
@@ -50,7 +53,7 @@ int rundir_check_name(const char *name, struct err *err) {
     return 0;
 }
 
-/* A listing looks at the lock for a moment (rundir_list.c): that must not turn anybody away. */
+/* A listing looks at the lock for a moment (rundir_list.c): that must not look like a run. */
 static int lock_soon(int fd) {
     const struct timespec moment = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
 
@@ -70,7 +73,8 @@ static int take_lock(int dir, const char *name, int how, int *ret, struct err *e
     int r = fd < 0 ? -errno : lock_soon(fd);
 
     if (r == -EBUSY)
-        return err_set(err, r, "run '%s' is in use: it is still running (a kept sandbox: 'bawn stop' ends it), or being applied",
+        return err_set(err, r,
+                       "run '%s' is in use: it is still running (a persistent sandbox: 'bawn stop' ends it), or being applied",
                        name);
     if (r < 0)
         return err_sys(err, r, "lock the run '%s'", name);
@@ -93,23 +97,13 @@ int rundir_take_lock(int runs, struct rundir *rd, struct err *err) {
 
 /* In direct mode the work itself is in the workspace, and the first change of a file waits for this: no fsync there. */
 static int write_info(int dir, const struct run_info *info, struct err *err) {
-    static const char temporary[] = ".run.json.new";
     CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_INFO_MAX);
-    CLEANUP(closep) int fd = -1;
+    unsigned sync = info->mode == WORKSPACE_DIRECT ? 0 : FILE_SYNC;
     int r = run_info_write(info, &text, err);
 
     if (r < 0)
         return r;
-    fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_sys(err, -errno, "write the description of the run");
-    r = fd_write_all(fd, buf_str(&text), text.len);
-    if (r == 0 && info->mode != WORKSPACE_DIRECT && fsync(fd) < 0)
-        r = -errno;
-    if (r == 0 && renameat(dir, temporary, dir, RUNDIR_JSON) < 0)
-        r = -errno;
-    if (r < 0)
-        unlinkat(dir, temporary, 0);
+    r = file_replace_at(dir, RUNDIR_JSON, 0600, FILE_SOLE | sync, buf_str(&text), text.len);
     return r < 0 ? err_sys(err, r, "write the description of the run") : 0;
 }
 
@@ -233,4 +227,56 @@ void rundir_sweep(const char *runs) {
 
     if (dir >= 0)
         hidden_sweep(dir);
+}
+
+/* -- run.json  */
+
+/* run.json: spec/run-folder.md. */
+
+static const struct json_field info_fields[] = {
+    JSON_VERSION("version", 1),
+    JSON_ENUM("mode", struct run_info, mode, workspace_mode_names),
+    JSON_PATH("workspace", struct run_info, workspace),
+    JSON_U64("begun_ns", struct run_info, begun_ns),
+    JSON_U64("ended_ns", struct run_info, ended_ns),
+    JSON_INT("status", struct run_info, status, INT_MIN, INT_MAX),
+    JSON_STRINGS("command", struct run_info, command, JSON_ENCODED, RUN_INFO_MAX),
+    JSON_STRING_OF("branch", struct run_info, branch, JSON_ENCODED | JSON_NULLABLE),
+    JSON_STRING_OF("base_commit", struct run_info, base_commit, JSON_ENCODED | JSON_NULLABLE),
+    JSON_BOOL("named", struct run_info, named),
+};
+static const struct json_table info_table = {info_fields, ARRAY_LEN(info_fields)};
+
+void run_info_done(struct run_info *i) {
+    free(i->workspace);
+    free(i->branch);
+    free(i->base_commit);
+    strv_done(&i->command);
+    *i = (struct run_info){0};
+}
+
+int run_info_copy(const struct run_info *from, struct run_info *ret, struct err *err) {
+    CLEANUP(run_info_done) struct run_info copy = *from;
+
+    copy.command = (struct strv){0};
+    copy.workspace = copy.branch = copy.base_commit = NULL;
+    if (str_set(&copy.workspace, from->workspace) < 0 || str_set(&copy.branch, from->branch) < 0 ||
+        str_set(&copy.base_commit, from->base_commit) < 0 || strv_add_all(&copy.command, &from->command) < 0)
+        return err_oom(err);
+    *ret = TAKE(copy, (struct run_info){0});
+    return 0;
+}
+
+int run_info_write(const struct run_info *i, struct buf *out, struct err *err) {
+    return json_table_write(&info_table, i, JSON_INDENT(2), out, err);
+}
+
+int run_info_parse(const char *text, size_t len, struct run_info *ret, struct err *err) {
+    CLEANUP(run_info_done) struct run_info info = {0};
+    int r = json_table_parse(&info_table, text, len, RUN_INFO_MAX, &info, err);
+
+    if (r < 0)
+        return err_ctx(err, r, "run.json is damaged");
+    *ret = TAKE(info, (struct run_info){0});
+    return 0;
 }

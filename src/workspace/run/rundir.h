@@ -4,12 +4,12 @@
  *
  *     $XDG_STATE_HOME/bawn/runs/NAME/        0700, never visible inside any sandbox
  *         run.json      struct run_info
- *         lock          flock()ed by whoever runs in it or changes it
+ *         lock          flock()ed by the process that runs in it or changes it
  *         upper/ work/  overlay: what was written inside, and the kernel's scratch
  *         tree/         sync, worktree: the private copy
  *         git/          worktree: the git directory that the sandbox sees
  *         manifest      sync, worktree: what the copy looked like when it was made (manifest.h)
- *         journal base/ what stood in the workspace before (journal.h)
+ *         journal base/ what was in the workspace before (journal.h)
  *         undo/         the last apply, so that it can be taken back (apply.h)
  */
 #pragma once
@@ -27,7 +27,7 @@ struct run_info {
     int status;        /* exit status, once ended */
     struct strv command;
     char *branch, *base_commit; /* worktree; NULL elsewhere */
-    bool named;                 /* the user gave the name: it is kept when nothing changed, and used again */
+    bool named;                 /* the user gave the name: the run stays when nothing changed, and is used again */
 };
 void run_info_done(struct run_info *i);
 

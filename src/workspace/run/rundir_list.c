@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -8,25 +7,17 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "workspace/run/rundir_priv.h"
 
 static int read_info(int dir, struct run_info *ret, struct err *err) {
-    CLEANUP(closep) int fd = openat(dir, RUNDIR_JSON, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_INFO_MAX);
-    char chunk[16 * 1024];
-    struct stat st;
-    ssize_t n;
+    int r = file_read_at(dir, RUNDIR_JSON, 0, &text);
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, -errno, "open its run.json");
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, -EBADMSG, "its run.json is no regular file");
-    while ((n = fd_read_some(fd, chunk, sizeof chunk)) > 0 && buf_ok(&text))
-        buf_add(&text, chunk, (size_t)n);
-    if (n < 0)
-        return err_sys(err, (int)n, "read its run.json");
-    return buf_ok(&text) ? run_info_parse(buf_str(&text), text.len, ret, err) : err_set(err, -EFBIG, "its run.json is too large");
+    return r < 0 ? file_err(err, r, RUNDIR_JSON, RUN_INFO_MAX) : run_info_parse(buf_str(&text), text.len, ret, err);
 }
 
 static int open_folder(int runs, const char *name, struct err *err) {
@@ -60,19 +51,6 @@ void rundir_list_done(struct rundir_list *l) {
     *l = (struct rundir_list){0};
 }
 
-/* Room doubles at powers of two. */
-static int append(struct rundir_list *l, struct rundir_entry *e) {
-    struct rundir_entry *grown = l->v;
-
-    if ((l->n & (l->n - 1)) == 0)
-        grown = realloc(l->v, (l->n ? 2 * l->n : 1) * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    l->v = grown;
-    l->v[l->n++] = TAKE(*e, (struct rundir_entry){0});
-    return 0;
-}
-
 /* Hidden names are of creations and removals; others are no run's. Returns 1 if there is an entry. */
 static int look_at(int runs, const char *name, const char *workspace, struct rundir_entry *ret) {
     CLEANUP(entry_done) struct rundir_entry e = {0};
@@ -104,40 +82,35 @@ static int newest_first(const void *a, const void *b) {
     return p != q ? (p < q) - (p > q) : strcmp(x->name, y->name);
 }
 
-static int list_folder(DIR *d, const char *workspace, struct rundir_list *ret) {
-    struct dirent *e;
+static int list_folder(struct dir *d, const char *workspace, struct rundir_list *ret) {
+    const struct dirent *e;
     int r = 0;
 
-    while (r >= 0 && (e = readdir(d))) {
+    while (r >= 0 && (e = dir_next(d))) {
         CLEANUP(entry_done) struct rundir_entry entry = {0};
 
-        r = look_at(dirfd(d), e->d_name, workspace, &entry);
+        r = look_at(d->fd, e->d_name, workspace, &entry);
         if (r == 1)
-            r = append(ret, &entry);
+            r = VEC_ADD(ret->v, ret->n, TAKE(entry, (struct rundir_entry){0}));
     }
-    return r < 0 ? r : 0;
+    return r < 0 ? r : d->error;
 }
 
 int rundir_list(const char *runs, const char *workspace, struct rundir_list *ret, struct err *err) {
     CLEANUP(rundir_list_done) struct rundir_list l = {0};
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     int fd = rundir_open_runs(runs, false, err), r;
-    DIR *d;
 
     if (fd == -ENOENT) {
-        *ret = (struct rundir_list){0};
+        *ret = l;
         return 0;
     }
     if (fd < 0)
         return fd;
-    d = fdopendir(fd);
-    if (!d) {
-        closep(&fd);
-        return err_oom(err);
-    }
-    r = list_folder(d, workspace, &l);
-    closedir(d);
+    r = dir_take(fd, &d);
+    r = r < 0 ? r : list_folder(&d, workspace, &l);
     if (r < 0)
-        return err_oom(err);
+        return err_sys(err, r, "list the runs in '%s'", runs);
     if (l.n)
         qsort(l.v, l.n, sizeof *l.v, newest_first);
     *ret = TAKE(l, (struct rundir_list){0});
@@ -205,7 +178,7 @@ static int remove_run(const char *runs, const char *name, struct err *err) {
     int r = rundir_open(runs, name, true, &rd, err);
 
     if (r < 0)
-        return r == -EBUSY || r == -ENOENT ? 0 : r; /* somebody was quicker */
+        return r == -EBUSY || r == -ENOENT ? 0 : r; /* another process was quicker */
     return rundir_remove(&rd, err);
 }
 

@@ -17,7 +17,7 @@ int run_info_parse(const char *text, size_t len, struct run_info *ret, struct er
 int run_info_copy(const struct run_info *from, struct run_info *ret, struct err *err);
 
 /* rundir.c: the folder of all runs. -ENOENT if it is not there and not to be made; refused if it is a link or
- * somebody else could write in it: what is in a run's folder ends up in the workspace. */
+ * another user could write in it: what is in a run's folder ends up in the workspace. */
 int rundir_open_runs(const char *runs, bool make, struct err *err);
-/* rundir.c: -EBUSY if somebody has it; -ENOENT if the folder is not the one in `runs` any more once the lock is held. */
+/* rundir.c: -EBUSY if it is locked; -ENOENT if the folder is not the one in `runs` any more once the lock is held. */
 int rundir_take_lock(int runs, struct rundir *rd, struct err *err);

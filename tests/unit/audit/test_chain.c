@@ -387,7 +387,7 @@ static void old_files_are_dropped_on_purpose(void **state) {
     struct scene *s = *state;
     CLEANUP(chain_done) struct chain c = small_log(s);
 
-    fill(&c, AUDIT_FILES_KEPT + 3);
+    fill(&c, AUDIT_FILES_MAX + 3);
     assert_false(is_there(s, "user.jsonl.1"));
     assert_true(is_there(s, "user.jsonl.3"));
     assert_int_equal(faults(s), 0);

@@ -327,6 +327,19 @@ static void test_format_time(void **state) {
     assert_string_equal(text, "2554-07-21T23:34:33Z");
 }
 
+static void test_format_age(void **state) {
+    static const struct {
+        uint64_t seconds;
+        const char *text;
+    } ages[] = {{0, "0s"}, {59, "59s"}, {60, "1m"}, {3599, "59m"}, {3600, "1h"}, {86399, "23h"}, {86400, "1d"}, {900000, "10d"}};
+    char text[24];
+
+    for (size_t i = 0; i < ARRAY_LEN(ages); i++) {
+        format_age(ages[i].seconds * 1000000000 + 999999999, text);
+        assert_string_equal(text, ages[i].text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_size),
@@ -339,6 +352,7 @@ int main(void) {
         cmocka_unit_test(test_size_round_trip),
         cmocka_unit_test(test_format_duration),
         cmocka_unit_test(test_format_time),
+        cmocka_unit_test(test_format_age),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,12 +76,27 @@ static void test_insert_and_remove(void **state) {
     assert_int_equal(v[6].a, 0);
 }
 
+/* Filled again, it needs no more memory: nothing of it shrinks. */
+static void test_reserve(void **state) {
+    CLEANUP(freep) struct pair *v = NULL;
+    size_t cap = 0;
+
+    for (int round = 0; round < 2; round++)
+        for (size_t n = 0; n < 20; n++) {
+            assert_int_equal(VEC_RESERVE(v, n, cap, 5), 0);
+            v[n] = (struct pair){round, (int)n};
+            assert_int_equal(cap, round ? 20 : n < 5 ? 5 : n < 10 ? 10 : 20);
+        }
+    assert_int_equal(v[19].b, 19);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_add_keeps_what_is_there),
         cmocka_unit_test(test_the_count_may_shrink),
         cmocka_unit_test(test_new_is_zeroed),
         cmocka_unit_test(test_insert_and_remove),
+        cmocka_unit_test(test_reserve),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

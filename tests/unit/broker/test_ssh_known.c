@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include "broker/ssh/ssh_known.h"
-#include "broker/ssh/ssh_names.h"
 
 /* "key1" and "key2" stand for keys: a2V5MQ==, a2V5Mg==. */
 #define KEY1 " ssh-ed25519 a2V5MQ=="

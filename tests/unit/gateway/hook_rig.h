@@ -17,11 +17,11 @@ struct hooked {
     struct cover *value;
     struct finder_stream up[HOOKED_STREAMS];
     struct cover_stream down[HOOKED_STREAMS];
-    bool rewrite;        /* answers get "<" and ">" around them, when they are whole */
+    bool hold;           /* answers go on when they are whole */
     int refuse_answer;   /* one with this status; -1: with trailers */
     bool decide_at_once; /* from within collected() */
     size_t collected, up_ends, down_ends, ended, heads;
-    struct buf body, whole; /* of the last one that was collected; of the answer that is rewritten */
+    struct buf body, whole; /* of the last one that was collected; of the answer that is held */
     int last_head;
 };
 
@@ -52,14 +52,12 @@ static void hook_cover_fields(struct hooked *h, struct http_head *head) {
         cover_text(h->value, head->v[i].value, head->v[i].value_len);
 }
 
-static bool hook_answer_head(void *arg, uint32_t id, int status, struct http_head *head, bool *ret_rewrite,
-                             struct policy_verdict *ret) {
+static bool hook_answer_head(void *arg, uint32_t id, int status, struct http_head *head, struct policy_verdict *ret) {
     struct hooked *h = ((struct rig *)arg)->hooked;
 
     h->heads++;
     h->last_head = status;
     hook_cover_fields(h, head);
-    *ret_rewrite = h->rewrite;
     if (!h->refuse_answer || status != (h->refuse_answer == -1 ? 0 : h->refuse_answer))
         return true;
     policy_refuse(POLICY_CANNOT_LOOK, "example.com", NULL, ret);
@@ -70,16 +68,14 @@ static void hook_receiving(void *arg, uint32_t id, const uint8_t *data, size_t l
     struct hooked *h = ((struct rig *)arg)->hooked;
 
     h->down_ends += end;
-    if (!h->rewrite) {
+    if (!h->hold) {
         assert_int_equal(cover_pass(h->value, &h->down[id % HOOKED_STREAMS], data, len, end ? len : COVER_HOLD, out), 0);
         return;
     }
     buf_add(&h->whole, data, len);
     if (!end)
         return;
-    buf_addc(out, '<');
     buf_add(out, buf_str(&h->whole), h->whole.len);
-    buf_addc(out, '>');
     buf_clear(&h->whole);
 }
 

@@ -309,25 +309,21 @@ static void test_own_answer(void **state) {
 static void test_answers(void **state) {
     static const struct {
         const char *request, *answer, *want;
-        bool rewrite;
+        bool hold;
     } rows[] = {
         {GET, "HTTP/1.1 200 OK\r\nX: a" VALUE "b\r\nContent-Length: 17\r\n\r\n<" VALUE ">",
          "HTTP/1.1 200 OK\r\nX: a" STARS "b\r\nContent-Length: 17\r\n\r\n<" STARS ">", false},
         {GET, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nreal", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nreal", false},
-        {GET, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
-         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<abc>\r\n0\r\n\r\n", true},
+        {GET, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", true},
         {GET, "HTTP/1.1 200 OK\r\n" CHUNKED "1\r\na\r\n0\r\nT: " VALUE "\r\n\r\n",
-         "HTTP/1.1 200 OK\r\n" CHUNKED "3\r\n<a>\r\n0\r\nT: " STARS "\r\n\r\n", true},
+         "HTTP/1.1 200 OK\r\n" CHUNKED "1\r\na\r\n0\r\nT: " STARS "\r\n\r\n", true},
         {GET, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true},
         {GET, "HTTP/1.1 204 None\r\n\r\n", "HTTP/1.1 204 None\r\n\r\n", true},
-        {GET, "HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 304 Same\r\n\r\n", true},
         {GET, "HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n", false},
-        {"HEAD / HTTP/1.1\r\nHost: example.com\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
-         "HTTP/1.1 200 OK\r\n\r\n", true},
         {"HEAD / HTTP/1.1\r\nHost: example.com\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
          "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", false},
         {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
-         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<abc>", true},
+         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc", true},
         {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n" VALUE,
          "HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\n" STARS, false},
     };
@@ -337,7 +333,7 @@ static void test_answers(void **state) {
         struct rig r;
 
         open_hooked(&r, &h);
-        h.rewrite = rows[i].rewrite;
+        h.hold = rows[i].hold;
         rig_client(&r, rows[i].request);
         assert_int_equal(rig_server(&r, rows[i].answer), 0);
         if (!str_eq(rig_to_client(&r), rows[i].want))

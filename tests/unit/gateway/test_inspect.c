@@ -80,7 +80,7 @@ static void on_refused(void *arg, uint32_t id UNUSED, const char *method UNUSED,
 static struct play *play_new(bool tls, const char *names) {
     struct play *p = calloc(1, sizeof *p);
     struct host host = host_of("example.com");
-    struct inspect_opts opts = {.host = &host, .port = 443, .tls = tls, .arg = p, .end = on_end};
+    struct inspect_opts opts = {.http = {.host = &host, .port = 443, .tls = tls}, .arg = p, .end = on_end};
     int client[2], server[2];
 
     *p = (struct play){.scene = scene_new(), .answer = HTTPX_ALLOW, .client_end = -EAGAIN, .server_end = -EAGAIN};

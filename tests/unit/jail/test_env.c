@@ -22,18 +22,20 @@ static int make_env(char *const *outside, const struct env_spec *named, size_t n
                                  .workspace = "/home/ann/proj",
                                  .environ_ = outside};
     char *argv[] = {(char[]){"true"}, NULL};
+    const struct plan_input in = {.argv = argv, .argc = 1};
 
-    return plan_make(&s, &h, RUNG_FULL, argv, 1, ret, err);
+    return plan_make(&s, &h, &in, RUNG_FULL, ret, err);
 }
 
 /* With a network, and a CA if there is a folder of one. */
 static int make_net_env(const char *trust, const struct env_spec *named, size_t n_named, struct plan *ret) {
     const struct settings s = {
         .engine = (char[]){"native"}, .network = NETWORK_FULL, .env = (struct env_spec *)(uintptr_t)named, .n_env = n_named};
-    const struct host_facts h = {.uid = 1000, .gid = 1000, .user = "ann", .workspace = "/home/ann/proj", .trust = trust};
+    const struct host_facts h = {.uid = 1000, .gid = 1000, .user = "ann", .workspace = "/home/ann/proj"};
     char *argv[] = {(char[]){"true"}, NULL};
+    const struct plan_input in = {.trust = {.folder = trust}, .argv = argv, .argc = 1};
 
-    return plan_make(&s, &h, RUNG_FULL, argv, 1, ret, NULL);
+    return plan_make(&s, &h, &in, RUNG_FULL, ret, NULL);
 }
 
 static const char *value(const struct plan *p, const char *name) {

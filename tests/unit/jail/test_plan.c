@@ -21,8 +21,8 @@
 struct scene {
     struct settings s;
     struct host_facts h;
+    struct plan_input in;
     char *argv[4];
-    size_t argc;
     struct plan p;
     struct err err;
 };
@@ -38,7 +38,6 @@ static int setup(void **state) {
         .s = {.engine = engine, .cpus_milli = 2000, .memory = 4 * G, .pids = 256, .workspace_writable = true},
         .h = {.uid = 1000,
               .gid = 1001,
-              .pid = 4321,
               .user = "ann",
               .home = "/home/ann",
               .passwd_home = "/home/ann",
@@ -49,7 +48,7 @@ static int setup(void **state) {
               .landlock_abi = 4,
               .environ_ = environ_},
         .argv = {argv0, argv1, NULL},
-        .argc = 2,
+        .in = {.pid = 4321, .argv = sc.argv, .argc = 2},
     };
     for (size_t i = 0; i < ARRAY_LEN(plan_root_names); i++) {
         sc.h.root_there[i] = i != 3 && i != 5;
@@ -67,7 +66,7 @@ static int teardown(void **state) {
 static int make(struct scene *sc, enum rung rung) {
     plan_done(&sc->p);
     sc->err = (struct err){0};
-    return plan_make(&sc->s, &sc->h, rung, sc->argv, sc->argc, &sc->p, &sc->err);
+    return plan_make(&sc->s, &sc->h, &sc->in, rung, &sc->p, &sc->err);
 }
 
 #define MAKE(sc)                           \
@@ -93,14 +92,14 @@ static void test_kept_home(void **state) {
     static const char *const below_home[] = {"/home/ann/proj", "/home/ann/.cache", "/home/ann/.npm"};
     const struct step *home;
 
-    sc->h.caches = "/state/cache";
+    sc->in.home.caches = "/state/cache";
     MAKE(sc);
     assert_int_equal(step_to(&sc->p, "/home/ann")->kind, STEP_PRIVATE);
     for (size_t i = 0; i < sc->p.n_steps; i++)
         assert_false(sc->p.steps[i].at_home);
     assert_string_equal(sc->p.hostname, "bawn");
-    sc->h.kept_home = "/state/sandboxes/x/home";
-    sc->h.hostname = "x";
+    sc->in.home.persistent = "/state/sandboxes/x/home";
+    sc->in.hostname = "x";
     MAKE(sc);
     assert_string_equal(sc->p.hostname, "x");
     home = step_to(&sc->p, "/home/ann");
@@ -303,7 +302,7 @@ static void test_root_is_never_root(void **state) {
 
     sc->h.uid = sc->h.gid = sc->h.workspace_uid = sc->h.workspace_gid = 0;
     for (pid_t pid = 1; pid <= 1 << 22; pid <<= 1) {
-        sc->h.pid = pid;
+        sc->in.pid = pid;
         MAKE(sc);
         assert_true(sc->p.ids.host_uid > 0x70000000 && sc->p.ids.host_uid < 0x7fffffff);
         assert_true(sc->p.ids.inside_uid != 0 && sc->p.ids.inside_gid != 0);
@@ -544,7 +543,7 @@ static void test_users_of_the_sandbox(void **state) {
 static void test_landlock_rung(void **state) {
     struct scene *sc = *state;
 
-    sc->h.private_dir = "/tmp/bawn-Ab12Cd";
+    sc->in.private_dir = "/tmp/bawn-Ab12Cd";
     assert_int_equal(make(sc, RUNG_LANDLOCK), 0);
     assert_string_equal(sc->p.private_dir, "/tmp/bawn-Ab12Cd");
     assert_string_equal(sc->p.home, "/tmp/bawn-Ab12Cd/home");
@@ -591,7 +590,7 @@ static void test_trust(void **state) {
     const struct step *certs;
     size_t n = 0;
 
-    sc->h.trust = "/state/ca/taken-1";
+    sc->in.trust.folder = "/state/ca/taken-1";
     MAKE(sc);
     assert_string_equal(step_to(&sc->p, "/etc/ssl/certs")->from, "/etc/ssl/certs"); /* no network: no use for it */
     sc->s.network = NETWORK_FULL;
@@ -610,8 +609,8 @@ static void test_trust_elsewhere(void **state) {
     struct scene *sc = *state;
 
     sc->s.network = NETWORK_FULL;
-    sc->h.trust = "/state/ca/taken-1";
-    sc->h.trust_nss = sc->h.trust_pki = true;
+    sc->in.trust.folder = "/state/ca/taken-1";
+    sc->in.trust.nss = sc->in.trust.pki = true;
     MAKE(sc);
     assert_string_equal(step_to(&sc->p, "/run/bawn/nssdb")->from, "/state/ca/taken-1/nssdb");
     assert_int_equal(step_to(&sc->p, "/home/ann/.pki/nssdb/cert9.db")->kind, STEP_COPY);
@@ -800,11 +799,11 @@ static void test_credentials(void **state) {
     sc->s.network = NETWORK_LIST;
     sc->s.env = named;
     sc->s.n_env = 1;
-    sc->h.grants_env = &env;
-    sc->h.ssh_socket = "/run/user/1000/bawn/in-1-2/ssh-agent.sock";
-    sc->h.known_hosts = "host ssh-ed25519 AAAA\n";
-    sc->h.gitignore = "*.swp\n";
-    sc->h.inside_program = "/usr/libexec/bawn/bawn-inside";
+    sc->in.credentials.env = &env;
+    sc->in.credentials.ssh_socket = "/run/user/1000/bawn/in-1-2/ssh-agent.sock";
+    sc->in.credentials.known_hosts = "host ssh-ed25519 AAAA\n";
+    sc->in.credentials.gitignore = "*.swp\n";
+    sc->in.credentials.program = "/usr/libexec/bawn/bawn-inside";
     MAKE(sc);
     assert_true(has_env(&sc->p, "API_KEY=placeholder"));
     assert_false(has_env(&sc->p, "API_KEY=the real one"));
@@ -812,14 +811,14 @@ static void test_credentials(void **state) {
     assert_true(has_env(&sc->p, "BROWSER=/run/bawn/bin/xdg-open"));
     assert_true(has_env(&sc->p, "PATH=/usr/bin:/bin:/run/bawn/bin"));
     s = step_to(&sc->p, PLAN_SSH_SOCKET);
-    assert_true(s && s->kind == STEP_RO && s->ours && str_eq(s->from, sc->h.ssh_socket));
+    assert_true(s && s->kind == STEP_RO && s->ours && str_eq(s->from, sc->in.credentials.ssh_socket));
     assert_null(step_to(&sc->p, PLAN_CREDENTIAL_SOCKET));
     s = step_to(&sc->p, "/home/ann/.ssh");
     assert_true(s && s->kind == STEP_DIR && s->mode == 0700);
     s = step_to(&sc->p, "/home/ann/.ssh/known_hosts");
     assert_true(s && s->kind == STEP_SYMLINK && str_eq(s->from, "/run/bawn/known_hosts"));
     s = step_to(&sc->p, "/run/bawn/known_hosts");
-    assert_true(s && s->kind == STEP_FILE && s->mode == 0444 && str_eq(s->from, sc->h.known_hosts));
+    assert_true(s && s->kind == STEP_FILE && s->mode == 0444 && str_eq(s->from, sc->in.credentials.known_hosts));
     assert_non_null(step_to(&sc->p, "/home/ann/.gitignore_global"));
     s = step_to(&sc->p, PLAN_INSIDE_BIN "/bawn-inside");
     assert_true(s && s->kind == STEP_RO && s->ours);

@@ -181,6 +181,18 @@ static void test_before(void **state) {
     assert_int_equal(calls, 1);
 }
 
+/* The child's failure is reported, and what it did to its memory is not seen here. */
+static void test_own_memory(void **state) {
+    int calls = 0;
+    const struct spawn s = {.path = "/bin/sh", .argv = SH(""), .before = refuse, .arg = &calls, .own_memory = true};
+    const struct spawn good = {.path = "/bin/sh", .argv = SH("exit 7"), .own_memory = true};
+
+    (void)state;
+    assert_int_equal(spawn_run(&s), -EDOM);
+    assert_int_equal(calls, 0);
+    assert_int_equal(process_exit_status(spawn_run(&good)), 7);
+}
+
 static void test_collect(void **state) {
     const struct spawn s = {.path = "/bin/sh", .argv = SH("echo answer; echo words >&2; exit 3")};
     const struct spawn flood = {.path = "/bin/sh", .argv = SH("while :; do echo yes; done")};
@@ -258,11 +270,11 @@ static void test_sigfd(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),  cmocka_unit_test(test_strict),  cmocka_unit_test(test_search),
-        cmocka_unit_test(test_exe),     cmocka_unit_test(test_fds),     cmocka_unit_test(test_cwd),
-        cmocka_unit_test(test_group),   cmocka_unit_test(test_signals), cmocka_unit_test(test_before),
-        cmocka_unit_test(test_collect), cmocka_unit_test(test_pidfd),   cmocka_unit_test(test_dies_with_us),
-        cmocka_unit_test(test_sigfd),
+        cmocka_unit_test(test_status),       cmocka_unit_test(test_strict),  cmocka_unit_test(test_search),
+        cmocka_unit_test(test_exe),          cmocka_unit_test(test_fds),     cmocka_unit_test(test_cwd),
+        cmocka_unit_test(test_group),        cmocka_unit_test(test_signals), cmocka_unit_test(test_before),
+        cmocka_unit_test(test_own_memory),   cmocka_unit_test(test_collect), cmocka_unit_test(test_pidfd),
+        cmocka_unit_test(test_dies_with_us), cmocka_unit_test(test_sigfd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include <cmocka.h>
 
 #include "../../fuzz/fuzz_initmsg.c"
+#include "../policy/corpus.h"
 
 static char *argv_full[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, (char[]){"echo \xff"}, (char[]){""}, NULL};
 static char *envp_full[] = {(char[]){"PATH=/bin"}, (char[]){"EMPTY="}, NULL};
@@ -236,26 +235,8 @@ static void test_every_bit(void **state) {
     }
 }
 
-/* The fuzzer's corpus; it is found from the project's root, where tests are run. */
 static void test_corpus(void **state) {
-    static char data[65536];
-    DIR *d = opendir("tests/fuzz/corpus/initmsg");
-    struct dirent *e;
-    int files = 0;
-
-    assert_non_null(d);
-    while ((e = readdir(d))) {
-        int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC);
-        ssize_t n = e->d_name[0] == '.' ? -1 : read(fd, data, sizeof data);
-
-        if (n >= 0) {
-            assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)data, (size_t)n), 0);
-            files++;
-        }
-        close(fd);
-    }
-    closedir(d);
-    assert_true(files >= 6);
+    run_corpus("tests/fuzz/corpus/initmsg", 6);
 }
 
 int main(void) {

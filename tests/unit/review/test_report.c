@@ -108,7 +108,7 @@ static void add_risk(struct scene *s, enum risk_class class, enum risk_level lev
 
     v->risks.v = calloc(1, sizeof *v->risks.v);
     v->risks.v[0] = (struct risk){.class = class, .level = level, .line = line, .reason = strdup(reason)};
-    v->risks.n = v->risks.cap = 1;
+    v->risks.n = 1;
     s->j.count[v->level]--;
     v->level = level;
     s->j.count[level]++;
@@ -162,7 +162,7 @@ static void what_cannot_be_shown_is_said(void **state) {
 
     assert_non_null(strstr(written(s, REQUEST_PATCH), "Binary files a/bin and b/bin differ\n"));
     c->old_unknown = true;
-    assert_non_null(strstr(written(s, REQUEST_PATCH), "# content not shown: the old version was not kept\n"));
+    assert_non_null(strstr(written(s, REQUEST_PATCH), "# content not shown: the old version was not stored\n"));
     c->old_unknown = false;
     s->r.bytes = (uint64_t)DIFF_TOTAL_MAX + 1;
     assert_non_null(strstr(written(s, REQUEST_PATCH), "# content not shown: 256 MiB"));

@@ -185,7 +185,7 @@ static void old_content_that_was_not_kept(void **state) {
     scene_text(s, ".git/config", "[alias]\n\tx = !sh\n", "[alias]\n\tx = !sh\n");
     scene_change(s, ".git/config")->old_unknown = true;
     scene_expect(s, ".git/config", RISK_GIT_CONFIG, RISK_HIGH, "alias.x is '!sh'");
-    scene_expect(s, ".git/config", RISK_GIT_CONFIG, RISK_LOW, "not kept");
+    scene_expect(s, ".git/config", RISK_GIT_CONFIG, RISK_LOW, "not stored");
 }
 
 static void too_large_to_read(void **state) {

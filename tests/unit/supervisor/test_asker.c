@@ -21,10 +21,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/network/asker.h"
 #include "supervisor/terminal/stdio.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { TIMEOUT_MS = 60000, IDS_MAX = 2000 };
 
@@ -83,9 +83,9 @@ static void ask(struct asker *a, uint32_t id, const char *host, uint32_t port) {
 }
 
 static void wait_ms(uint64_t ms) {
-    uint64_t until = watch_now_ms() + ms;
+    uint64_t until = clock_ms() + ms;
 
-    while (watch_now_ms() < until)
+    while (clock_ms() < until)
         usleep(2000);
 }
 

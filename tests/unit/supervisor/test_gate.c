@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/settings.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/sock.h"
@@ -35,7 +36,6 @@
 #include "supervisor/control/control_client.h"
 #include "supervisor/network/asker.h"
 #include "supervisor/network/gate_process.h"
-#include "supervisor/watch/limit_watch.h"
 
 enum { FLOOD = 10000 };
 
@@ -383,7 +383,7 @@ static void test_flood(void **state) {
 
 static void test_reload(void **state) {
     CLEANUP(freep) char *path = NULL;
-    uint64_t begun = watch_now_ms();
+    uint64_t begun = clock_ms();
     struct scene s;
     int fd;
 
@@ -400,7 +400,7 @@ static void test_reload(void **state) {
     path = str_dupf("%s/.bawn", s.dir); /* a project's file, in a folder that nobody could watch before */
     assert_int_equal(mkdir(path, 0700), 0);
     snprintf(s.rules_path, sizeof s.rules_path, "%s/network.json", path);
-    while (watch_now_ms() < begun + 1000)
+    while (clock_ms() < begun + 1000)
         turn(&s, 5);
     write_rules(&s, "{\"rules\": [{\"action\": \"deny\", \"host\": \"third.example\"}]}");
     order(&s, fd, "hear", "done hear");

@@ -192,8 +192,8 @@ static void test_descriptors_that_do_not_belong_there(void **state) {
     assert_int_equal(touch(s, "b", memory), 0);
     assert_int_equal(touch(s, "fifo", pipe_fd), 0);
     assert_int_equal(touch(s, "none", other), 0);
-    assert_int_equal(journal_not_kept(s->guard.journal), 2);
-    assert_int_equal(journal_kept(s->guard.journal), 0);
+    assert_int_equal(journal_not_stored(s->guard.journal), 2);
+    assert_int_equal(journal_stored(s->guard.journal), 0);
     assert_int_equal(journal_find(s->guard.journal, "fifo")->kind, JOURNAL_OTHER);
     assert_int_equal(journal_find(s->guard.journal, "none")->kind, JOURNAL_ABSENT);
 }

@@ -72,7 +72,7 @@ static void test_file_gives_back_what_was_saved(void **state) {
     assert_memory_equal(&manifest_at(back, 2)->host, &manifest_find(m, "a/\x1b[2J\xff")->host, sizeof(uint64_t) * 4);
     assert_int_equal(manifest_at(back, 2)->copy.mode, S_IFREG | 0644);
     assert_null(manifest_at(back, 4));
-    assert_int_equal(faccessat(dir, "manifest.new", F_OK, 0), -1);
+    assert_int_equal(faccessat(dir, ".manifest.new", F_OK, 0), -1);
     unlinkat(dir, "manifest", 0);
     rmdir(top);
 }
