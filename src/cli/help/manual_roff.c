@@ -55,24 +55,11 @@ static const struct roff_entry examples[] = {
 
 /* Characters that roff reads as something else, and how to get the plain ones (man(7) of Debian: - is a hyphen). */
 static const char *escape_of(char c) {
-    switch (c) {
-    case '\\':
-        return "\\e";
-    case '-':
-        return "\\-";
-    case '\'':
-        return "\\(aq";
-    case '`':
-        return "\\(ga";
-    case '^':
-        return "\\(ha";
-    case '~':
-        return "\\(ti";
-    case '"':
-        return "\\(dq";
-    default:
-        return NULL;
-    }
+    static const char plain[] = "\\-'`^~\"";
+    static const char *const escaped[] = {"\\e", "\\-", "\\(aq", "\\(ga", "\\(ha", "\\(ti", "\\(dq"};
+    const char *found = c ? strchr(plain, c) : NULL;
+
+    return found ? escaped[found - plain] : NULL;
 }
 
 static uint32_t utf8_decode(const char *s, size_t len) {
