@@ -5,6 +5,7 @@
 #include "base/jsonout.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/policy/policy_question.h"
 
@@ -154,7 +155,7 @@ static int run_policy_explain(const struct verb *self, int argc, char **argv) {
     }
     r = r < 0 ? r : explain(&q, &question, &out, &err);
     policy_here_opts_done(&q.view);
-    return r < 0 ? verb_fail(self, &err) : policy_print(self, &out, r);
+    return r < 0 ? verb_fail(self, &err) : run_print_result(self, &out, r);
 }
 
 static const char description[] =

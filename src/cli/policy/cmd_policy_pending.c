@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/policy/policy_live.h"
 
@@ -88,7 +89,7 @@ static int run_pending(const struct verb *self, int argc, char **argv) {
         buf_adds(&out, "]\n");
     else if (out.len == 0)
         log_line("no sandbox is waiting for an answer");
-    return policy_print(self, &out, 0);
+    return run_print_result(self, &out, 0);
 }
 
 static int run_answer(const struct verb *self, int argc, char **argv, const char *usual) {

@@ -2,6 +2,7 @@
 /* `bawn policy test`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/policy/policy_test.h"
 
@@ -38,7 +39,7 @@ static int run_policy_test(const struct verb *self, int argc, char **argv) {
     if (r < 0)
         return verb_fail(self, &err);
     buf_addf(&out, "%zu of %zu cases hold\n", tally.cases - tally.failed, tally.cases);
-    return policy_print(self, &out, tally.failed > 0);
+    return run_print_result(self, &out, tally.failed > 0);
 }
 
 static const char description[] =

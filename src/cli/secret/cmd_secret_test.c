@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/jsonout.h"
 #include "base/log.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/secret/secret_test.h"
 
@@ -88,7 +89,7 @@ static int run_secret_test(const struct verb *self, int argc, char **argv) {
     buf_add(&out, buf_str(&found), found.len);
     if (q.json)
         buf_adds(&out, tally.n ? "\n]}\n" : "]}\n");
-    return policy_print(self, &out, !ok);
+    return run_print_result(self, &out, !ok);
 }
 
 static const char description[] =

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/record.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/setup/audit_log.h"
 
@@ -103,7 +104,7 @@ static int run_log_verify(const struct verb *self, int argc, char **argv) {
         add_json_verified(&v, &out);
     else
         add_verified(&v, &out);
-    return policy_print(self, &out, v.faults ? EXIT_FAULTS : 0);
+    return run_print_result(self, &out, v.faults ? EXIT_FAULTS : 0);
 }
 
 static const char description[] =
