@@ -43,7 +43,7 @@ static int run_put(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, argc, &err);
 
     if (r >= 0 && r != 2)
-        r = err_usage(&err, "SANDBOX and PATH are needed");
+        r = err_usage(&err, "usage: bawn put SANDBOX PATH");
     if (r >= 0) {
         q.put.sandbox = argv[1];
         q.put.path = argv[2];

@@ -16,12 +16,12 @@ static void print_set(const struct secret_set_result *done, bool has_tokens) {
     for (size_t i = 0; i < c->hosts.len; i++)
         buf_addf(&b, "%s%s", i ? ", " : "", c->hosts.v[i]);
     for (size_t i = 0; i < c->env.len; i++)
-        buf_addf(&b, "%s%s", i ? ", " : "; inside, a placeholder stands in ", c->env.v[i]);
+        buf_addf(&b, "%s%s", i ? ", " : "; inside, the placeholder is in ", c->env.v[i]);
     log_line("secret '%s' set: %s", c->name, buf_str(&b));
     if (c->device_url && !has_tokens)
         log_line("now get its tokens: 'bawn secret login %s'", c->name);
     else if (c->token_url && !has_tokens)
-        log_line("its tokens are kept when a sandbox gets them");
+        log_line("its tokens are stored when a sandbox gets them");
     for (size_t i = 0; i < done->notes.len; i++)
         log_line("%s", done->notes.v[i]);
 }

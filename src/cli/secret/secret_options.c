@@ -140,7 +140,7 @@ static int check_reading(struct secret_reading *rd, struct err *err) {
     struct credential *c = &rd->set.c;
 
     if (!c->name)
-        return err_usage(err, "which name? e.g. bawn secret set anthropic --host api.anthropic.com");
+        return err_usage(err, "name the secret, e.g. bawn secret set anthropic --host api.anthropic.com");
     if (rd->no_env && c->env.len)
         return err_usage(err, "--env and --no-env exclude each other");
     if (c->command.len && rd->store_given && c->store != STORE_COMMAND)

@@ -64,7 +64,7 @@ const struct verb verb_top = {
     .summary = "watch your sandboxes, and answer their questions",
     .synopsis = "[options]",
     .description =
-        "A full screen of kept sandboxes: state, CPU, memory and processes against their limits; below them questions about the network that "
+        "A full screen of persistent sandboxes: state, CPU, memory and processes against their limits; below them questions about the network that "
         "wait for an answer, and the latest verdicts.\n\n"
         "Keys: arrows choose a sandbox, x twice stops it; c, m, n order by CPU, memory, name; tab chooses a question, and o (once), s (session), "
         "w (always) or d (deny) answers it; q quits.",

@@ -53,7 +53,7 @@ static void add_check(struct buf *b, const struct check *c, const struct doctor_
 }
 
 static void add_set(struct buf *b, const char *label, unsigned set) {
-    buf_addf(b, "    %-8s", label);
+    buf_addf(b, "    %-9s", label);
     for (int g = 0; g < GUARANTEE_COUNT; g++)
         if (set & (1u << g))
             buf_addf(b, " %s", guarantee_names[g]);
@@ -71,11 +71,11 @@ static void add_rung(struct buf *b, const struct engine_view *v, size_t i) {
     buf_addc(b, '\n');
     if (!s->available)
         return;
-    add_set(b, "keeps", s->keeps);
+    add_set(b, "enforces", s->keeps);
     add_set(b, "lacks", ~s->keeps & ((1u << GUARANTEE_COUNT) - 1));
 }
 
-/* What each guarantee means, and which rungs keep it here. */
+/* What each guarantee means, and which rungs enforce it here. */
 static void add_guarantees(struct buf *b, const struct engine_view *views, size_t n) {
     buf_addf(b, "  %-11s", "");
     for (size_t e = 0; e < n; e++)
@@ -86,7 +86,7 @@ static void add_guarantees(struct buf *b, const struct engine_view *views, size_
         buf_addf(b, "  %-11s", guarantee_names[g]);
         for (size_t e = 0; e < n; e++)
             for (size_t i = 0; i < views[e].n; i++)
-                buf_addf(b, "%-10s", views[e].states[i].keeps & (1u << g) ? "kept" : "-");
+                buf_addf(b, "%-10s", views[e].states[i].keeps & (1u << g) ? "enforced" : "-");
         buf_addf(b, "%s\n", guarantee_meaning[g]);
     }
 }

@@ -29,7 +29,7 @@ struct doctor_facts {
     bool systemd;        /* is PID 1 */
     char lsm[128];       /* active security modules, comma-separated; "" if unknown */
     char self[PATH_MAX]; /* this program */
-    bool self_by_others; /* somebody other than root may replace it */
+    bool self_by_others; /* users other than root may replace it */
     char user[64];
     unsigned uid;
     int calls[CALL_COUNT]; /* 0: there; -errno */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the policy stage by stage. */
 #include "ops/policy/policy_question.h"
 
 #include <errno.h>
