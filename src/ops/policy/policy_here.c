@@ -55,7 +55,8 @@ int policy_here_open(const struct policy_here_opts *o, struct policy_here *v, st
     int r = paths_home(environ, &v->home, err);
 
     if (o->allow.len > POLICY_HOSTS_MAX || o->deny.len > POLICY_HOSTS_MAX)
-        return err_usage(err, "more than %d times %s", POLICY_HOSTS_MAX, o->allow.len > POLICY_HOSTS_MAX ? "--allow" : "--deny");
+        return err_usage(err, "%s is given more than %d times", o->allow.len > POLICY_HOSTS_MAX ? "--allow" : "--deny",
+                         POLICY_HOSTS_MAX);
     r = r < 0 ? r : paths_workspace(o->dir, &v->workspace, err);
     if (r < 0)
         return r;
