@@ -19,7 +19,6 @@
 #include "ops/edit_lock.h"
 #include "ops/policy/policy_here.h"
 #include "ops/policy/policy_live.h"
-#include "ops/policy/policy_question.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "policy/gateconf.h"
