@@ -24,7 +24,7 @@ static int take_mode(const struct opt *o UNUSED, const char *value, void *to, st
     put->mode = (mode_t)strtoul(value, &end, 8);
     put->umask_ = 0;
     return errno || end == value || *end || value[0] == '-' || put->mode > 0777
-               ? err_usage(err, "--mode '%.40s' is no octal number up to 777", value)
+               ? err_usage(err, "--mode '%.40s' is not an octal number up to 777", value)
                : 0;
 }
 

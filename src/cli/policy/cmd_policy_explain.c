@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
-#include "ops/policy/policy_question.h"
 
 struct policy_explain_request {
     struct policy_here_opts view;

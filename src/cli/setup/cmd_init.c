@@ -121,7 +121,7 @@ static int check_rules(int dir, bool json, struct buf *out, struct err *err) {
     if (r < 0)
         return r;
     if (!c.git && !json)
-        log_line("no git index here, so tracked files were not looked at");
+        log_line("no git index here, so tracked files were not checked");
     if (json)
         add_json_report(&c, out);
     else if (c.n == 0)

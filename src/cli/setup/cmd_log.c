@@ -34,7 +34,7 @@ static int take_types(const struct opt *o UNUSED, const char *value, void *to, s
             CLEANUP(freep) char *word = strndup(at, MIN_OF(n, (size_t)TYPE_CUT));
             const char *near = word ? str_nearest(word, audit_type_names, AUDIT_TYPES) : NULL;
 
-            return err_usage(err, "--type: there are no events '%s'%s%s%s", word ? word : "", near ? "; did you mean '" : "",
+            return err_usage(err, "--type: unknown event '%s'%s%s%s", word ? word : "", near ? "; did you mean '" : "",
                              near ? near : "", near ? "'?" : "");
         }
         *ret |= 1u << i;

@@ -21,7 +21,7 @@ static int take_interval(const struct opt *o UNUSED, const char *value, void *to
     uint64_t *ms = to;
 
     if (parse_duration(value, ms, err) < 0)
-        return err_usage(err, "--interval '%.40s' is no time such as 2s or 500ms", value);
+        return err_usage(err, "--interval '%.40s' is not a time such as 2s or 500ms", value);
     return *ms < INTERVAL_MS_MIN || *ms > INTERVAL_MS_MAX ? err_usage(err, "--interval is from 100ms to 60s") : 0;
 }
 

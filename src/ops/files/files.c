@@ -58,7 +58,7 @@ static int bring(struct transfer *t, int from, const struct stat *st, int dir, c
     CLEANUP(closep) int folder = -1;
 
     if (S_ISREG(st->st_mode) && !name)
-        return err_usage(err, "'%.300s' is a file, and the target has no name for it", shown);
+        return err_usage(err, "'%.300s' is a file; name a file as target, too", shown);
     if (S_ISREG(st->st_mode))
         return transfer_file(t, from, dir, name, st->st_mode, shown, err);
     if (!name)

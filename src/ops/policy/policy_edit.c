@@ -19,7 +19,6 @@
 #include "ops/edit_lock.h"
 #include "ops/policy/policy_here.h"
 #include "ops/policy/policy_live.h"
-#include "ops/policy/policy_question.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "policy/gateconf.h"
@@ -236,7 +235,7 @@ static int move_to_front(struct editing *ed, const struct rule *same, struct pol
 
     if (at == 0)
         return finish_edit(ed, EDIT_NOTHING, same->id, ret, err);
-    json_object_set_new(rule, "id", json_string(same->id)); /* "rule-3" would be called otherwise in its new place */
+    json_object_set_new(rule, "id", json_string(same->id)); /* "rule-3" would get another name in its new place */
     if (json_array_insert(list, 0, rule) < 0 || json_array_remove(list, at + 1) < 0)
         return err_oom(err);
     return finish_edit(ed, EDIT_MOVED, same->id, ret, err);
@@ -247,7 +246,7 @@ static int insert_rule(struct editing *ed, const struct rule *rule, bool first, 
     json_t *list = json_object_get(ed->root, "rules");
 
     if (rules_find(&ed->rules, rule->id))
-        return err_usage(err, "'%s' has a rule '%s' already", ed->path, rule->id);
+        return err_usage(err, "'%s' already has a rule '%s'", ed->path, rule->id);
     rule_add_json(rule, &text);
     return json_array_insert_new(list, first ? 0 : json_array_size(list), json_loads(buf_str(&text), 0, NULL)) < 0 ? err_oom(err)
                                                                                                                    : 0;

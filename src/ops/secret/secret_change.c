@@ -36,7 +36,7 @@ static int check_old(const struct credential *old, const struct secret_set *s, s
     if (!old)
         return 0;
     if (!s->replace)
-        return err_usage(err, "there is a secret '%s' already (with --replace its definition and value are replaced)", old->name);
+        return err_usage(err, "secret '%s' already exists (--replace replaces its definition and value)", old->name);
     if (secret_is_stored(old) && old->store != s->c.store)
         return err_usage(err, "the value of '%s' is in the store \"%s\": 'bawn secret rm %s' first", old->name,
                          credential_store_names[old->store], old->name);

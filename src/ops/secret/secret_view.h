@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "ops/policy/policy_question.h"
+#include "ops/policy/policy_here.h"
 #include "policy/credential/credential.h"
 
 struct buf;
