@@ -54,35 +54,13 @@ void sha1_init(struct sha1 *h) {
     static const uint32_t start[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
 
     memcpy(h->state, start, sizeof start);
-    h->total = 0;
+    h->blocks.total = 0;
 }
 
 void sha1_add(struct sha1 *h, const void *data, size_t len) {
-    const unsigned char *p = data;
-
-    while (len) {
-        size_t used = h->total % sizeof h->block;
-        size_t n = MIN_OF(len, sizeof h->block - used);
-
-        memcpy(h->block + used, p, n);
-        h->total += n;
-        p += n;
-        len -= n;
-        if (used + n == sizeof h->block)
-            compress(h->state, h->block);
-    }
+    sha_blocks_add(&h->blocks, data, len, h->state, compress);
 }
 
 void sha1_end(struct sha1 *h, unsigned char out[static SHA1_LEN]) {
-    static const unsigned char padding[64] = {0x80};
-    uint64_t bits = h->total * 8;
-    size_t used = h->total % sizeof h->block;
-    unsigned char length[8];
-
-    for (size_t i = 0; i < sizeof length; i++)
-        length[i] = (unsigned char)(bits >> (56 - 8 * i));
-    sha1_add(h, padding, (used < 56 ? 56 : 120) - used);
-    sha1_add(h, length, sizeof length);
-    for (size_t i = 0; i < SHA1_LEN; i++)
-        out[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
+    sha_blocks_end(&h->blocks, out, SHA1_LEN, h->state, compress);
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-1 (FIPS 180-4), for the names that git gives to objects and for nothing else: whoever chooses both of two contents can
- * give them the same digest, so it proves nothing about content that somebody else wrote. All else uses base/sha256.h.
+ * SHA-1 (FIPS 180-4), for the names that git gives to objects and for nothing else: an author of two contents can give them
+ * the same digest, so it proves nothing about content that is not ours. All else uses base/sha256.h.
  */
 #pragma once
 
-#include "base/macros.h"
+#include "base/sha_blocks.h"
 
 enum { SHA1_LEN = 20 };
 
 struct sha1 {
     uint32_t state[5];
-    uint64_t total; /* bytes so far */
-    unsigned char block[64];
+    struct sha_blocks blocks;
 };
 
 void sha1_init(struct sha1 *h);

@@ -79,39 +79,15 @@ void sha256_init(struct sha256 *h) {
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
     memcpy(h->state, start, sizeof start);
-    h->total = 0;
+    h->blocks.total = 0;
 }
 
 void sha256_add(struct sha256 *h, const void *data, size_t len) {
-    const unsigned char *p = data;
-
-    while (len) {
-        size_t used = h->total % sizeof h->block;
-        size_t n = MIN_OF(len, sizeof h->block - used);
-        bool whole = n == sizeof h->block; /* needs no copy */
-
-        if (!whole)
-            memcpy(h->block + used, p, n);
-        if (used + n == sizeof h->block)
-            compress(h->state, whole ? p : h->block);
-        h->total += n;
-        p += n;
-        len -= n;
-    }
+    sha_blocks_add(&h->blocks, data, len, h->state, compress);
 }
 
 void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]) {
-    static const unsigned char padding[64] = {0x80};
-    uint64_t bits = h->total * 8;
-    size_t used = h->total % sizeof h->block;
-    unsigned char length[8];
-
-    for (size_t i = 0; i < sizeof length; i++)
-        length[i] = (unsigned char)(bits >> (56 - 8 * i));
-    sha256_add(h, padding, (used < 56 ? 56 : 120) - used);
-    sha256_add(h, length, sizeof length);
-    for (size_t i = 0; i < SHA256_LEN; i++)
-        out[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
+    sha_blocks_end(&h->blocks, out, SHA256_LEN, h->state, compress);
 }
 
 void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]) {

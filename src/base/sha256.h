@@ -2,14 +2,13 @@
 /* SHA-256 (FIPS 180-4), for recognising content again. Small on purpose: the hot-path binary links no OpenSSL. */
 #pragma once
 
-#include "base/macros.h"
+#include "base/sha_blocks.h"
 
 enum { SHA256_LEN = 32, SHA256_HEX_SIZE = 2 * SHA256_LEN + 1 };
 
 struct sha256 {
     uint32_t state[8];
-    uint64_t total; /* bytes so far */
-    unsigned char block[64];
+    struct sha_blocks blocks;
 };
 
 void sha256_init(struct sha256 *h);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The command's environment, from the start message. */
 #include <errno.h>
 
 #include "init/init.h"

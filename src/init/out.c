@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Messages to the supervisor: queued, sent when the socket has room. */
 #include <errno.h>
 
 #include "init/init.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Signals back to their defaults, past what the C library allows. */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -95,6 +95,21 @@ int paths_state_if_home(char *const *environ_, const char *home, const char *lea
     return 0;
 }
 
+int paths_runtime(char *const *environ_, const char *leaf, char **ret, struct err *err) {
+    const char *runtime = paths_getenv(environ_, "XDG_RUNTIME_DIR"), *slash = leaf ? "/" : "";
+    CLEANUP(freep) char *home = NULL, *below = NULL;
+    int r;
+
+    leaf = leaf ? leaf : "";
+    if (runtime && runtime[0] == '/') {
+        *ret = str_dupf("%s/bawn%s%s", runtime, slash, leaf);
+        return *ret ? 0 : err_oom(err);
+    }
+    below = str_dupf("run%s%s", slash, leaf);
+    r = below ? paths_home(environ_, &home, err) : err_oom(err);
+    return r < 0 ? r : paths_state_if_home(environ_, home, below, ret, err);
+}
+
 int paths_make_dirs(const char *path, struct err *err) {
     CLEANUP(freep) char *copy = strdup(path);
 

@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "init/guard/guard_priv.h"
+#include "init/guard/guard_run.h"
 
 #ifdef __x86_64__
 #define NATIVE_ARCH AUDIT_ARCH_X86_64

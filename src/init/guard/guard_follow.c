@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "init/guard/guard_priv.h"
+#include "init/guard/guard_place.h"
 #include "os/fd.h"
 
 struct follow_route {

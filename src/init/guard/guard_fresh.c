@@ -12,7 +12,8 @@
 #include <time.h>
 
 #include "base/str.h"
-#include "init/guard/guard_priv.h"
+#include "init/guard/guard_judge.h"
+#include "init/guard/guard_touch.h"
 
 /* A program that saves has its file open until it renames it, but for a moment, and a machine under load makes that longer. */
 enum { YOUNG_MS = 10000, REST_MS = 300 };

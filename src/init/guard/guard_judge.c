@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "init/guard/guard_priv.h"
+#include "init/guard/guard_judge.h"
+#include "init/guard/guard_touch.h"
 #include "os/fd.h"
 
 /* What makes git take a folder for a repository, with a configuration that it obeys (ATTACKS 37). */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "init/guard/guard_priv.h"
+#include "init/guard/guard_touch.h"
 #include "os/fd.h"
 #include "proto/initmsg.h"
 

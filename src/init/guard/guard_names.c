@@ -2,7 +2,8 @@
 /* What the supervisor has to know to hide files of the host that appear while the command runs (supervisor/watch/latecomers.h). */
 #include <fcntl.h>
 
-#include "init/guard/guard_priv.h"
+#include "init/guard/guard_judge.h"
+#include "init/guard/guard_touch.h"
 #include "os/fd.h"
 
 int guard_look(struct guard *g, const char *rel, bool closing) {

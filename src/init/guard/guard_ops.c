@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "init/guard/guard_priv.h"
+#include "init/guard/guard_judge.h"
+#include "init/guard/guard_run.h"
+#include "init/guard/guard_touch.h"
 #include "os/fd.h"
 
 enum { XATTR_NAME_SIZE = 256, XATTR_VALUE_MAX = 65536, FOLDER_READ = 0500, FOLDER_OPEN = 0700 };
@@ -168,7 +170,7 @@ static int find_and_judge(const struct call *c, bool follow, struct place *p, ch
     int r = find(c, 1, follow, p);
 
     if (r <= 0)
-        return r < 0 ? r : -ESRCH; /* nobody is left to get it */
+        return r < 0 ? r : -ESRCH; /* its process is gone */
     return before_change(c, p, proc);
 }
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "init/guard/guard_priv.h"
+#include "init/guard/guard_touch.h"
 #include "os/fd.h"
 
 void place_done(struct place *p) {
@@ -80,7 +80,7 @@ bool place_holds_root(const struct guard *g, const struct place *p) {
     return path_below(g->root_path, p->path) != NULL;
 }
 
-/* The caller may not look into bawn-init, but bawn-init may. */
+/* The caller may not see the files of bawn-init, but bawn-init may. */
 bool place_is_own(const struct guard *g, const char *path) {
     char own[GUARD_PROC_PATH];
 
@@ -90,7 +90,7 @@ bool place_is_own(const struct guard *g, const char *path) {
     return path_below(path, own) != NULL;
 }
 
-/* The name by which an object was opened may be gone while others lead to it, and one of those may be protected: only what stands there now has the path
+/* The name by which an object was opened may be gone while others lead to it, and one of those may be protected: only what is there now has the path
  * that the kernel says. Elsewhere than on the workspace's file system nothing is protected. */
 static bool leads_back(const struct guard *g, const struct place *p) {
     struct stat st;
@@ -215,20 +215,26 @@ static int find_fast(const struct call *c, int dirfd, const char *path, bool fol
     return 1;
 }
 
+/* The same, and hands it over: p owns nothing any more. */
+static int settle_into(const struct call *c, struct place *p, struct place *ret) {
+    int r = settle(c, p);
+
+    if (r < 0)
+        return r;
+    *ret = *p;
+    if (p->rel)
+        ret->rel = ret->path + (p->rel - p->path);
+    *p = (struct place)PLACE_INIT;
+    return 0;
+}
+
 int place_find(const struct call *c, int dirfd, const char *path, bool follow, struct place *ret) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
     int r = find_fast(c, dirfd, path, follow, &p);
 
     if (r == 0)
         r = follow_from(c, dirfd, path, follow, &p);
-    r = r < 0 ? r : settle(c, &p);
-    if (r < 0)
-        return r;
-    *ret = p;
-    if (p.rel)
-        ret->rel = ret->path + (p.rel - p.path);
-    p = (struct place)PLACE_INIT;
-    return 0;
+    return r < 0 ? r : settle_into(c, &p, ret);
 }
 
 int place_of_fd(const struct call *c, int fd, struct place *ret) {
@@ -242,14 +248,7 @@ int place_of_fd(const struct call *c, int fd, struct place *ret) {
         return -EBADF;
     r = open(proc, O_PATH | O_CLOEXEC);
     r = r < 0 ? -errno : place_set_object(&p, r);
-    r = r < 0 ? r : settle(c, &p);
-    if (r < 0)
-        return r;
-    *ret = p;
-    if (p.rel)
-        ret->rel = ret->path + (p.rel - p.path);
-    p = (struct place)PLACE_INIT;
-    return 0;
+    return r < 0 ? r : settle_into(c, &p, ret);
 }
 
 int place_open(const struct place *p, int flags, mode_t mode) {
