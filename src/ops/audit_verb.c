@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The user's own actions in the audit log. */
 #include "ops/audit_verb.h"
 
 #include <unistd.h>

@@ -8,7 +8,7 @@ struct change_set;
 struct err;
 struct strv;
 
-/* run: the run, or kept sandbox, that it is about; "": none. members: as audit_add() makes them. */
+/* run: the run, or persistent sandbox, that it is about; "": none. members: as audit_add() makes them. */
 int audit_verb(enum audit_type type, const char *run, const struct buf *members, struct err *err);
 /* The same for what a word says: "what", and "name" if it is not NULL. */
 int audit_verb_word(enum audit_type type, const char *run, const char *what, const char *name, struct err *err);

@@ -18,5 +18,5 @@ int edit_lock(int dir, const char *folder, const char *path, struct err *err) {
             return err_sys(err, -errno, "lock '%s'", folder);
         usleep(LOCK_PAUSE_US);
     }
-    return err_set(err, -EBUSY, "somebody else is changing '%s'", path);
+    return err_set(err, -EBUSY, "another process is changing '%s'", path);
 }

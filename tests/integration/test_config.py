@@ -320,7 +320,7 @@ def test_profile_new(runner):
     assert file.read_bytes() == (ROOT / "profiles/safe.json").read_bytes()
     write(runner, file, {"resources": {"pids": 5}})
     again = runner.bawn("profile", "new", "--from", "dev", "mine")
-    assert again.rc == 64 and b"already there" in again.err, again
+    assert again.rc == 64 and b"already exists" in again.err, again
     assert json.loads(file.read_text()) == {"resources": {"pids": 5}}
     assert value(runner, "resources.pids", "--profile", "mine") == 5
     for name in ("../x", "a b", "", ".x", "x" * 65):

@@ -79,7 +79,7 @@ def test_check_is_content_with_what_init_writes(runner):
     init(runner)
     assert check(runner, 0) == {"file": FILE, "git": False, "findings": []}
     r = runner.bawn("init", "--check")
-    assert r.rc == 0 and b"tracked files were not looked at" in r.err, r
+    assert r.rc == 0 and b"tracked files were not checked" in r.err, r
 
 
 def test_check_without_a_file(runner):

@@ -105,7 +105,7 @@ REFUSED = {
     "http": (["x", "--host", "http://example.com"], VALUE, "without TLS"),
     "url": (["x", "--host", "https://example.com/"], VALUE, "without https://"),
     "no host": (["x"], VALUE, "needs a host"),
-    "no name": (["--host", "a.example"], VALUE, "which name?"),
+    "no name": (["--host", "a.example"], VALUE, "name the secret"),
     "empty name": (["", "--host", "a.example"], VALUE, "name of a secret"),
     "name with a slash": (["../x", "--host", "a.example"], VALUE, "name of a secret"),
     "store": (["x", "--host", "a.example", "--store", "vault"], VALUE, "--store takes"),

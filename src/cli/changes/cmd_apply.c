@@ -125,7 +125,7 @@ static int apply(const struct apply_request *q, struct err *err) {
     for (size_t i = 0; i < a.set.notes.len; i++)
         log_line("%s", a.set.notes.v[i]);
     if (a.unlogged)
-        log_line("that it was not applied is not in the audit log");
+        log_line("the audit log could not record that nothing was applied");
     if (r < 0)
         return r;
     if (q->json)

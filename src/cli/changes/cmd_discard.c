@@ -48,7 +48,7 @@ static int ask_user(const struct discard_request *q, const char *question, struc
     if (q->yes)
         return 0;
     if (!isatty(STDIN_FILENO))
-        return err_usage(err, "nobody is there to be asked; look at the run with 'bawn review' and repeat with --yes");
+        return err_usage(err, "there is no terminal to ask on; look at the run with 'bawn review' and repeat with --yes");
     return run_print_ask(question) ? 0 : err_set(err, -ECANCELED, "nothing was discarded");
 }
 

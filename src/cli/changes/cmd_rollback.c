@@ -35,7 +35,8 @@ static size_t add_changes(const struct changes_rolled_back *b, struct jsonout *j
     for (size_t i = 0; i < b->set.n; i++) {
         const struct change *c = &b->set.v[i];
         bool stays = is_left(&b->left, c);
-        const char *outcome = stays ? "left" : "restored", *why = stays ? "changed since, in use, or not kept" : NULL;
+        const char *outcome = stays ? "left" : "restored",
+                   *why = stays ? "changed since, in use, or its old content was not stored" : NULL;
 
         if (!stays && change_find(&b->after, c->path))
             continue;
@@ -104,7 +105,7 @@ static const char description[] =
     "Restores what a run in direct mode changed, deleted or replaced in the workspace, and removes what it made. RUN is the name of "
     "a run; without it, the latest one in direct mode.\n\n"
     "Files that changed since the run ended stay as they are and are named, unless --force is given; so are files whose old content "
-    "was too large to be kept. All or nothing otherwise, and 'bawn apply --undo' takes the rollback itself back.\n\n"
+    "was too large to store. All or nothing otherwise, and 'bawn apply --undo' takes the rollback itself back.\n\n"
     "The exit status is 0 if everything was restored, 1 if something was left, 125 if it failed.\n\n"
     "    bawn rollback --dry-run\n"
     "    bawn rollback --only 'src/**'\n"

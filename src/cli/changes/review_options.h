@@ -34,6 +34,3 @@ opt_call review_take_format, review_take_colour;
 bool review_colours(const struct review_args *a);
 /* Runs bawn-review and shows what it says, in a->format. Returns its exit status, or negative. */
 int review_show(const struct review_args *a, const char *task, const struct run_pick *p, bool must_match, struct err *err);
-
-/* --list */
-int review_list(const struct review_args *a, struct err *err);

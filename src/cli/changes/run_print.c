@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/jsonout.h"
 #include "base/str.h"
+#include "cli/verb.h"
 #include "review/report/escape.h"
 
 void run_print_line(struct buf *b, const struct change *c, const char *outcome, const char *why) {
@@ -78,6 +79,12 @@ int run_print_out(const struct buf *b, struct err *err) {
     if (fwrite(buf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) != 0)
         return err_sys(err, -errno, "write the result");
     return 0;
+}
+
+int run_print_result(const struct verb *self, const struct buf *b, int status) {
+    struct err err = {0};
+
+    return run_print_out(b, &err) < 0 ? verb_fail(self, &err) : status;
 }
 
 bool run_print_ask(const char *question) {

@@ -8,6 +8,7 @@
 
 struct err;
 struct jsonout;
+struct verb;
 
 enum { RUN_PRINT_MAX = 1024 * 1024 * 1024 };
 
@@ -24,6 +25,8 @@ const char *run_print_files(size_t n);
 
 /* The whole of it, or why not. For any verb. */
 int run_print_out(const struct buf *b, struct err *err);
+/* The same as the end of a verb; returns the exit status. */
+int run_print_result(const struct verb *self, const struct buf *b, int status);
 
 /* Asks on the terminal; false if the answer is not yes. */
 bool run_print_ask(const char *question);

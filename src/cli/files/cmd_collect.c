@@ -36,7 +36,7 @@ static int run_collect(const struct verb *self, int argc, char **argv) {
 
     q.sandbox = r > 0 ? argv[1] : NULL;
     if (r >= 0 && q.tar && !q.output && isatty(STDOUT_FILENO))
-        r = err_usage(&err, "an archive is nothing for a terminal; use -o FILE");
+        r = err_usage(&err, "an archive cannot go to a terminal; use -o FILE");
     r = r < 0 ? r : collect(&q, &c, &err);
     for (size_t i = 0; i < c.notes.len; i++)
         log_line("left out: %s", c.notes.v[i]);

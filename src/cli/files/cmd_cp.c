@@ -24,7 +24,7 @@ static int run_cp(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, argc, &err);
 
     if (r >= 0 && r != 2)
-        r = err_usage(&err, "two paths are needed: from where, and to where");
+        r = err_usage(&err, "usage: bawn cp FROM TO, one of them as SANDBOX:PATH");
     if (r >= 0)
         r = files_copy(&(struct files_copy){argv[1], argv[2], inside_umask(), &progress}, &t, &err);
     progress_bar_done(&bar);

@@ -64,7 +64,7 @@ static int run_get(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, argc, &err);
 
     if (r >= 0 && r != 2)
-        r = err_usage(&err, "SANDBOX and PATH are needed");
+        r = err_usage(&err, "usage: bawn get SANDBOX PATH");
     r = r < 0 ? r : files_get(argv[1], argv[2], &got, &err);
     if (r == 0)
         r = q.json ? print_file_json(&got, &err) : print_content(&got, &err);

@@ -24,7 +24,7 @@ static int take_mode(const struct opt *o UNUSED, const char *value, void *to, st
     put->mode = (mode_t)strtoul(value, &end, 8);
     put->umask_ = 0;
     return errno || end == value || *end || value[0] == '-' || put->mode > 0777
-               ? err_usage(err, "--mode '%.40s' is no octal number up to 777", value)
+               ? err_usage(err, "--mode '%.40s' is not an octal number up to 777", value)
                : 0;
 }
 
@@ -43,7 +43,7 @@ static int run_put(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, argc, &err);
 
     if (r >= 0 && r != 2)
-        r = err_usage(&err, "SANDBOX and PATH are needed");
+        r = err_usage(&err, "usage: bawn put SANDBOX PATH");
     if (r >= 0) {
         q.put.sandbox = argv[1];
         q.put.path = argv[2];

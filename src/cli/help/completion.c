@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the three writers share. */
 #include "cli/help/completion.h"
 
 #include "base/str.h"

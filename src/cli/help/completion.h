@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "cli/help/manual.h"
 
-/* What stands behind opt.values when it starts with '@', said in each shell's language. */
+/* What opt.values means when it starts with '@', in each shell's language. */
 struct completion_hint {
     const char *name; /* "@dir" */
     const char *bash; /* a statement that fills COMPREPLY; empty: leave it to readline, which knows files */
@@ -27,11 +27,11 @@ void completion_fish(const struct manual *m, struct buf *b);
 
 /* NULL unless values starts with '@' and is known. */
 const struct completion_hint *completion_hint(const char *values);
-/* What stands behind the options of a verb; taken from its synopsis. */
+/* What follows the options of a verb; taken from its synopsis. */
 struct completion_operands {
     const char *values; /* as opt.values would say it; NULL: nothing to offer */
     bool once;          /* of several operands only the first is of that kind */
-    int command;        /* how many operands stand before a command, which has options of its own; or one of these */
+    int command;        /* how many operands precede a command, which has options of its own; or one of these */
 };
 enum { COMPLETION_NO_COMMAND = -1, COMPLETION_BEHIND_DASHES = -2 };
 struct completion_operands completion_operands(const struct verb *v);

@@ -190,7 +190,7 @@ static void values_of_options(const struct manual *m, struct buf *b) {
     buf_adds(b, "    esac\n}\n");
 }
 
-/* "exec 1": one operand stands before the command. */
+/* "exec 1": one operand precedes the command. */
 static void commands(const struct manual *m, struct buf *b) {
     buf_adds(b, "_bawn_command() {\n    case $1 in\n");
     for (size_t i = 0; i < m->n; i++) {

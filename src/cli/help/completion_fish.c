@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The completion script for fish. */
 #include "base/str.h"
 #include "cli/help/completion.h"
 

@@ -16,18 +16,18 @@ static const struct roff_entry environment[] = {
     {"BAWN_PROFILE", "the profile to use when --profile is not given"},
     {"BAWN_SANDBOX_IMAGE", "the image to use as root when the engine takes one"},
     {"BAWN_PASSPHRASE_FILE",
-     "a file, by its absolute path and readable by nobody else, with the passphrase of the encrypted file of "
+     "a file, by its absolute path and readable only by you, with the passphrase of the encrypted file of "
      "secrets"},
     {"BAWN_OPEN", "the program that opens the pages on which programs inside want you to log in (default: xdg-open); none: "
                   "their addresses are only shown"},
     {"NO_COLOR", "any value turns colours off; there are none anyway when the output is not a terminal"},
-    {"XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_RUNTIME_DIR", "where configuration, state and sockets are kept"},
+    {"XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_RUNTIME_DIR", "where configuration, state and sockets are"},
 };
 
 static const struct roff_entry statuses[] = {
     {"64", "bad option or bad configuration; nothing was started"},
     {"124", "the command was ended because its time was up (--timeout)"},
-    {"125", "Bawn itself could not do what was asked, for example keep a promise that was demanded"},
+    {"125", "Bawn itself could not do what was asked, for example enforce a promise that was demanded"},
     {"126", "the command exists but cannot be executed"},
     {"127", "the command was not found"},
     {"128+N", "the command was ended by signal N"},
@@ -40,9 +40,9 @@ static const struct roff_entry files[] = {
     {".bawn/config.json", "the project's configuration; until it is trusted it can only narrow what is allowed"},
     {"/etc/bawn/policy.json", "the organisation's policy, a floor that nothing else loosens"},
     {"$XDG_STATE_HOME/bawn", "what outlives a run (~/.local/state/bawn)"},
-    {"$XDG_STATE_HOME/bawn/sandboxes/NAME", "a kept sandbox: its home, logs and checkpoints"},
+    {"$XDG_STATE_HOME/bawn/sandboxes/NAME", "a persistent sandbox: its home, logs and checkpoints"},
     {"$XDG_STATE_HOME/bawn/audit", "the audit log"},
-    {"$XDG_RUNTIME_DIR/bawn", "sockets of supervisors, of kept sandboxes and of the pool"},
+    {"$XDG_RUNTIME_DIR/bawn", "sockets of supervisors, of persistent sandboxes and of the pool"},
 };
 
 static const struct roff_entry examples[] = {
@@ -55,24 +55,11 @@ static const struct roff_entry examples[] = {
 
 /* Characters that roff reads as something else, and how to get the plain ones (man(7) of Debian: - is a hyphen). */
 static const char *escape_of(char c) {
-    switch (c) {
-    case '\\':
-        return "\\e";
-    case '-':
-        return "\\-";
-    case '\'':
-        return "\\(aq";
-    case '`':
-        return "\\(ga";
-    case '^':
-        return "\\(ha";
-    case '~':
-        return "\\(ti";
-    case '"':
-        return "\\(dq";
-    default:
-        return NULL;
-    }
+    static const char plain[] = "\\-'`^~\"";
+    static const char *const escaped[] = {"\\e", "\\-", "\\(aq", "\\(ga", "\\(ha", "\\(ti", "\\(dq"};
+    const char *found = c ? strchr(plain, c) : NULL;
+
+    return found ? escaped[found - plain] : NULL;
 }
 
 static uint32_t utf8_decode(const char *s, size_t len) {
@@ -173,7 +160,7 @@ void manual_roff(const struct manual *m, struct buf *b) {
     buf_adds(b, ".SH NAME\nbawn \\- a sandbox for AI coding agents\n");
     buf_adds(b, ".SH SYNOPSIS\n.B bawn\n.I COMMAND\n[options] ...\n");
     buf_adds(b, ".SH DESCRIPTION\nBawn runs an agent, or one command that an agent wrote, inside a sandbox that starts in\n"
-                "milliseconds, can be thrown away, and lets out only what policy allows. A promise that cannot be kept\n"
+                "milliseconds, can be thrown away, and lets out only what policy allows. A promise that cannot be enforced\n"
                 "stops the run.\n");
     buf_adds(b, ".SH COMMANDS\nEvery command knows \\fB\\-h\\fR, \\fB\\-\\-help\\fR.\n");
     for (size_t i = 0; i < m->n; i++)

@@ -76,7 +76,7 @@ static int take_id(const struct opt *o UNUSED, const char *value, void *id, stru
          "only requests for these paths, e.g. '/api/**' (may be repeated)",                                        \
          NULL,                                                                                                     \
          OPT_TO_CALL(struct policy_edit_request, more.paths, take_path)},                                          \
-        {0, 0, "comment", "TEXT", "why; kept with the rule", NULL, TO(COPY, more.comment)},                        \
+        {0, 0, "comment", "TEXT", "why; stored with the rule", NULL, TO(COPY, more.comment)},                      \
         {0,                                                                                                        \
          0,                                                                                                        \
          "id",                                                                                                     \
@@ -93,7 +93,7 @@ static const struct opt allow_opts[] = {
     REQUEST_OPTS,
     {0, 0, "max-body", "SIZE", "the most that one request may carry, e.g. 1m", NULL, TO(SIZE, more.max_body)},
     {0, 0, "private", NULL, "the host may have an address that is not public", NULL, TO(FLAG, more.allow_private)},
-    {0, 0, "inspect", NULL, "look into the TLS even if the rule does not need it", NULL, TO(FLAG, inspect)},
+    {0, 0, "inspect", NULL, "inspect TLS even if the rule does not need it", NULL, TO(FLAG, inspect)},
     {0, 0, "first", NULL, "in front of the other rules of the file (default: behind them)", NULL, TO(FLAG, first)},
     WHERE_OPTS,
 };
@@ -159,7 +159,7 @@ static int run_add(const struct verb *self, int argc, char **argv, enum rule_act
     int r = read_request(self, argc, argv, &q, &e, &err);
 
     if (r == 0)
-        r = err_usage(&err, "which host? e.g. bawn policy %s example.com:443", rule_action_names[action]);
+        r = err_usage(&err, "name a host, e.g. bawn policy %s example.com:443", rule_action_names[action]);
     r = r < 0 ? r : make_rule(argv[1], action, &q, &rule, &err);
     r = r < 0 ? r : policy_edit_add(&e, &rule, q.first || action == RULE_DENY, &done, &err);
     if (r < 0)
@@ -184,7 +184,7 @@ static int run_rm(const struct verb *self, int argc, char **argv) {
     int r = read_request(self, argc, argv, &q, &e, &err);
 
     if (r == 0)
-        r = err_usage(&err, "which rule? (see 'bawn policy ls')");
+        r = err_usage(&err, "name a rule (see 'bawn policy ls')");
     r = r < 0 ? r : policy_edit_remove(&e, argv[1], &done, &err);
     if (r < 0)
         return verb_fail(self, &err);

@@ -5,8 +5,8 @@
 #include "base/jsonout.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
-#include "ops/policy/policy_question.h"
 
 struct policy_explain_request {
     struct policy_here_opts view;
@@ -79,7 +79,7 @@ static void add_open_questions(const struct policy_verdict *v, struct buf *b) {
     if (v->needs & NEEDS_HTTP)
         buf_adds(b, "It depends on the request: name method and path, as in GET /index.html.\n");
     if (v->look != LOOK_NO)
-        buf_addf(b, "The gate looks into the connection%s.\n", v->look == LOOK_TLS ? ", with a certificate of its own" : "");
+        buf_addf(b, "The gate inspects the connection%s.\n", v->look == LOOK_TLS ? ", with a certificate of its own" : "");
     if (v->max_body) {
         format_size(v->max_body, size);
         buf_addf(b, "A request may carry at most %s.\n", size);
@@ -115,7 +115,7 @@ static void add_answer(const struct policy_here *view, const struct policy_answe
     add_open_questions(v, b);
     add_limits(view, v, b);
     if (v->action == RULE_ASK && view->settings.ask == ASK_AUTO)
-        buf_adds(b, "Without a terminal and without askHook nobody can answer, and it is denied.\n");
+        buf_adds(b, "Without a terminal and without askHook there is no answer, and it is denied.\n");
 }
 
 /* Returns the exit status, or negative. */
@@ -144,7 +144,7 @@ static int run_policy_explain(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 3, &err);
 
     if (r == 0 || r == 2)
-        r = err_usage(&err, "which host? e.g. bawn policy explain example.com:443 GET /index.html");
+        r = err_usage(&err, "name a host, e.g. bawn policy explain example.com:443 GET /index.html");
     if (r > 0)
         question = (struct policy_question){.address = q.address, .host = argv[1], .host_len = strlen(argv[1])};
     if (r == 3) {
@@ -154,7 +154,7 @@ static int run_policy_explain(const struct verb *self, int argc, char **argv) {
     }
     r = r < 0 ? r : explain(&q, &question, &out, &err);
     policy_here_opts_done(&q.view);
-    return r < 0 ? verb_fail(self, &err) : policy_print(self, &out, r);
+    return r < 0 ? verb_fail(self, &err) : run_print_result(self, &out, r);
 }
 
 static const char description[] =

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/log_time.h"
-#include "cli/policy/policy_view.h"
+#include "cli/verb.h"
 #include "ops/policy/policy_log.h"
 
 struct policy_log_request {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/policy/policy_live.h"
 
@@ -238,7 +239,7 @@ static int run_policy_ls(const struct verb *self, int argc, char **argv) {
 
     r = r < 0 ? r : list_rules(&q, &out, &err);
     policy_here_opts_done(&q.view);
-    return r < 0 ? verb_fail(self, &err) : policy_print(self, &out, 0);
+    return r < 0 ? verb_fail(self, &err) : run_print_result(self, &out, 0);
 }
 
 static const char description[] =

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/policy/policy_live.h"
 
@@ -88,7 +89,7 @@ static int run_pending(const struct verb *self, int argc, char **argv) {
         buf_adds(&out, "]\n");
     else if (out.len == 0)
         log_line("no sandbox is waiting for an answer");
-    return policy_print(self, &out, 0);
+    return run_print_result(self, &out, 0);
 }
 
 static int run_answer(const struct verb *self, int argc, char **argv, const char *usual) {
@@ -98,7 +99,7 @@ static int run_answer(const struct verb *self, int argc, char **argv, const char
     const char *how = q.how ? q.how : usual;
 
     if (r == 0)
-        r = err_usage(&err, "which question? (see 'bawn policy pending')");
+        r = err_usage(&err, "name a question (see 'bawn policy pending')");
     r = r < 0 ? r : policy_pending_answer(argv[1], how, &err);
     if (r < 0)
         return verb_fail(self, &err);

@@ -2,6 +2,7 @@
 /* `bawn policy test`. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/policy/policy_test.h"
 
@@ -31,14 +32,14 @@ static int run_policy_test(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &t, 1, &err);
 
     if (r == 0)
-        r = err_usage(&err, "which file with cases?");
+        r = err_usage(&err, "name a file with cases");
     t.cases = argv[1];
     r = r < 0 ? r : policy_test_run(&t, add_failure, &out, &tally, &err);
     policy_here_opts_done(&t.here);
     if (r < 0)
         return verb_fail(self, &err);
     buf_addf(&out, "%zu of %zu cases hold\n", tally.cases - tally.failed, tally.cases);
-    return policy_print(self, &out, tally.failed > 0);
+    return run_print_result(self, &out, tally.failed > 0);
 }
 
 static const char description[] =

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the `bawn policy` commands have in common on the command line: options that choose a policy, and output. */
+/* What the `bawn policy` commands have in common on the command line: options that choose a policy. */
 #pragma once
 
 #include "cli/verb.h"
 #include "ops/policy/policy_here.h"
-
-struct buf;
-struct err;
 
 enum { POLICY_OUTPUT_MAX = 64 * 1024 * 1024 };
 
@@ -27,6 +24,3 @@ enum { POLICY_OUTPUT_MAX = 64 * 1024 * 1024 };
         {0, 0, "allow", "HOST[:PORT]", "the same; can be repeated", "@group", OPT_TO_LIST(type, member.allow)}, {        \
         0, 0, "deny", "HOST[:PORT]", "the same; can be repeated", "@group", OPT_TO_LIST(type, member.deny)               \
     }
-
-/* Prints the buffer, or says why not. Returns the exit status. */
-int policy_print(const struct verb *self, const struct buf *b, int status);

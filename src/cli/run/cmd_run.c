@@ -85,7 +85,7 @@ static void report_run(const struct run_args *a, const struct run_prepared *p, c
     CLEANUP(buf_done) struct buf json = BUF_INIT(RESULT_MAX);
 
     if (r->exec_errno)
-        say_not_executed(p->argv[0], r);
+        say_not_executed(p->input.argv[0], r);
     run_report_limits(r, s);
     if (!a->json && !a->request.parent)
         return;
@@ -131,7 +131,7 @@ static int run_once(const struct run_args *a, struct err *err) {
     r = r < 0 ? r : run_prepare(&a->request, &p, err);
     if (r < 0)
         return r;
-    if (p.argc == 0)
+    if (p.input.argc == 0)
         return err_usage(err,
                          p.settings.mode == MODE_OFF ? "without a sandbox the preset of '%s' is not used, so which command?"
                                                      : "'%s' is no agent with a preset (see 'bawn agents'), so which command?",

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/record.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/secret/secret_file.h"
 #include "ops/secret/secret_view.h"
@@ -132,7 +133,7 @@ static int run_secret_ls(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
 
     r = r < 0 ? r : list_secrets(q.json, &out, &err);
-    return r < 0 ? verb_fail(self, &err) : policy_print(self, &out, 0);
+    return r < 0 ? verb_fail(self, &err) : run_print_result(self, &out, 0);
 }
 
 const struct verb verb_secret_ls = {
@@ -140,7 +141,7 @@ const struct verb verb_secret_ls = {
     .summary = "list your secrets: names and hosts, never values",
     .synopsis = "[--json]",
     .description = "Lists the secrets of ~/.config/bawn/secrets.json: for which hosts each one is, how it goes into a request, "
-                   "where its value is kept, which variables inside have its placeholder, and when a sandbox last had it.",
+                   "where its value is stored, which variables inside have its placeholder, and when a sandbox last had it.",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts),
     .run = run_secret_ls,

@@ -49,7 +49,7 @@ static int run_rm(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(rm_opts, ARRAY_LEN(rm_opts), argc, argv, &q, argc, &err);
 
     if (r == 0)
-        r = err_usage(&err, "which secret? (see 'bawn secret ls')");
+        r = err_usage(&err, "name a secret (see 'bawn secret ls')");
     r = r < 0 ? r : remove_named(argv + 1, r, q.force, &err);
     return r < 0 ? verb_fail(self, &err) : r;
 }
@@ -75,7 +75,7 @@ static int run_login(const struct verb *self, int argc, char **argv) {
     int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 1, &err);
 
     if (r == 0)
-        r = err_usage(&err, "which secret? (see 'bawn secret ls')");
+        r = err_usage(&err, "name a secret (see 'bawn secret ls')");
     r = r < 0 ? r : secret_login(argv[1], &status, &err);
     return r < 0 ? verb_fail(self, &err) : status;
 }
@@ -107,8 +107,9 @@ const struct verb verb_secret_lock = {
     .name = "secret lock",
     .summary = "forget the key of the encrypted file",
     .synopsis = "",
-    .description = "After this, secrets in the encrypted file cannot be had until 'bawn secret unlock'. Values that a running "
-                   "sandbox has used already stay with its broker until it ends.",
+    .description =
+        "After this, secrets in the encrypted file are not available until 'bawn secret unlock'. Values that a running "
+        "sandbox has used already stay with its broker until it ends.",
     .run = run_lock,
 };
 

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/jsonout.h"
 #include "base/log.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/secret/secret_test.h"
 
@@ -75,7 +76,7 @@ static int run_secret_test(const struct verb *self, int argc, char **argv) {
     bool ok;
 
     if (r == 0)
-        r = err_usage(&err, "which host or secret?");
+        r = err_usage(&err, "name a host or a secret");
     r = r < 0 ? r : secret_test_run(argv[1], &q.view, q.json ? add_check_json : add_check_text, &found, &tally, &err);
     policy_here_opts_done(&q.view);
     if (r < 0)
@@ -88,12 +89,12 @@ static int run_secret_test(const struct verb *self, int argc, char **argv) {
     buf_add(&out, buf_str(&found), found.len);
     if (q.json)
         buf_adds(&out, tally.n ? "\n]}\n" : "]}\n");
-    return policy_print(self, &out, !ok);
+    return run_print_result(self, &out, !ok);
 }
 
 static const char description[] =
     "Says which of your secrets would go with requests to a host, or to the hosts of one secret, from a sandbox started "
-    "here; whether the network rules allow the host; and whether the value can be had. Nothing is sent to the host. The "
+    "here; whether the network rules allow the host; and whether the value is available. Nothing is sent to the host. The "
     "exit status is 0 if everything is well, 1 if not.\n\n"
     "    bawn secret test api.github.com\n"
     "    bawn secret test github --json";

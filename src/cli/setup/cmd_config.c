@@ -98,7 +98,7 @@ static int run_config(const struct verb *self, int argc, char **argv) {
         add_settings(&s, q.origin, &out);
     for (size_t i = 0; i < s.notes.len && !q.json && !q.protected; i++)
         log_line("%s", s.notes.v[i]);
-    return run_print_out(&out, &err) < 0 ? verb_fail(self, &err) : 0;
+    return run_print_result(self, &out, 0);
 }
 
 static const char description[] =

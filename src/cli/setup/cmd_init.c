@@ -121,7 +121,7 @@ static int check_rules(int dir, bool json, struct buf *out, struct err *err) {
     if (r < 0)
         return r;
     if (!c.git && !json)
-        log_line("no git index here, so tracked files were not looked at");
+        log_line("no git index here, so tracked files were not checked");
     if (json)
         add_json_report(&c, out);
     else if (c.n == 0)
@@ -145,9 +145,7 @@ static int run_init(const struct verb *self, int argc, char **argv) {
         status = q.check    ? check_rules(dir, q.json, &out, &err)
                  : q.accept ? accept_rules(dir, q.json, &out, &err)
                             : write_rules(dir, q.json, &out, &err);
-    if (dir < 0 || status < 0 || run_print_out(&out, &err) < 0)
-        return verb_fail(self, &err);
-    return status;
+    return dir < 0 || status < 0 ? verb_fail(self, &err) : run_print_result(self, &out, status);
 }
 
 static const char description[] =

@@ -34,7 +34,7 @@ static int take_types(const struct opt *o UNUSED, const char *value, void *to, s
             CLEANUP(freep) char *word = strndup(at, MIN_OF(n, (size_t)TYPE_CUT));
             const char *near = word ? str_nearest(word, audit_type_names, AUDIT_TYPES) : NULL;
 
-            return err_usage(err, "--type: there are no events '%s'%s%s%s", word ? word : "", near ? "; did you mean '" : "",
+            return err_usage(err, "--type: unknown event '%s'%s%s%s", word ? word : "", near ? "; did you mean '" : "",
                              near ? near : "", near ? "'?" : "");
         }
         *ret |= 1u << i;
@@ -164,7 +164,7 @@ static int run_log(const struct verb *self, int argc, char **argv) {
 static const char description[] =
     "Shows the audit log: which sandboxes were started and with which walls, what was executed in them and how it ended, verdicts "
     "of the network, use of secrets, limits that were hit, what you reviewed, applied and allowed. SANDBOX is the name or the id "
-    "of a kept sandbox, also of one that was removed, or the name of a run. All logs are merged by time; times are UTC.\n\n"
+    "of a persistent sandbox, also of one that was removed, or the name of a run. All logs are merged by time; times are UTC.\n\n"
     "Each event is written before what it tells of happens, as a line of $XDG_STATE_HOME/bawn/audit/*.jsonl, which carries the hash "
     "of the line before it: 'bawn log verify' finds what was changed. Arguments that look like a secret are left out.\n\n"
     "    bawn log --since 1h\n"

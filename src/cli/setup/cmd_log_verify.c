@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/record.h"
 #include "base/str.h"
+#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/setup/audit_log.h"
 
@@ -103,19 +104,19 @@ static int run_log_verify(const struct verb *self, int argc, char **argv) {
         add_json_verified(&v, &out);
     else
         add_verified(&v, &out);
-    return policy_print(self, &out, v.faults ? EXIT_FAULTS : 0);
+    return run_print_result(self, &out, v.faults ? EXIT_FAULTS : 0);
 }
 
 static const char description[] =
     "Checks every file of the audit log: each line against its own hash and the line before it, the files of a log against each other, "
     "their end against the head beside them, and all against the index. Lines that were changed, removed or reordered, an end that "
     "was cut off, and files that are missing or foreign are named with file and line.\n\n"
-    "Whoever may write the log as you can also make up a new one from the first line on; keep a copy of NAME.head elsewhere to notice "
+    "A program that may write the log as you can also make up a new one from the first line on; store a copy of NAME.head elsewhere to notice "
     "that, too. The exit status is 0 if everything is well, 1 if not.";
 
 const struct verb verb_log_verify = {
     .name = "log verify",
-    .summary = "check that nobody has changed the audit log",
+    .summary = "check that the audit log was not changed",
     .synopsis = "[options]",
     .description = description,
     .opts = opts,

@@ -100,8 +100,7 @@ static int run_ls(const struct verb *self, int argc, char **argv) {
     int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &q, 0, &err);
 
     r = r < 0 ? r : list_profiles(q.json, &out, &err);
-    r = r < 0 ? r : run_print_out(&out, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+    return r < 0 ? verb_fail(self, &err) : run_print_result(self, &out, 0);
 }
 
 static void add_profile(const struct profile_entry *e, struct buf *b) {

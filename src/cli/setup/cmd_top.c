@@ -21,7 +21,7 @@ static int take_interval(const struct opt *o UNUSED, const char *value, void *to
     uint64_t *ms = to;
 
     if (parse_duration(value, ms, err) < 0)
-        return err_usage(err, "--interval '%.40s' is no time such as 2s or 500ms", value);
+        return err_usage(err, "--interval '%.40s' is not a time such as 2s or 500ms", value);
     return *ms < INTERVAL_MS_MIN || *ms > INTERVAL_MS_MAX ? err_usage(err, "--interval is from 100ms to 60s") : 0;
 }
 
@@ -64,7 +64,7 @@ const struct verb verb_top = {
     .summary = "watch your sandboxes, and answer their questions",
     .synopsis = "[options]",
     .description =
-        "A full screen of kept sandboxes: state, CPU, memory and processes against their limits; below them questions about the network that "
+        "A full screen of persistent sandboxes: state, CPU, memory and processes against their limits; below them questions about the network that "
         "wait for an answer, and the latest verdicts.\n\n"
         "Keys: arrows choose a sandbox, x twice stops it; c, m, n order by CPU, memory, name; tab chooses a question, and o (once), s (session), "
         "w (always) or d (deny) answers it; q quits.",

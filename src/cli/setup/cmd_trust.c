@@ -94,7 +94,7 @@ static int ask_user(const struct trust_request *q, const struct project_trust *t
     if (r < 0 || q->yes)
         return r;
     if (!isatty(STDIN_FILENO))
-        return err_usage(err, "nobody is there to be asked; read the file and repeat with --yes");
+        return err_usage(err, "there is no terminal to ask on; read the file and repeat with --yes");
     return run_print_ask("Trust exactly this content?") ? 0 : err_set(err, -ECANCELED, "not trusted");
 }
 

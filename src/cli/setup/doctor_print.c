@@ -7,30 +7,6 @@
 #include "base/str.h"
 #include "cli/help/manual.h"
 
-enum { RUNGS_MAX = 4 };
-
-/* One engine as it is on this host. */
-struct engine_view {
-    const struct engine_ops *ops;
-    size_t n;
-    struct engine_state states[RUNGS_MAX];
-    const char *names[RUNGS_MAX];
-};
-
-/* The native engine has been looked at already; a second time would cost another attempt, and might differ. */
-static struct engine_view look_at_engine(const struct doctor_facts *f, const struct engine_ops *ops) {
-    struct engine_view v = {.ops = ops};
-
-    if (ops != &engine_native) {
-        v.n = ops->probe(v.states, v.names, RUNGS_MAX);
-        return v;
-    }
-    native_judge(&f->native, v.states);
-    for (v.n = 0; v.n < RUNG_COUNT; v.n++)
-        v.names[v.n] = rung_names[v.n];
-    return v;
-}
-
 static const char *paint(enum verdict v, bool colour) {
     static const char *const codes[VERDICT_COUNT] = {"\033[32m", "", "\033[33m", "\033[31m"};
 
@@ -53,14 +29,14 @@ static void add_check(struct buf *b, const struct check *c, const struct doctor_
 }
 
 static void add_set(struct buf *b, const char *label, unsigned set) {
-    buf_addf(b, "    %-8s", label);
+    buf_addf(b, "    %-9s", label);
     for (int g = 0; g < GUARANTEE_COUNT; g++)
         if (set & (1u << g))
             buf_addf(b, " %s", guarantee_names[g]);
     buf_adds(b, set ? "\n" : " nothing\n");
 }
 
-static void add_rung(struct buf *b, const struct engine_view *v, size_t i) {
+static void add_rung(struct buf *b, const struct doctor_engine *v, size_t i) {
     const struct engine_state *s = &v->states[i];
 
     buf_addf(b, "  %s/%s: %s", v->ops->name, v->names[i], s->available ? "available" : "not available");
@@ -71,12 +47,12 @@ static void add_rung(struct buf *b, const struct engine_view *v, size_t i) {
     buf_addc(b, '\n');
     if (!s->available)
         return;
-    add_set(b, "keeps", s->keeps);
+    add_set(b, "enforces", s->keeps);
     add_set(b, "lacks", ~s->keeps & ((1u << GUARANTEE_COUNT) - 1));
 }
 
-/* What each guarantee means, and which rungs keep it here. */
-static void add_guarantees(struct buf *b, const struct engine_view *views, size_t n) {
+/* What each guarantee means, and which rungs enforce it here. */
+static void add_guarantees(struct buf *b, const struct doctor_engine *views, size_t n) {
     buf_addf(b, "  %-11s", "");
     for (size_t e = 0; e < n; e++)
         for (size_t i = 0; i < views[e].n; i++)
@@ -86,23 +62,14 @@ static void add_guarantees(struct buf *b, const struct engine_view *views, size_
         buf_addf(b, "  %-11s", guarantee_names[g]);
         for (size_t e = 0; e < n; e++)
             for (size_t i = 0; i < views[e].n; i++)
-                buf_addf(b, "%-10s", views[e].states[i].keeps & (1u << g) ? "kept" : "-");
+                buf_addf(b, "%-10s", views[e].states[i].keeps & (1u << g) ? "enforced" : "-");
         buf_addf(b, "%s\n", guarantee_meaning[g]);
     }
 }
 
-static size_t all_views(const struct doctor_facts *f, struct engine_view *ret, size_t max) {
-    size_t n = 0;
-
-    for (size_t i = 0; i < n_engines && n < max; i++)
-        if (!engines[i]->for_tests)
-            ret[n++] = look_at_engine(f, engines[i]);
-    return n;
-}
-
 static void add_engines(struct buf *b, const struct doctor_facts *f) {
-    struct engine_view views[16];
-    size_t n = all_views(f, views, ARRAY_LEN(views));
+    struct doctor_engine views[DOCTOR_ENGINES_MAX];
+    size_t n = doctor_engines(f, views);
 
     add_guarantees(b, views, n);
     buf_addc(b, '\n');
@@ -215,7 +182,7 @@ static void json_set(struct jsonout *j, const char *key, unsigned set) {
     jsonout_close(j, ']');
 }
 
-static void json_engine(struct jsonout *j, const struct engine_view *v) {
+static void json_engine(struct jsonout *j, const struct doctor_engine *v) {
     jsonout_open(j, NULL, '{');
     jsonout_text(j, "name", v->ops->name);
     jsonout_text(j, "summary", v->ops->summary);
@@ -237,8 +204,8 @@ static void json_engine(struct jsonout *j, const struct engine_view *v) {
 }
 
 static void json_engines(struct jsonout *j, const struct doctor_facts *f) {
-    struct engine_view views[16];
-    size_t n = all_views(f, views, ARRAY_LEN(views));
+    struct doctor_engine views[DOCTOR_ENGINES_MAX];
+    size_t n = doctor_engines(f, views);
 
     jsonout_break(j, "\n");
     jsonout_open(j, "guarantees", '{');

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes an agent the command of a run. */
 #include "ops/agent/agent_run.h"
 
 #include <errno.h>

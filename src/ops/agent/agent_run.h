@@ -53,7 +53,7 @@ struct agent_wanted {
     bool dry_run; /* nothing is installed or made */
     const struct notice *notice;
 };
-/* 1: the settings are those of the agent now, r->argv is the command and r->home what it has between runs; 0: there is no preset of this name, only settings. */
+/* 1: settings are those of the agent now, and r->argv is the command; 0: there is no preset of this name, only settings. */
 int agent_run_prepare(struct agent_run *r, const struct agent_wanted *w, const struct host_facts *facts, struct settings *s,
                       struct err *err);
 

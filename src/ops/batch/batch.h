@@ -95,7 +95,7 @@ struct batch_watch {
     void *arg;
 };
 
-/* batch.c. The tasks are read first (below), then the batch is prepared, which checks everything, and then performed. */
+/* The tasks are read first (below), then the batch is prepared, which checks everything, and then performed. */
 int batch_prepare(struct batch *b, struct err *err);
 /* Runs them all; the results are in the tasks and in result.json. *ret_interrupts: how many times the user interrupted it; also set if
  * only result.json could not be written. */
@@ -104,28 +104,18 @@ int batch_perform(struct batch *b, const struct batch_watch *w, int *ret_interru
 /* batch_tasks.c. Errors are "FILE:LINE:COLUMN: ..." with exit status 64. */
 int batch_parse(struct batch *b, const char *path, const char *text, size_t len, struct err *err);
 int batch_read(struct batch *b, const char *path, struct err *err); /* "-": stdin */
-/* batch_list.c: list as in --each; {} of the command is replaced. */
+/* list as in --each; {} of the command is replaced. */
 int batch_expand(struct batch *b, const char *list, char **argv, size_t argc, struct err *err);
 /* A new task, empty; NULL: memory, or too many (err says). The name is checked and copied. */
 struct batch_task *batch_add(struct batch *b, const char *name, struct err *err);
 const struct batch_task *batch_find(const struct batch *b, const char *name);
-int batch_read_text(const char *path, struct buf *ret, struct err *err);
 
-/* batch_mode.c: checks the settings of every task and chooses modes: what was said by name, else worktree, else overlay. */
-int batch_modes(struct batch *b, struct err *err);
-
-/* batch_spawn.c */
-int batch_open_logs(struct batch *b, struct err *err);
 /* "bawn", "run", options, "--", command; the caller frees. */
 int batch_argv(const struct batch *b, const struct batch_task *t, struct strv *ret, struct err *err);
-int batch_spawn(const struct batch *b, struct batch_task *t, struct err *err);
 /* "NAME.out" or "NAME~2.err" */
 void batch_log_name(const struct batch_task *t, const char *end, char ret[static 64]);
 
-/* batch_report.c */
+/* Results: what a task's process reported, all of it as JSON, and how many are in a state. */
 void batch_take_report(struct batch_task *t, int wait_status, uint64_t now_ms);
 void batch_json(const struct batch *b, struct buf *out);
 size_t batch_count(const struct batch *b, enum batch_state state);
-
-/* batch_run.c: the loop. Returns how many times the user interrupted it, or -errno. */
-int batch_run(struct batch *b, const struct batch_watch *w, struct err *err);

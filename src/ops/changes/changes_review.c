@@ -94,7 +94,7 @@ static int collect_risky(const struct buf *report, const struct apply_result *r,
         n += more > 0;
     }
     if (more < 0)
-        return err_set(err, -EBADMSG, "the answer of bawn-review is cut off");
+        return err_set(err, -EBADMSG, "the answer of bawn-review is incomplete");
     qsort(v, n, sizeof *v, by_path);
     for (size_t i = 0; i < r->n; i++) {
         const struct judged key = {.path = r->v[i].change->path}, *found;

@@ -108,7 +108,7 @@ static int open_run(const struct run_pick_opts *o, struct run_pick *p, struct er
     if (r < 0)
         return r;
     if (!p->runs)
-        return err_set(err, -ENOENT, "there is no home folder, and so no run was kept");
+        return err_set(err, -ENOENT, "there is no home folder, so no run was stored");
     if (!o->name)
         return open_latest(o, p, err);
     r = rundir_check_name(o->name, err);

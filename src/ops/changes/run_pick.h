@@ -12,7 +12,7 @@ struct ignore;
 
 enum run_pick_what {
     RUN_PICK_CHANGES, /* changes that wait: a run that was applied as a whole is passed over */
-    RUN_PICK_APART,   /* the same, kept apart from the workspace: not in direct mode */
+    RUN_PICK_APART,   /* the same, outside of the workspace: not in direct mode */
     RUN_PICK_UNDO,    /* something that can be taken back */
     RUN_PICK_DIRECT   /* a run in direct mode */
 };
@@ -47,11 +47,11 @@ int run_pick_list(const char *directory, struct rundir_list *ret, struct err *er
 /* The change set, with `hidden` by both sets of rules. */
 int run_pick_changes(const struct run_pick *p, struct change_set *ret, struct err *err);
 
-/* After everything of a run was applied: keeps it for --undo alone. The next run_pick() passes it over, and the next apply in
+/* After everything of a run was applied: it stays for --undo alone. The next run_pick() passes it over, and the next apply in
  * the same workspace, or `bawn discard`, removes it; a run that goes on under the same name is counted again. */
 int run_pick_mark_applied(struct run_pick *p, struct err *err);
 int run_pick_unmark(struct run_pick *p, struct err *err); /* the apply was taken back */
-/* Removes the unnamed runs of this workspace, other than p, that are kept for --undo alone. */
+/* Removes the unnamed runs of this workspace, other than p, that are there for --undo alone. */
 int run_pick_sweep(const struct run_pick *p, struct err *err);
 /* Removes the run with all it has (in worktree mode, its branch). Takes p->rd. */
 int run_pick_remove(struct run_pick *p, struct err *err);

@@ -29,7 +29,7 @@ struct doctor_facts {
     bool systemd;        /* is PID 1 */
     char lsm[128];       /* active security modules, comma-separated; "" if unknown */
     char self[PATH_MAX]; /* this program */
-    bool self_by_others; /* somebody other than root may replace it */
+    bool self_by_others; /* users other than root may replace it */
     char user[64];
     unsigned uid;
     int calls[CALL_COUNT]; /* 0: there; -errno */
@@ -67,6 +67,17 @@ extern const struct check checks[];
 extern const size_t n_checks;
 
 struct doctor_finding check_run(const struct check *c, const struct doctor_facts *f);
+
+/* An engine as it is on this host, and its rungs, the strongest first. */
+enum { DOCTOR_ENGINES_MAX = 16, DOCTOR_RUNGS_MAX = 4 };
+struct doctor_engine {
+    const struct engine_ops *ops;
+    size_t n;
+    struct engine_state states[DOCTOR_RUNGS_MAX];
+    const char *names[DOCTOR_RUNGS_MAX];
+};
+/* Tries those that f does not know about. Returns how many there are. */
+size_t doctor_engines(const struct doctor_facts *f, struct doctor_engine ret[static DOCTOR_ENGINES_MAX]);
 
 /* What `bawn run` with default settings would do in the current directory. */
 enum doctor_outcome { RUNS_FULL, RUNS_WEAKER, REFUSES, OUTCOME_COUNT };

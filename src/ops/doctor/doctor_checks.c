@@ -30,6 +30,13 @@ static void PRINTF_LIKE(2, 3) advise(struct doctor_finding *r, const char *fmt, 
     va_end(ap);
 }
 
+/* error: 0 or -errno. */
+static void judge_error(struct doctor_finding *r, int error, const char *good, enum verdict bad, const char *remedy) {
+    say(r, error == 0 ? VERDICT_OK : bad, "%s", error == 0 ? good : strerror(-error));
+    if (error < 0)
+        advise(r, "%s", remedy);
+}
+
 bool doctor_older_than(const struct doctor_facts *f, unsigned major, unsigned minor) {
     return f->major < major || (f->major == major && f->minor < minor);
 }
@@ -103,10 +110,8 @@ static void check_idmap(const struct doctor_facts *f, struct doctor_finding *r) 
 static void check_overlay(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->native.overlay == NOT_TRIED)
         say(r, VERDICT_INFO, "not tried: no user namespace");
-    else if (f->native.overlay < 0)
-        say(r, VERDICT_INFO, "%s", strerror(-f->native.overlay));
     else
-        say(r, VERDICT_OK, "works");
+        judge_error(r, f->native.overlay, "works", VERDICT_INFO, "");
 }
 
 static void check_network(const struct doctor_facts *f, struct doctor_finding *r) {
@@ -152,12 +157,7 @@ static void check_landlock(const struct doctor_facts *f, struct doctor_finding *
 }
 
 static void check_seccomp(const struct doctor_facts *f, struct doctor_finding *r) {
-    if (f->native.seccomp == 0) {
-        say(r, VERDICT_OK, "filters can be installed");
-        return;
-    }
-    say(r, VERDICT_MISSING, "%s", strerror(-f->native.seccomp));
-    advise(r, "boot a kernel with CONFIG_SECCOMP_FILTER=y");
+    judge_error(r, f->native.seccomp, "filters can be installed", VERDICT_MISSING, "boot a kernel with CONFIG_SECCOMP_FILTER=y");
 }
 
 static void check_guard(const struct doctor_facts *f, struct doctor_finding *r) {
@@ -213,7 +213,7 @@ static void check_close_range(const struct doctor_facts *f, struct doctor_findin
 
 static void check_pty(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->pty == 0) {
-        say(r, VERDICT_OK, "can be had");
+        say(r, VERDICT_OK, "available");
         return;
     }
     say(r, VERDICT_WARN, "/dev/ptmx: %s", strerror(-f->pty));
@@ -247,24 +247,15 @@ static void check_ptrace(const struct doctor_facts *f, struct doctor_finding *r)
 }
 
 static void check_init(const struct doctor_facts *f, struct doctor_finding *r) {
-    if (f->native.init == 0) {
-        say(r, VERDICT_OK, "found");
-        return;
-    }
-    say(r, VERDICT_MISSING, "%s", strerror(-f->native.init));
-    advise(r, "install Bawn again: bawn-init belongs beside bawn or in ../libexec/bawn");
+    judge_error(r, f->native.init, "found", VERDICT_MISSING,
+                "install Bawn again: bawn-init belongs beside bawn or in ../libexec/bawn");
 }
 
 static void check_scope(const struct doctor_facts *f, struct doctor_finding *r) {
     bool used = f->native.cgroup.kind == CGROUP_SYSTEMD;
 
-    if (f->native.scope == 0) {
-        say(r, VERDICT_OK, used ? "found" : "found, not needed here");
-        return;
-    }
-    say(r, used ? VERDICT_WARN : VERDICT_INFO, "%s", strerror(-f->native.scope));
-    if (used)
-        advise(r, "install Bawn again, with bawn-scope (it needs libsystemd)");
+    judge_error(r, f->native.scope, used ? "found" : "found, not needed here", used ? VERDICT_WARN : VERDICT_INFO,
+                used ? "install Bawn again, with bawn-scope (it needs libsystemd)" : "");
 }
 
 static void check_subid(const struct doctor_facts *f, struct doctor_finding *r) {

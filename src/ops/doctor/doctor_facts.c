@@ -147,7 +147,7 @@ static void look_at_workspace(struct doctor_facts *f) {
     CLEANUP(run_prepared_done) struct run_prepared p = {0};
     int r = run_prepare(&request, &p, &f->workspace_err);
 
-    r = r < 0 ? r : run_plan(&p, &plan, &f->workspace_err);
+    r = r < 0 ? r : plan_make(&p.settings, &p.facts, &p.input, RUNG_FULL, &plan, &f->workspace_err);
     f->workspace = r < 0 ? r : 0;
     snprintf(f->workspace_path, sizeof f->workspace_path, "%s", p.facts.workspace ? p.facts.workspace : ".");
     if (p.facts.user)
@@ -166,4 +166,27 @@ void doctor_look(struct doctor_facts *ret) {
     ret->subuid = has_subids("/etc/subuid", ret->user, ret->uid);
     ret->subgid = has_subids("/etc/subgid", ret->user, ret->uid);
     native_look(&ret->native);
+}
+
+/* The native engine has been tried already. A second time would cost another attempt, and might differ. */
+static struct doctor_engine look_at_engine(const struct doctor_facts *f, const struct engine_ops *ops) {
+    struct doctor_engine e = {.ops = ops};
+
+    if (ops != &engine_native) {
+        e.n = ops->probe(e.states, e.names, DOCTOR_RUNGS_MAX);
+        return e;
+    }
+    native_judge(&f->native, e.states);
+    for (e.n = 0; e.n < RUNG_COUNT; e.n++)
+        e.names[e.n] = rung_names[e.n];
+    return e;
+}
+
+size_t doctor_engines(const struct doctor_facts *f, struct doctor_engine ret[static DOCTOR_ENGINES_MAX]) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_engines && n < DOCTOR_ENGINES_MAX; i++)
+        if (!engines[i]->for_tests)
+            ret[n++] = look_at_engine(f, engines[i]);
+    return n;
 }

@@ -53,7 +53,7 @@ static void fix_apparmor(const struct doctor_facts *f, struct buf *out) {
     if (f->self_by_others)
         buf_adds(
             out,
-            "\nWARNING: not only root can replace that file, and whoever replaces it gets user namespaces too. Install Bawn\n"
+            "\nWARNING: users other than root can replace that file, and its replacement gets user namespaces, too. Install Bawn\n"
             "into /usr/local (as root) first, and run doctor from there.\n");
     if (f->apt)
         buf_adds(out, "\nIf apparmor_parser is missing: sudo apt-get install apparmor\n");
@@ -117,7 +117,7 @@ static bool needs_filter(const struct doctor_facts *f) {
 
 static void fix_filter(const struct doctor_facts *f UNUSED, struct buf *out) {
     buf_adds(out,
-             "Whoever started this process put a system call filter around it (grep Seccomp /proc/self/status), which cannot be\n"
+             "This process was started with a system call filter around it (grep Seccomp /proc/self/status), which cannot be\n"
              "taken off. Start Bawn from an ordinary shell; for a systemd service:\n"
              "  systemctl edit UNIT      # [Service] RestrictNamespaces=no and an empty SystemCallFilter=\n");
 }
@@ -260,7 +260,7 @@ const struct fix fixes[] = {
     {"sysctl-max-userns", "allow user namespaces", false, needs_max, fix_max},
     {"container-options", "let the container have sandboxes", false, needs_container_options, fix_container_options},
     {"filter", "leave the system call filter around this process", false, needs_filter, fix_filter},
-    {"search", "find out who refuses", false, needs_search, fix_search},
+    {"search", "find out what refuses", false, needs_search, fix_search},
     {"kernel", "a newer kernel", false, needs_kernel, fix_kernel},
     {"landlock", "switch Landlock on", false, needs_landlock, fix_landlock},
     {"cgroup", "limits by control groups", false, needs_limits, fix_limits},

@@ -191,7 +191,9 @@ int collect(const struct collect_request *request, struct collected *ret, struct
 
     r = r < 0 ? r : find_paths(&q, err);
     r = r < 0 ? r : inside_audit(&q.pick, "collect", q.paths.len ? q.paths.v[0] : NULL, request->output, err);
-    r = r < 0 ? r : collect_job(&q.pick, (int)request->job, ret, err);
+    if (r < 0)
+        return r;
+    r = collect_job(&q.pick, (int)request->job, ret, err);
     r = r < 0 ? r : collect_events(&q.pick, ret, err);
     if (r == 0 && !request->no_diff)
         r = collect_changes(&q.pick, ret, err);

@@ -179,7 +179,7 @@ static int gather(const struct sandbox_pick *p, struct collect_gather *g, struct
     if (S_ISREG(st.st_mode))
         return put_file(g, g->path, fd, &st, err);
     if (!S_ISDIR(st.st_mode) || transfer_is_foreign(fd))
-        return err_set(err, -EINVAL, "'%.300s' is no file and no folder of the sandbox's", g->path);
+        return err_set(err, -EINVAL, "'%.300s' is neither a file nor a folder of the sandbox", g->path);
     return walk_tree(fd, NULL, &ops, err);
 }
 

@@ -36,9 +36,9 @@ static int choose_places(const struct files_copy *c, struct copy_places *q, stru
     int r;
 
     if (out && in)
-        return err_usage(err, "from one sandbox to another: copy to the host first");
+        return err_usage(err, "cannot copy from one sandbox to another; copy to the host first");
     if (!out && !in)
-        return err_usage(err, "none of the two is 'SANDBOX:PATH', a path in a sandbox");
+        return err_usage(err, "neither path is 'SANDBOX:PATH', a path in a sandbox");
     q->out = out;
     q->host = out ? to : from;
     q->whole_content = is_content_of(from);
@@ -58,7 +58,7 @@ static int bring(struct transfer *t, int from, const struct stat *st, int dir, c
     CLEANUP(closep) int folder = -1;
 
     if (S_ISREG(st->st_mode) && !name)
-        return err_usage(err, "'%.300s' is a file, and the target has no name for it", shown);
+        return err_usage(err, "'%.300s' is a file; name a file as target, too", shown);
     if (S_ISREG(st->st_mode))
         return transfer_file(t, from, dir, name, st->st_mode, shown, err);
     if (!name)
@@ -111,7 +111,7 @@ static int copy_out(const struct copy_places *q, struct transfer *t, struct err 
     int r = inside_open(&q->inside.pick, q->inside.path, EXEC_OPEN_READ, &from, err);
 
     if (r == 0 && (fstat(from, &st) < 0 || is_special(st.st_mode))) /* bawn-init looked, too; it is not believed */
-        r = err_set(err, -EINVAL, "'%.300s' is no file and no folder", q->inside.path);
+        r = err_set(err, -EINVAL, "'%.300s' is neither a file nor a folder", q->inside.path);
     r = r < 0 ? r : open_host_target(q, S_ISDIR(st.st_mode), &dir, &name, err);
     return r < 0 ? r : bring(t, from, &st, dir, name, q->host, err);
 }
@@ -124,7 +124,7 @@ static int open_host_source(const char *path, struct stat *ret, struct err *err)
     if (fd < 0 || fstat(fd, ret) < 0)
         return err_sys(err, -errno, "open '%.300s'", path);
     if (!S_ISREG(ret->st_mode) && !S_ISDIR(ret->st_mode))
-        return err_set(err, -EINVAL, "'%.300s' is no file and no folder; 'bawn put' takes what comes from standard input", path);
+        return err_set(err, -EINVAL, "'%.300s' is neither a file nor a folder; 'bawn put' takes standard input", path);
     return TAKE_FD(fd);
 }
 
@@ -187,7 +187,7 @@ int files_get(const char *sandbox, const char *path, struct files_got *ret, stru
     r = r < 0 ? r : inside_audit(&f->pick, "get", f->path, NULL, err);
     r = r < 0 ? r : inside_open(&f->pick, f->path, EXEC_OPEN_READ, &ret->fd, err);
     if (r == 0 && (fstat(ret->fd, &ret->st) < 0 || !S_ISREG(ret->st.st_mode)))
-        r = err_set(err, -EISDIR, "'%.300s' is no file; 'bawn cp' copies folders", f->path);
+        r = err_set(err, -EISDIR, "'%.300s' is not a file; 'bawn cp' copies folders", f->path);
     return r;
 }
 

@@ -69,7 +69,7 @@ static bool is_landlock(const struct box *b) {
     return str_eq(b->state.rung, "landlock");
 }
 
-/* On the landlock rung nothing is mounted: sync mode works on the copy where it lies. */
+/* On the landlock rung nothing is mounted: sync mode works on the copy itself. */
 static int workspace_inside(const struct box *b, struct buf *out, struct err *err) {
     CLEANUP(freep) char *home = NULL, *runs = NULL;
     int r;
@@ -85,7 +85,7 @@ static int workspace_inside(const struct box *b, struct buf *out, struct err *er
     return r;
 }
 
-/* As jail/plan/plan.c chooses it: the user's own path, or, where that cannot be, this one. Which it is the sandbox itself shows. */
+/* jail/plan/plan.c chooses the user's own path, or else this one. The sandbox itself shows which. */
 static int home_inside(const struct sandbox_pick *p, struct buf *out, struct err *err) {
     CLEANUP(freep) char *home = NULL, *real = NULL;
     CLEANUP(closep) int fd = -1;
@@ -142,7 +142,7 @@ int inside_open(const struct sandbox_pick *p, const char *path, int how, int *re
     r = exec_open(sock, path, how, ret_fd, err);
     buf_add_printable(&shown, path);
     if (r == -ELOOP)
-        return err_set(err, r, "'%.600s' in the sandbox '%s': a symbolic link is on the way, and none is followed",
+        return err_set(err, r, "'%.600s' in the sandbox '%s': a symbolic link is on the way; links are not followed",
                        buf_str(&shown), p->box.name);
     return r < 0 ? err_ctx(err, r, "'%.600s' in the sandbox '%s'", buf_str(&shown), p->box.name) : 0;
 }

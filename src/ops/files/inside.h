@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of a kept sandbox, for the verbs that reach into one (`bawn cp`, `put`, `get`, `collect`): how a place in it is written, and how it
- * is opened. Paths are the user's words, tidied by letters alone; the opening is done inside, by bawn-init, and follows no link.
+ * Files of a persistent sandbox, for the verbs that reach into one (`bawn cp`, `put`, `get`, `collect`): how a place in it is written, and how it
+ * is opened. Paths are the user's words, tidied as text. bawn-init opens them, inside, and follows no link.
  */
 #pragma once
 

@@ -19,10 +19,11 @@
 #include "ops/edit_lock.h"
 #include "ops/policy/policy_here.h"
 #include "ops/policy/policy_live.h"
-#include "ops/policy/policy_question.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "policy/gateconf.h"
+
+enum { SPREAD_DEPTH = 2 };
 
 /* A file that is being changed. */
 struct editing {
@@ -67,7 +68,7 @@ static int split_path(struct editing *ed, struct err *err) {
     return ed->folder ? 0 : err_oom(err);
 }
 
-/* The user's own file may be a link, as those have it who keep their settings in git; what it leads to is changed. */
+/* The user's own file may be a link, for settings in git. Its target is changed. */
 static int open_user(struct editing *ed, struct err *err) {
     char *target;
     int r = paths_config(environ, ed->home, "network.json", &ed->path, err);
@@ -155,58 +156,38 @@ static int begin_edit(const struct policy_edit *e, bool create, struct editing *
     return r < 0 ? r : read_text(ed, err);
 }
 
-static void add_value(json_t *v, struct buf *b) {
-    CLEANUP(freep) char *text = json_dumps(v, JSON_ENCODE_ANY);
-
-    if (text)
-        buf_adds(b, text);
-    else
-        b->failed = true;
-}
-
-/* One rule, and one group, on each line. */
-static void add_lines(json_t *v, struct buf *b) {
-    bool object = json_is_object(v), first = true;
-    const char *key;
+/* One member on each line, and in those one rule, or one group, on each line. What is deeper is on one line. */
+static void add_spread(json_t *v, int depth, struct buf *b) {
+    bool object = json_is_object(v), spread = depth < SPREAD_DEPTH && (object || json_is_array(v));
+    CLEANUP(freep) char *text = spread ? NULL : json_dumps(v, JSON_ENCODE_ANY);
+    const char *key, *comma = "";
     json_t *item;
     size_t i;
 
+    if (!spread) {
+        buf_adds(b, text ? text : "");
+        b->failed |= !text;
+        return;
+    }
     buf_addc(b, object ? '{' : '[');
     json_object_foreach(v, key, item) {
-        buf_adds(b, first ? "\n    " : ",\n    ");
+        buf_addf(b, "%s\n%*s", comma, 2 * depth + 2, "");
         buf_add_json(b, key);
         buf_adds(b, ": ");
-        add_value(item, b);
-        first = false;
+        add_spread(item, depth + 1, b);
+        comma = ",";
     }
     json_array_foreach(v, i, item) {
-        buf_adds(b, first ? "\n    " : ",\n    ");
-        add_value(item, b);
-        first = false;
+        buf_addf(b, "%s\n%*s", comma, 2 * depth + 2, "");
+        add_spread(item, depth + 1, b);
+        comma = ",";
     }
-    buf_addf(b, "%s%c", first ? "" : "\n  ", object ? '}' : ']');
+    if (*comma)
+        buf_addf(b, "\n%*s", 2 * depth, "");
+    buf_addc(b, object ? '}' : ']');
 }
 
-static void print_file(json_t *root, struct buf *b) {
-    const char *key;
-    bool first = true;
-    json_t *v;
-
-    buf_addc(b, '{');
-    json_object_foreach(root, key, v) {
-        buf_adds(b, first ? "\n  " : ",\n  ");
-        buf_add_json(b, key);
-        buf_adds(b, ": ");
-        if (json_is_object(v) || json_is_array(v))
-            add_lines(v, b);
-        else
-            add_value(v, b);
-        first = false;
-    }
-    buf_adds(b, "\n}\n");
-}
-
-/* What the user added to something trusted, or to nothing, is trusted: he wrote it. */
+/* What the user added to something trusted, or to nothing, is trusted. */
 static int keep_trust(const struct editing *ed, const struct buf *text, struct err *err) {
     char hash[SHA256_HEX_SIZE];
 
@@ -224,7 +205,8 @@ static int finish_edit(struct editing *ed, enum policy_edit_what what, const cha
     int r = 0;
 
     if (what != EDIT_NOTHING) {
-        print_file(ed->root, &text);
+        add_spread(ed->root, 0, &text);
+        buf_addc(&text, '\n');
         if (!buf_ok(&text))
             return err_set(err, -EFBIG, "'%s' would have more than %d bytes", ed->path, GATE_TEXT_MAX);
         r = rules_read(ed->path, buf_str(&text), text.len, &check, err);
@@ -253,7 +235,7 @@ static int move_to_front(struct editing *ed, const struct rule *same, struct pol
 
     if (at == 0)
         return finish_edit(ed, EDIT_NOTHING, same->id, ret, err);
-    json_object_set_new(rule, "id", json_string(same->id)); /* "rule-3" would be called otherwise in its new place */
+    json_object_set_new(rule, "id", json_string(same->id)); /* "rule-3" would get another name in its new place */
     if (json_array_insert(list, 0, rule) < 0 || json_array_remove(list, at + 1) < 0)
         return err_oom(err);
     return finish_edit(ed, EDIT_MOVED, same->id, ret, err);
@@ -264,7 +246,7 @@ static int insert_rule(struct editing *ed, const struct rule *rule, bool first, 
     json_t *list = json_object_get(ed->root, "rules");
 
     if (rules_find(&ed->rules, rule->id))
-        return err_usage(err, "'%s' has a rule '%s' already", ed->path, rule->id);
+        return err_usage(err, "'%s' already has a rule '%s'", ed->path, rule->id);
     rule_add_json(rule, &text);
     return json_array_insert_new(list, first ? 0 : json_array_size(list), json_loads(buf_str(&text), 0, NULL)) < 0 ? err_oom(err)
                                                                                                                    : 0;

@@ -23,7 +23,7 @@ struct policy_log_reader {
     char line[POLICY_LOG_LINE_MAX];
     size_t len; /* of a line that is not complete yet */
     bool too_long;
-    char **last; /* a ring of the last lines, if only those are wanted */
+    char **last; /* a ring of the last lines, if only those are read */
     size_t n_last, next;
 };
 

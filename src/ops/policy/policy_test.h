@@ -3,7 +3,6 @@
 #pragma once
 
 #include "ops/policy/policy_here.h"
-#include "ops/policy/policy_question.h"
 
 struct policy_cases {
     const char *cases;            /* path */

@@ -37,9 +37,9 @@ static int prepare_agent(struct run_prepared *p, struct err *err) {
     int r = agent_run_prepare(&p->agent, &wanted, &p->facts, &p->settings, err);
 
     if (r > 0) {
-        p->argv = p->agent.argv.v;
-        p->argc = p->agent.argv.len;
         p->input.home.agent = &p->agent.home;
+        p->input.argv = p->agent.argv.v;
+        p->input.argc = p->agent.argv.len;
     }
     return r;
 }
@@ -48,8 +48,8 @@ int run_prepare(const struct run_request *q, struct run_prepared *p, struct err 
     int r;
 
     p->request = q;
-    p->argv = q->argv;
-    p->argc = q->argc;
+    p->input.argv = q->argv;
+    p->input.argc = q->argc;
     if (q->dir && chdir(q->dir) < 0)
         return err_sys(err, -errno, "workspace '%s'", q->dir);
     r = host_facts(&p->facts, &p->owned, err);
@@ -84,13 +84,13 @@ int run_plan(const struct run_prepared *p, struct plan *ret, struct err *err) {
     int r = check_rules(p, err);
 
     in.pid = getpid();
-    in.argv = p->argc ? p->argv : shell;
-    in.argc = MAX_OF(p->argc, 1);
+    in.argv = in.argc ? in.argv : shell;
+    in.argc = MAX_OF(in.argc, 1);
     return r < 0 ? r : plan_make(&p->settings, &p->facts, &in, RUNG_FULL, ret, err);
 }
 
 int run_unprotected(const struct run_prepared *p, struct err *err) {
-    struct plan plan = {.argv = p->argv, .argc = p->argc};
+    struct plan plan = {.argv = p->input.argv, .argc = p->input.argc};
     struct engine_request req = {.plan = &plan, .guard = -1};
     struct sandbox sb = SANDBOX_INIT;
     bool weaker;

@@ -14,13 +14,11 @@
 struct run_prepared {
     const struct run_request *request;
     struct settings settings; /* its notes are for the user */
-    struct host_facts facts;  /* points into owned */
-    struct plan_input input;  /* points into the rest */
-    struct strv owned;
+    struct host_facts facts;
+    struct strv owned; /* strings of the facts */
     struct run_hidden hidden;
     struct agent_run agent;
-    char **argv; /* the command; none: an agent was named that has no preset, and no command */
-    size_t argc;
+    struct plan_input input; /* points into the rest; no command: an agent was named that has no preset */
 };
 void run_prepared_done(struct run_prepared *p);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Changes that wait to be applied. */
 #include "ops/sandbox/box_changes.h"
 
 #include <errno.h>

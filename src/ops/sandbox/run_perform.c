@@ -123,8 +123,8 @@ static int make_args(const struct shared *x, struct exec_args *ret, struct err *
     ret->timeout_ms = s->timeout_ms;
     ret->tty = q->tty;
     ret->no_tty = q->no_tty;
-    ret->argv = x->p->argv;
-    ret->argc = x->p->argc;
+    ret->argv = x->p->input.argv;
+    ret->argc = x->p->input.argc;
     for (int i = 0; i < 3; i++)
         ret->closed[i] = q->closed[i];
     for (size_t i = 0; r == 0 && i < s->n_env; i++) {
@@ -187,8 +187,8 @@ static int run_alone(const struct run_prepared *p, struct run_result *ret, struc
                                     .name = q->name,
                                     .fresh = q->parent != 0,
                                     .parent = q->parent,
-                                    .argv = p->argv,
-                                    .argc = p->argc,
+                                    .argv = p->input.argv,
+                                    .argc = p->input.argc,
                                     .force_tty = q->tty,
                                     .no_tty = q->no_tty,
                                     .want_usage = q->want_usage,

@@ -41,6 +41,3 @@ struct sandbox_remove {
 int sandbox_remove(const struct sandbox_remove *q, struct sandbox_outcomes *ret, struct err *err);
 
 int sandbox_rename(const char *old, const char *name, struct err *err);
-
-/* For implementations: err NULL unless it failed. -ENOMEM */
-int sandbox_outcomes_add(struct sandbox_outcomes *l, const char *name, enum sandbox_end end, const struct err *err);

@@ -197,7 +197,7 @@ static int start_known(struct starting *x, struct err *err) {
 
 static int run_in_background(const struct starting *x, int *ret_job, struct err *err) {
     CLEANUP(closep) int sock = -1;
-    const struct exec_request request = {.cwd = "", .argv = x->prepared.argv, .argc = x->prepared.argc};
+    const struct exec_request request = {.cwd = "", .argv = x->prepared.input.argv, .argc = x->prepared.input.argc};
     int r = exec_connect(environ, NULL, x->box.name, &sock, err);
 
     return r < 0 ? r : exec_background(sock, &request, ret_job, err);

@@ -36,8 +36,8 @@ static int check_old(const struct credential *old, const struct secret_set *s, s
     if (!old)
         return 0;
     if (!s->replace)
-        return err_usage(err, "there is a secret '%s' already (with --replace its definition and value are replaced)", old->name);
-    if (secret_is_kept(old) && old->store != s->c.store)
+        return err_usage(err, "secret '%s' already exists (--replace replaces its definition and value)", old->name);
+    if (secret_is_stored(old) && old->store != s->c.store)
         return err_usage(err, "the value of '%s' is in the store \"%s\": 'bawn secret rm %s' first", old->name,
                          credential_store_names[old->store], old->name);
     return 0;
@@ -119,7 +119,7 @@ int secret_define(struct secret_set *s, struct secret_set_result *ret, struct er
         return r;
     ret->c = credentials_find(&ret->file.all, name);
     r = log_set(ret->c, err);
-    if (r == 0 && secret_is_kept(ret->c))
+    if (r == 0 && secret_is_stored(ret->c))
         r = change_value(s, ret, err);
     if (r < 0 || ret->status)
         return r;
@@ -146,7 +146,7 @@ int secret_remove(struct secret_file *f, const char *name, bool force, struct se
     r = r < 0 ? r : audit_verb_word(AUDIT_POLICY, "", "secret removed", name, err);
     if (r < 0)
         return r;
-    r = secret_is_kept(c) ? run_vault("--rm", name, -1, &ret->status, &ret->problem) : 0;
+    r = secret_is_stored(c) ? run_vault("--rm", name, -1, &ret->status, &ret->problem) : 0;
     if (r < 0 && !force) {
         *err = ret->problem;
         return r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Places, last uses and verdicts of secrets. */
 #include "ops/secret/secret_view.h"
 
 #include <errno.h>
@@ -63,8 +64,7 @@ const char *secret_policy_objects(const struct policy_answer *a) {
     const struct policy_verdict *v = policy_answer_verdict(a);
 
     if (v->action != RULE_ALLOW)
-        return v->action == RULE_ASK ? "no rule allows this host (that somebody may be asked is not enough for a secret)"
-                                     : v->reason;
+        return v->action == RULE_ASK ? "no rule allows this host (a question to the user is not enough for a secret)" : v->reason;
     if (v->rule && v->rule->inspect == INSPECT_NO)
         return "its rule says \"inspect\": false, so that nothing can be put into requests";
     return NULL;

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "ops/policy/policy_question.h"
+#include "ops/policy/policy_here.h"
 #include "policy/credential/credential.h"
 
 struct buf;
@@ -13,7 +13,7 @@ void secret_add_place(const struct credential *c, struct buf *b); /* "header Aut
 /* When a sandbox last had it, 0: never. */
 time_t secret_last_use(const char *home, const char *name);
 /* bawn-vault has a value for it. */
-static inline bool secret_is_kept(const struct credential *c) {
+static inline bool secret_is_stored(const struct credential *c) {
     return c->store == STORE_FILE || c->store == STORE_SECRET_SERVICE;
 }
 /* What the policy says about one of its hosts, "HOST" or "HOST:PORT"; the port is 443 if there is none. */

@@ -123,7 +123,8 @@ int audit_log_read(struct audit_log_request *q, audit_log_fn *fn, void *arg, str
         return r;
     if (dir < 0)
         return q->filter.name ? err_set(err, -ENOENT, "no sandbox '%s' in the audit log", q->filter.name) : 0;
-    q->filter.id = id = q->filter.name ? find_id(q->filter.name, home) : NULL;
+    id = q->filter.name ? find_id(q->filter.name, home) : NULL;
+    q->filter.id = id;
     r = read_lines(q, dir, fn, arg, err);
     q->filter.id = NULL;
     return r;

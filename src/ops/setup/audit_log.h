@@ -9,7 +9,7 @@ struct audit_log_request {
     struct view_filter filter; /* name: checked; id is found by it */
     uint64_t tail;             /* only the last ones; 0: all */
     bool follow;               /* goes on with what is added */
-    int reader;                /* follow ends when nobody reads this pipe any more; -1: it has none */
+    int reader;                /* follow ends when this pipe has no reader any more; -1: it has none */
 };
 
 /* Lines, merged by time. What they tell is the agent's bytes. A negative answer ends it. */

@@ -61,7 +61,7 @@ int profiles_create(const char *name, const char *base, char **ret_path, struct 
     snprintf(file, sizeof file, "%s.json", name);
     r = copy_profile(&p, file, base, err);
     if (r == -EEXIST)
-        return err_usage(err, "profile '%s' is already there (%s/%s)", name, p.place.folder, file);
+        return err_usage(err, "profile '%s' already exists (%s/%s)", name, p.place.folder, file);
     if (r < 0)
         return r;
     *ret_path = str_dupf("%s/%s", p.place.folder, file);

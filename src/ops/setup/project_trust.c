@@ -30,7 +30,7 @@ void project_trust_done(struct project_trust *t) {
 
 /* What this file does must not depend on what the environment says for one run, only on where the user's files are. */
 static char **lasting_environment(void) {
-    size_t n = 0, kept = 0;
+    size_t n = 0, used = 0;
     char **copy;
 
     while (environ && environ[n])
@@ -38,7 +38,7 @@ static char **lasting_environment(void) {
     copy = calloc(n + 1, sizeof *copy);
     for (size_t i = 0; copy && i < n; i++)
         if (!str_starts(environ[i], "BAWN_"))
-            copy[kept++] = environ[i];
+            copy[used++] = environ[i];
     return copy;
 }
 

@@ -146,7 +146,7 @@ static void ubuntu_gets_a_profile_for_this_program(void **state UNUSED) {
                  "sudo apparmor_parser -r /etc/apparmor.d/bawn\n");
     assert_fixes(&f, "apparmor-profile", "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
     f.self_by_others = true;
-    assert_fixes(&f, "apparmor-profile", "WARNING: not only root can replace");
+    assert_fixes(&f, "apparmor-profile", "WARNING: users other than root can replace");
 }
 
 /* What a path contains must not become a pattern, or end the quotes. */
