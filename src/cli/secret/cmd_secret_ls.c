@@ -30,13 +30,13 @@ static void add_secret_name(const void *row, struct buf *cell) {
     buf_adds(cell, ((const struct secret_row *)row)->c->name);
 }
 
-static void add_words(const struct strv *list, struct buf *b) {
+static void add_joined(const struct strv *list, struct buf *b) {
     for (size_t i = 0; i < list->len; i++)
         buf_addf(b, "%s%s", i ? "," : "", list->v[i]);
 }
 
 static void add_hosts(const void *row, struct buf *cell) {
-    add_words(&((const struct secret_row *)row)->c->hosts, cell);
+    add_joined(&((const struct secret_row *)row)->c->hosts, cell);
 }
 
 static void add_secret_place(const void *row, struct buf *cell) {
@@ -57,7 +57,7 @@ static void add_variables(const void *row, struct buf *cell) {
     const struct credential *c = ((const struct secret_row *)row)->c;
 
     buf_adds(cell, c->place == PLACE_SIGV4 ? "AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY" : c->env.len ? "" : "-");
-    add_words(&c->env, cell);
+    add_joined(&c->env, cell);
 }
 
 static void add_last_use(const void *row, struct buf *cell) {

@@ -155,7 +155,7 @@ static int check_reading(struct secret_reading *rd, struct err *err) {
 
 /* ret->c is filled with what is known about its host, and checked. */
 static int read_definition(int argc, char **argv, struct secret_set *ret, struct err *err) {
-    CLEANUP(reading_done) struct secret_reading rd = {0};
+    CLEANUP(reading_done) struct secret_reading rd = {.set.terminal = true};
     struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
     int r = read_words(&rd, &it, err);
 

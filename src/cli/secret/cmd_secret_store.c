@@ -34,7 +34,7 @@ static int remove_named(char **names, int n, bool force, struct err *err) {
     for (int i = 0; r == 0 && i < n; i++) {
         struct secret_removed done;
 
-        r = secret_remove(&f, names[i], force, &done, err);
+        r = secret_remove(&f, names[i], force, true, &done, err);
         if (r == 0)
             print_removed(names[i], &done);
         if (r == 0 && !done.removed)
@@ -58,7 +58,7 @@ static int run_unlock(const struct verb *self, int argc, char **argv) {
     struct err err = {0};
     int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 0, &err);
 
-    r = r < 0 ? r : secret_unlock(&status, &err);
+    r = r < 0 ? r : secret_unlock(true, &status, &err);
     return r < 0 ? verb_fail(self, &err) : status;
 }
 
@@ -66,7 +66,7 @@ static int run_lock(const struct verb *self, int argc, char **argv) {
     struct err err = {0};
     int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 0, &err);
 
-    r = r < 0 ? r : secret_lock(&status, &err);
+    r = r < 0 ? r : secret_lock(true, &status, &err);
     return r < 0 ? verb_fail(self, &err) : status;
 }
 
@@ -76,7 +76,7 @@ static int run_login(const struct verb *self, int argc, char **argv) {
 
     if (r == 0)
         r = err_usage(&err, "name a secret (see 'bawn secret ls')");
-    r = r < 0 ? r : secret_login(argv[1], &status, &err);
+    r = r < 0 ? r : secret_login(argv[1], true, &status, &err);
     return r < 0 ? verb_fail(self, &err) : status;
 }
 

@@ -66,19 +66,19 @@ static bool is_common(const char *key) {
     return str_index(key, keys, ARRAY_LEN(keys)) >= 0;
 }
 
-static void add_word(struct buf *out, const char *word) {
+static void add_event_word(struct buf *out, const char *word) {
     CLEANUP(buf_done) struct buf quoted = BUF_INIT(EVENT_MAX);
 
     buf_add_shell(&quoted, word);
     buf_add_printable(out, buf_str(&quoted));
 }
 
-static void add_words(struct buf *out, const json_t *list) {
+static void add_event_words(struct buf *out, const json_t *list) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *word = json_string_value(json_array_get(list, i));
 
         buf_adds(out, i ? " " : "");
-        add_word(out, word ? word : "?");
+        add_event_word(out, word ? word : "?");
     }
 }
 
@@ -91,9 +91,9 @@ static void add_member(struct buf *out, const char *key, const json_t *value) {
     buf_add_printable(out, key);
     buf_addc(out, '=');
     if (text)
-        add_word(out, text);
+        add_event_word(out, text);
     else if (json_is_array(value))
-        add_words(out, value);
+        add_event_words(out, value);
     else if (json_is_integer(value))
         buf_addf(out, "%lld", (long long)json_integer_value(value));
     else
@@ -114,7 +114,7 @@ static void add_event(struct buf *out, json_t *v) {
     json_object_foreach(v, key, value) add_member(out, key, value);
     if (argv) {
         buf_adds(out, " $ ");
-        add_words(out, argv);
+        add_event_words(out, argv);
         if ((size_t)json_get_int(v, "argc", 0) > json_array_size(argv))
             buf_adds(out, " ...");
     }

@@ -9,11 +9,11 @@
 #include "base/str.h"
 #include "supervisor/session/review_spawn.h"
 
-static int add_word(struct strv *words, const char *name, const char *value) {
+static int add_option(struct strv *words, const char *name, const char *value) {
     return value ? strv_addf(words, "--%s=%s", name, value) : 0;
 }
 
-static int add_words(const struct changes_report *q, struct strv *ret) {
+static int add_options(const struct changes_report *q, struct strv *ret) {
     const struct {
         bool wanted;
         const char *word;
@@ -27,17 +27,17 @@ static int add_words(const struct changes_report *q, struct strv *ret) {
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(switches); i++)
         r = switches[i].wanted ? strv_add(ret, switches[i].word) : 0;
     for (size_t i = 0; r == 0 && q->only && i < q->only->len; i++)
-        r = add_word(ret, "only", q->only->v[i]);
-    r = r < 0 ? r : add_word(ret, "fail-on", q->fail_on);
-    r = r < 0 ? r : add_word(ret, "format", q->format);
-    return r < 0 ? r : add_word(ret, "path", q->path);
+        r = add_option(ret, "only", q->only->v[i]);
+    r = r < 0 ? r : add_option(ret, "fail-on", q->fail_on);
+    r = r < 0 ? r : add_option(ret, "format", q->format);
+    return r < 0 ? r : add_option(ret, "path", q->path);
 }
 
 int changes_report(const struct run_pick *p, const struct changes_report *q,
                    void (*sink)(const char *data, size_t len, void *arg), void *arg, struct err *err) {
     CLEANUP(review_job_done) struct review_job job = {.task = q->task, RUN_PICK_JOB(*p)};
 
-    return add_words(q, &job.words) < 0 ? err_oom(err) : review_spawn(&job, sink, arg, err);
+    return add_options(q, &job.words) < 0 ? err_oom(err) : review_spawn(&job, sink, arg, err);
 }
 
 static void to_buf(const char *data, size_t len, void *arg) {

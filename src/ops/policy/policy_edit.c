@@ -120,7 +120,7 @@ static int find_trust(struct editing *ed, bool exists, struct err *err) {
     return 0;
 }
 
-static int read_text(struct editing *ed, struct err *err) {
+static int read_rules_text(struct editing *ed, struct err *err) {
     CLEANUP(closep) int fd = safepath_open(ed->dir, ed->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     json_error_t e;
     int r = 0;
@@ -153,7 +153,7 @@ static int begin_edit(const struct policy_edit *e, bool create, struct editing *
         return r;
     r = e->target == POLICY_TARGET_PROJECT ? open_project(ed, err) : open_user(ed, err);
     r = r < 0 ? r : edit_lock(ed->dir, ed->folder, ed->path, err);
-    return r < 0 ? r : read_text(ed, err);
+    return r < 0 ? r : read_rules_text(ed, err);
 }
 
 /* One member on each line, and in those one rule, or one group, on each line. What is deeper is on one line. */

@@ -94,7 +94,7 @@ struct pending_walk {
     struct err *err;
 };
 
-static void take_answer(void *arg, const char *socket, const char *text, size_t len) {
+static void take_questions(void *arg, const char *socket, const char *text, size_t len) {
     CLEANUP(json_decrefp) json_t *answer = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
     const json_t *list = json_object_get(answer, "pending");
     struct pending_question q = {.socket = socket, .name = json_string_value(json_object_get(answer, "sandbox"))};
@@ -110,7 +110,7 @@ static void take_answer(void *arg, const char *socket, const char *text, size_t 
 
 int policy_pending_each(pending_fn *fn, void *arg, struct err *err) {
     struct pending_walk w = {.fn = fn, .arg = arg, .err = err};
-    int r = control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take_answer, &w, err);
+    int r = control_call_all("{\"cmd\": \"pending\"}", PATIENCE_MS, take_questions, &w, err);
 
     return r < 0 ? r : w.r;
 }

@@ -62,7 +62,7 @@ static int take_line(struct policy_log_reader *rd, const char *line, size_t len,
     return 0;
 }
 
-static int take_bytes(struct policy_log_reader *rd, const char *data, size_t n, struct err *err) {
+static int take_log_bytes(struct policy_log_reader *rd, const char *data, size_t n, struct err *err) {
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < n; i++) {
@@ -85,7 +85,7 @@ static int read_rest(struct policy_log_reader *rd, struct err *err) {
     int r = 0;
 
     while (rd->fd >= 0 && r >= 0 && (n = fd_read_some(rd->fd, chunk, sizeof chunk)) != 0)
-        r = n < 0 ? err_sys(err, (int)n, "read the log") : take_bytes(rd, chunk, (size_t)n, err);
+        r = n < 0 ? err_sys(err, (int)n, "read the log") : take_log_bytes(rd, chunk, (size_t)n, err);
     return r;
 }
 

@@ -11,7 +11,7 @@
 
 enum { CASES_MAX = 4 * 1024 * 1024, CASE_WORDS = 6, CASE_LEN_MAX = 16 * 1024 };
 
-static int read_text(const char *path, struct buf *b, struct err *err) {
+static int read_case_file(const char *path, struct buf *b, struct err *err) {
     int r = file_read(path, FILE_FOLLOW, b);
 
     if (r < 0)
@@ -25,7 +25,7 @@ static int read_text(const char *path, struct buf *b, struct err *err) {
 static int open_rules(const char *path, struct policy *ret, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(RULES_SIZE_MAX);
     CLEANUP(rules_done) struct rules rules = {0};
-    int r = read_text(path, &text, err);
+    int r = read_case_file(path, &text, err);
 
     r = r < 0 ? r : rules_read(path, buf_str(&text), text.len, &rules, err);
     r = r < 0 ? r : policy_init(ret, rules.mode == NET_UNSET ? NET_LIST : rules.mode, true, err);
@@ -129,7 +129,7 @@ int policy_test_run(const struct policy_cases *t, policy_test_fn *fn, void *arg,
     CLEANUP(policy_done) struct policy alone = {0};
     CLEANUP(buf_done) struct buf text = BUF_INIT(CASES_MAX);
     CLEANUP(freep) struct policy_tester *tester = calloc(1, sizeof *tester);
-    int r = tester ? read_text(t->cases, &text, err) : err_oom(err);
+    int r = tester ? read_case_file(t->cases, &text, err) : err_oom(err);
 
     if (r == 0)
         r = t->rules ? open_rules(t->rules, &alone, err) : policy_here_open(&t->here, &here, err);
