@@ -46,7 +46,7 @@ struct change_maker {
     const struct ignore *hidden; /* may be NULL */
     struct change_set *set;
     struct change_id *ids; /* of set->v, as long as that is not sorted */
-    char path[PATH_MAX]; /* of what is being looked at */
+    char path[PATH_MAX];   /* of what is being looked at */
     size_t path_len;
     unsigned depth;
     struct err *err;
