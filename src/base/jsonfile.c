@@ -289,6 +289,14 @@ int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *
     return 0;
 }
 
+int jsonwalk_one_or_more(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *read, void *arg, struct err *err) {
+    if (!json_is_array(v))
+        return read(w, v, arg, err);
+    if (json_array_size(v) == 0)
+        return jsonwalk_fail(w, err, "must not be empty (leave it out)");
+    return jsonwalk_elements(w, v, max, read, arg, err);
+}
+
 /* -- messages ----------------------------------------------------------------------------------------------------------- */
 
 /* "rules[3].ports[0]"; a key may want to give orders to the terminal. */

@@ -110,7 +110,7 @@ static void test_what_is_wrong_is_said(void **state) {
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"env\": [\"A=B\"]", "letters, digits and '_'"},
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"length\": 300", "from 24 to 256"},
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"shape\": \"a b\"", "a shape has"},
-        {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"value\": \"hunter2\"", "nobody knows this key"},
+        {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"value\": \"hunter2\"", "unknown key 'secrets.x.value'"},
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"oauth\": {\"token_url\": \"http://a.b/\", \"client_id\": \"x\"}",
          "https://"},
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"oauth\": {\"token_url\": \"https://u@a.b/\", \"client_id\": \"x\"}",
