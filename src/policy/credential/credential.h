@@ -76,7 +76,7 @@ struct credential {
 
 struct credentials {
     struct credential *v; /* sorted by name */
-    size_t len, cap;
+    size_t len;
 };
 
 /* Reads "name:line:column: ..." errors with exit status 64; *ret is untouched then. Two credentials may be for one host. */

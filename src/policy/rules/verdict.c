@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "policy/rules/verdict_priv.h"
 
@@ -226,6 +227,25 @@ static void add_not_handed_out(const struct verdict_cause *cause, enum policy_co
                   policy_layer_names[cause->by_name_layer]);
 }
 
+/* The host has a rule, which does not allow this much. */
+static void add_near_reason(const struct policy_request *req, const struct verdict_cause *cause, enum policy_code code,
+                            struct verdict_line *b) {
+    if (code == POLICY_DENIED_PORT) {
+        line_addf(b, "Port %u of %s may not be reached", req->port, req->host->text);
+        if (cause->near)
+            add_ports(b, cause->near);
+        else
+            line_adds(b, " (allowed: 80, 443)");
+    } else if (code == POLICY_DENIED_METHOD) {
+        line_addf(b, "%s is not allowed for %s", method_of(req), req->host->text);
+        add_strings(b, &cause->near->methods);
+    } else {
+        line_addf(b, "The path %.120s is not allowed on %s", req->path ? req->path->text : "", req->host->text);
+        add_strings(b, &cause->near->paths);
+    }
+    line_adds(b, ".");
+}
+
 /* Without a rule: the address itself, or what no rule had. */
 static void add_other_reason(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v,
                              struct verdict_line *b) {
@@ -239,22 +259,9 @@ static void add_other_reason(const struct policy_request *req, const struct verd
         line_addf(b, "%s is not among the hosts that this sandbox may reach.", req->host->text);
         return;
     case POLICY_DENIED_PORT:
-        line_addf(b, "Port %u of %s may not be reached", req->port, req->host->text);
-        if (cause->near)
-            add_ports(b, cause->near);
-        else
-            line_adds(b, " (allowed: 80, 443)");
-        line_adds(b, ".");
-        return;
     case POLICY_DENIED_METHOD:
-        line_addf(b, "%s is not allowed for %s", method_of(req), req->host->text);
-        add_strings(b, &cause->near->methods);
-        line_adds(b, ".");
-        return;
     case POLICY_DENIED_PATH:
-        line_addf(b, "The path %.120s is not allowed on %s", req->path ? req->path->text : "", req->host->text);
-        add_strings(b, &cause->near->paths);
-        line_adds(b, ".");
+        add_near_reason(req, cause, v->code, b);
         return;
     case POLICY_DENIED_ADDRESS:
         line_addf(b, "%s %s %s.", req->host->text, req->host->kind == HOST_NAME ? "leads to" : "is",
@@ -351,25 +358,18 @@ void policy_refuse(enum policy_code code, const char *host, const char *why, str
     copy_text(&b, ret->hint, sizeof ret->hint);
 }
 
-static void add_member(struct buf *b, const char *key, const char *value) {
-    buf_addf(b, "%s\"%s\": ", b->len ? ", " : "", key);
-    if (value)
-        buf_add_json(b, value);
-    else
-        buf_adds(b, "null");
-}
-
 void policy_verdict_add_json(const struct policy_verdict *v, const char *host, uint16_t port, struct buf *b) {
-    CLEANUP(buf_done) struct buf members = BUF_INIT(32 * 1024);
+    struct jsonout j = {.to = b};
 
-    add_member(&members, "code", policy_codes[v->code].name);
-    add_member(&members, "action", rule_action_names[v->action]);
-    add_member(&members, "host", host);
+    buf_addc(b, '{'); /* not jsonout_open(): what is in front is the caller's */
+    jsonout_text(&j, "code", policy_codes[v->code].name);
+    jsonout_text(&j, "action", rule_action_names[v->action]);
+    jsonout_text(&j, "host", host);
     if (port)
-        buf_addf(&members, ", \"port\": %u", port);
-    add_member(&members, "rule", v->rule ? v->rule->id : NULL);
-    add_member(&members, "layer", v->layer);
-    add_member(&members, "reason", v->reason);
-    add_member(&members, "hint", v->hint);
-    buf_addf(b, "{%s}", buf_str(&members));
+        jsonout_u64(&j, "port", port);
+    jsonout_text(&j, "rule", v->rule ? v->rule->id : NULL);
+    jsonout_text(&j, "layer", v->layer);
+    jsonout_text(&j, "reason", v->reason);
+    jsonout_text(&j, "hint", v->hint);
+    jsonout_close(&j, '}');
 }
