@@ -108,6 +108,12 @@ const char *plan_own(struct plan *p, char *s) {
     return s;
 }
 
+int plan_add_own(struct plan *p, struct step step, char *to, char *from, struct err *err) {
+    step.to = plan_own(p, to);
+    step.from = plan_own(p, from);
+    return step.to && (step.from || step.kind == STEP_DIR) ? plan_add(p, step, err) : err_oom(err);
+}
+
 static void make_limits(const struct settings *s, struct plan *p) {
     p->limits = (struct limits){.cpus_milli = s->cpus_milli,
                                 .memory = s->memory,

@@ -142,9 +142,12 @@ void plan_print_json(const struct plan *p, const struct settings *s, struct buf 
 
 /* Shared by the files that make the plan. */
 int plan_add(struct plan *p, struct step step, struct err *err);
+/* The same with strings that were made for it, which it takes. One that is NULL is out of memory; only STEP_DIR has no `from`. */
+int plan_add_own(struct plan *p, struct step step, char *to, char *from, struct err *err);
 const char *plan_own(struct plan *p, char *s); /* takes s; NULL if s is NULL or memory runs out */
 int plan_make_env(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
                   struct err *err);
+int plan_add_home_file(struct plan *p, const char *name, const char *in_run, const char *content, struct err *err);
 int plan_make_home(const struct plan_input *in, struct plan *p, struct err *err);
 int plan_make_trust(const struct plan_input *in, struct plan *p,
                     struct err *err); /* the sandbox's CA, for those who look for files */
