@@ -24,7 +24,7 @@ static void emit(const char *text) {
     if (log_sink)
         log_sink(buf_str(&b), b.len);
     else if (write(STDERR_FILENO, buf_str(&b), b.len) < 0)
-        return; /* nobody is left to be told */
+        return; /* there is no reader any more */
 }
 
 void log_line(const char *fmt, ...) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-1 (FIPS 180-4), for the names that git gives to objects and for nothing else: whoever chooses both of two contents can
- * give them the same digest, so it proves nothing about content that somebody else wrote. All else uses base/sha256.h.
+ * SHA-1 (FIPS 180-4), for the names that git gives to objects and for nothing else: an author of two contents can
+ * give them the same digest, so it proves nothing about content that others wrote. All else uses base/sha256.h.
  */
 #pragma once
 

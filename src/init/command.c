@@ -104,7 +104,7 @@ static int child_main(void *arg) {
     }
     umask((mode_t)s->umask);
     sigprocmask(SIG_SETMASK, &in->old_mask, NULL);
-    if (in->guard && guard_install(in->guard, &child->err) < 0) /* last of all: only execve may follow, nobody answers yet */
+    if (in->guard && guard_install(in->guard, &child->err) < 0) /* last of all: only execve may follow, no answer comes yet */
         return EXIT_SANDBOX;
     child->exec_errno = search_and_exec(c);
     return EXIT_NOTFOUND;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command with a terminal of its own has a parent in its session: a copy of bawn-init that only waits. The kernel lets a terminal's keys stop a
- * process group only if somebody outside of the group, but in its session, could continue it; without that ^Z would be lost on every program
+ * process group only if a process outside of the group, but in its session, could continue it; without that ^Z would be lost on every program
  * that is no shell.
  *
  *   Should: lead the session, have the terminal, tell bawn-init how its one child stops and ends, pass a hang-up on, and end with it.
- *   Mustn't: hold any descriptor but that of what it tells, or be of use to whoever is inside: it is not dumpable, as bawn-init itself. Unlike
+ *   Mustn't: hold any descriptor but that of what it tells, or be of use to the inside: it is not dumpable, as bawn-init itself. Unlike
  *   bawn-init it can be killed or stopped from inside. That harms its own command: jobs.c.
  */
 #include <errno.h>
@@ -28,7 +28,7 @@ struct begun {
     struct err err;
 };
 
-struct told {
+struct holder_report {
     int job, status;
 };
 
@@ -39,7 +39,7 @@ static int lead(const struct command *c, struct err *err) {
 }
 
 static void tell_changes(pid_t pid, int job) {
-    struct told t = {.job = job};
+    struct holder_report t = {.job = job};
 
     while (waitpid(pid, &t.status, WNOHANG | WUNTRACED) > 0) {
         sock_send(STDIN_FILENO, &t, sizeof t, NULL, 0);
@@ -87,7 +87,7 @@ static int make_channel(struct init *in, struct err *err) {
     return r < 0 ? err_sys(err, r, "socket for the command's parent") : 0;
 }
 
-/* It may be stopped from inside before it has told anything. */
+/* It may be stopped from inside before it has reported anything. */
 static void wait_for(pid_t holder, int answer) {
     struct pollfd p = {.fd = answer, .events = POLLIN};
     unsigned stops = 0;
@@ -140,7 +140,7 @@ int holder_start(struct init *in, int id, const struct command *c, struct job *r
 }
 
 void holder_read(struct init *in) {
-    struct told t;
+    struct holder_report t;
 
     while (in->held[0] >= 0 && sock_recv(in->held[0], &t, sizeof t, NULL, NULL) == (long)sizeof t)
         jobs_changed(in, t.job, t.status);

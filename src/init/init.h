@@ -7,7 +7,7 @@
  * exits when the command does or when the supervisor is gone; the kernel then ends everything else inside. Where there is no
  * pid namespace it ends its descendants itself.
  *
- * In a sandbox that is kept (INIT_FLAG_RESIDENT) it has no command of its own and executes what it is asked for, each as a job with a
+ * In a persistent sandbox (INIT_FLAG_RESIDENT) it has no command of its own and executes what it is asked for, each as a job with a
  * session of its own, until the supervisor is gone. It never waits for the supervisor, nor for a command.
  */
 #pragma once
@@ -109,20 +109,20 @@ void jobs_signal(struct init *in, const struct init_msg *msg);
 
 /* holder.c: as command_start(), for a command with a terminal of its own */
 int holder_start(struct init *in, int id, const struct command *c, struct job *ret, int *ret_errno, struct err *err);
-void holder_read(struct init *in); /* what holders told */
+void holder_read(struct init *in); /* what holders report */
 
-/* signals.c: what a signal does is its default again, also for those that the C library keeps for itself and refuses to touch. Whoever
+/* signals.c: what a signal does is its default again, also for those that the C library keeps for itself and refuses to touch. Whatever
  * started us may have them ignored, and no command inside could ask for that, or undo it, by the library's functions. */
 void signal_default(int sig);
 void signals_of_libc_default(void);
 bool signal_is_ending(int sig); /* asks a process to end; one that is stopped would not hear it */
 
-/* resident.c: the messages of a kept sandbox */
+/* resident.c: the messages of a persistent sandbox */
 void resident_signal_all(const struct init *in, int sig); /* everything inside but us; also in a run */
 int resident_begin(struct init *in, struct err *err);
 void resident_read(struct init *in); /* one message; sets outbox.broken when the supervisor is gone */
 
-/* out.c: what the supervisor is told, in order; never waits. Takes fd (-1: none). */
+/* out.c: reports to the supervisor, in order; never waits. Takes fd (-1: none). */
 void out_send(struct init *in, const struct init_msg *msg, int fd);
 void out_flush(struct init *in);
 

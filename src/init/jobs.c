@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of a kept sandbox. */
+/* The commands of a persistent sandbox. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -166,7 +166,7 @@ void jobs_changed(struct init *in, int id, int status) {
     out_send(in, &msg, -1);
 }
 
-/* A holder goes after it told the end of its command; one that somebody inside killed takes its command with it. */
+/* A holder goes after it reported the end of its command; one that was killed from inside takes its command with it. */
 void jobs_child(struct init *in, pid_t pid, int status) {
     const struct job *j = find_child(&in->jobs, pid);
 
@@ -208,8 +208,8 @@ static bool is_key(int sig) {
 
 /*
  * A group also means what is in the foreground of the command's terminal: a shell gives its commands groups of their own. The kernel
- * drops SIGTSTP for the group of a session's leader, because nobody in that session could continue it; here the supervisor can, so a
- * command without a terminal is stopped as it would have been in its user's session. A holder that somebody inside stopped tells nothing.
+ * drops SIGTSTP for the group of a session's leader, because no process in that session could continue it; here the supervisor can, so a
+ * command without a terminal is stopped as it would have been in its user's session. A holder that was stopped from inside reports nothing.
  */
 void jobs_signal(struct init *in, const struct init_msg *msg) {
     struct job *j = find_id(&in->jobs, msg->job);

@@ -89,7 +89,7 @@ int open_inside(const char *path, size_t len, int how, int *ret_fd) {
     r = found < 0 ? found : judge(found, how);
     if (r < 0)
         return r;
-    /* Exactly what was judged; without waiting, should somebody hold a lease on it. */
+    /* Exactly what was judged; without waiting, should another process hold a lease on it. */
     snprintf(proc, sizeof proc, "/proc/self/fd/%d", found);
     fd = open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)

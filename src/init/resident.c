@@ -18,7 +18,7 @@ struct resident_packet {
     char body[EXEC_INLINE_MAX];
 };
 
-/* 0, 1 and 2 stay taken, by nothing. Whoever started the supervisor may have had signals ignored; the commands must not. */
+/* 0, 1 and 2 stay taken, by nothing. The supervisor's starter may have had signals ignored; the commands must not. */
 int resident_begin(struct init *in, struct err *err) {
     const struct init_msg ready = {.type = INIT_MSG_STARTED, .value = getpid()};
 
@@ -91,7 +91,7 @@ void resident_signal_all(const struct init *in, int sig) {
     if (in->start.flags & INIT_FLAG_NO_PIDNS)
         tree_signal_descendants(sig);
     else
-        kill(-1, sig); /* from PID 1: everybody else in its namespace */
+        kill(-1, sig); /* from PID 1: all others in its namespace */
 }
 
 static void dispatch(struct init *in, struct resident_packet *p, size_t len, int *fds, size_t n_fds) {

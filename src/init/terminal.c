@@ -101,7 +101,7 @@ void terminal_foreground(int tty, pid_t group) {
         tcsetpgrp(tty, group); /* SIGTTOU is blocked in bawn-init; the command may be gone already */
 }
 
-/* Nobody but its session may ask the terminal itself, and holding its master would keep it from hanging up. */
+/* Only its session may ask the terminal itself, and holding its master would keep it from hanging up. */
 pid_t terminal_group(pid_t leader) {
     char path[32], stat[1024];
     const char *p;

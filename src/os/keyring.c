@@ -9,7 +9,7 @@
 enum {
     KEY_SIZE_MAX = 64,
     DESCRIPTION_MAX = 80,
-    /* Whoever holds the keyring: all. The user: view, read, search, so that a session whose keyring is not linked to the user's
+    /* The holder of the keyring: all. The user: view, read, search, so that a session whose keyring is not linked to the user's
      * (a systemd service) finds it too. Group and others: nothing. */
     PERMISSIONS = 0x3f000000 | 0x000b0000
 };

@@ -248,7 +248,7 @@ def test_a_file_that_somebody_else_could_have_written(secrets):
     secrets.set("x", "--host", "a.example")
     secrets.file.chmod(0o666)
     r = secrets("ls")
-    assert r.rc != 0 and "nobody else may write it" in r.err.decode(), r
+    assert r.rc != 0 and "only you may write it" in r.err.decode(), r
     secrets.file.rename(secrets.file.parent / "other.json")
     secrets.file.symlink_to("other.json")
     assert secrets("ls").rc != 0

@@ -213,6 +213,6 @@ int paths_read_own(const char *path, size_t max, struct buf *b, struct err *err)
     if (fstat(fd, &st) < 0)
         return err_sys(err, -errno, "stat '%s'", path);
     if (st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(err, -EPERM, "'%s' must belong to you, and nobody else may write it (chmod 600)", path);
+        return err_set(err, -EPERM, "'%s' must belong to you, and only you may write it (chmod 600)", path);
     return paths_read_fd(fd, path, max, b, err);
 }

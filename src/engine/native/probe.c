@@ -69,7 +69,7 @@ static int overlay_try(void) {
     return fd < 0 ? fd : 0;
 }
 
-/* As apply_network() of launch.c, but nobody takes the listeners. Where there is no network, a run without one may do. */
+/* As apply_network() of launch.c, but the listeners are not used. Where there is no network, a run without one may do. */
 static int network_try(struct launch *l) {
     struct probe_attempt *a = (struct probe_attempt *)l;
     struct listeners n = LISTENERS_INIT;
@@ -135,7 +135,7 @@ static int take_ids(const struct plan_ids *ids) {
     return 0;
 }
 
-/* What the guard in bawn-init asks for: Linux 5.19, and nobody around us who answers system calls already. */
+/* What the guard in bawn-init asks for: Linux 5.19, and no other process around us that answers system calls. */
 static int notify_try(void) {
     struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog prog = {.len = ARRAY_LEN(allow), .filter = allow};

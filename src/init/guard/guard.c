@@ -24,7 +24,7 @@
 
 enum { NOTIF_MAX = 512 };
 
-/* With Yama at 2 or 3 nobody reads the memory of others without a capability, not even of descendants. */
+/* With Yama at 2 or 3 reading the memory of others needs a capability, even of descendants. */
 static int check_needs(int sock, struct err *err) {
     char text[16];
     struct stat st;
@@ -107,7 +107,7 @@ static int prepare(struct guard *g) {
 
     if (g->state != GUARD_NEW)
         return g->state == GUARD_READY ? 0 : -EIO;
-    /* Without a mount namespace the mounts are the host's, and Landlock lets nobody go there. */
+    /* Without a mount namespace the mounts are the host's, and Landlock forbids going there. */
     if (!(s->flags & INIT_FLAG_NO_PIDNS))
         r = guard_find_mounts(g, &err);
     r = r < 0 ? r : guard_rules_init(&g->rules, s->hide, s->n_hide, s->protect, s->n_protect, &err);
@@ -235,7 +235,7 @@ static void put_off(struct guard *g, const struct guard_taken *t) {
     g->later_ms = now + GUARD_LATER_MS;
 }
 
-/* One call of each that has one, in turn: nobody's flood keeps the others waiting. */
+/* One call of each listener that has one, in turn, so that no flood delays the others. */
 static void take_all(struct guard *g, const struct pollfd *p, size_t n) {
     size_t first = n ? g->listeners.next++ % n : 0;
 
@@ -247,29 +247,29 @@ static void take_all(struct guard *g, const struct pollfd *p, size_t n) {
     }
 }
 
-/* Nobody is left behind its filter, so nobody waits for an answer; its number will be another descriptor's. */
+/* No process is left behind its filter, so none waits for an answer. Its number will be another descriptor's. */
 static void forget_calls(struct guard_queue *q, int listener) {
-    size_t kept = 0;
+    size_t left = 0;
 
     for (size_t i = 0; i < q->n; i++) {
         const struct guard_taken *t = &q->v[(q->first + i) % GUARD_QUEUE_MAX];
 
         if (t->listener != listener)
-            q->v[(q->first + kept++) % GUARD_QUEUE_MAX] = *t;
+            q->v[(q->first + left++) % GUARD_QUEUE_MAX] = *t;
     }
-    q->n = kept;
+    q->n = left;
 }
 
 static void forget_later(struct guard *g, int listener) {
-    size_t kept = 0;
+    size_t left = 0;
 
     for (size_t i = 0; i < g->n_later; i++)
         if (g->later[i].listener != listener)
-            g->later[kept++] = g->later[i];
-    g->n_later = kept;
+            g->later[left++] = g->later[i];
+    g->n_later = left;
 }
 
-/* A listener that nobody is behind would wake us for ever. */
+/* A listener without processes would wake us for ever. */
 static void drop_dead(struct guard *g, const struct pollfd *p, size_t n) {
     struct guard_listeners *l = &g->listeners;
 

@@ -9,16 +9,16 @@
  * let the kernel read the path again from memory that another thread can change, is used for umask(2) only, whose argument is a
  * number.
  *
- * Refused (EACCES; EPERM for unlink), and told to the supervisor:
+ * Refused (EACCES; EPERM for unlink), and reported to the supervisor:
  *   - to create, write, truncate, chmod, unlink, rename, replace or link from what the protect rules match, by whatever name;
  *   - to make a name that the hide rules match, or to change what has one (the host may have made it after the start);
  *   - to make, remove or rename `.git`; to put a folder or a link where a protected path would lead through it; to move a tree
  *     so that something in it becomes protected, or stops being it; to make a folder that git takes for a repository;
  *   - to change what programs of the host save a protected file by, or (EBUSY, after a while) what one of them is just saving (guard_fresh.c);
  *   - to write to a file that has lost the name by which it was opened, unless it has no other and was made or opened for writing inside.
- * The first change of every path below the workspace is told to the supervisor before it happens (proto/guardmsg.h).
+ * The first change of every path below the workspace is reported to the supervisor before it happens (proto/guardmsg.h).
  *
- * The operation is done with bawn-init's credentials, Landlock domain and mounts, which are the caller's: nobody inside can
+ * The operation is done with bawn-init's credentials, Landlock domain and mounts, which are the caller's: no process inside can
  * have others, as namespaces, chroot and further Landlock domains are refused (the latter here, because they would not hold for
  * what the guard does). What bawn-init may and the caller may not is refused by name: bawn-init's own files in /proc.
  *
@@ -57,6 +57,6 @@ int guard_socket(const struct guard *g);
 void guard_orphan(struct guard *g);
 /* How many milliseconds to sleep at most; 0: calls were taken from the kernel and wait; -1: there are none. */
 int guard_timeout(const struct guard *g);
-/* Answers one call, if there is one; p: what poll() said of the n listeners of guard_poll(). Listeners behind which nobody is left are
+/* Answers one call, if there is one; p: what poll() said of the n listeners of guard_poll(). Listeners behind which no process is left are
  * closed. Blocks only while the supervisor puts away what is about to change. */
 void guard_handle(struct guard *g, const struct pollfd *p, size_t n);

@@ -96,7 +96,7 @@ int caller_terminal(const struct call *c, unsigned *ret_major, unsigned *ret_min
     return 0;
 }
 
-/* The last process number that was given out: if it did not change, nobody was born. */
+/* The last process number that was given out: if it did not change, no process was born. */
 static long last_pid(void) {
     char text[128];
     const char *at;
@@ -108,7 +108,7 @@ static long last_pid(void) {
 }
 
 /*
- * The mask is inherited and nobody tells us who has which, so another mask than the first means asking /proc at every call. git
+ * The mask is inherited and nothing reports who has which, so another mask than the first means asking /proc at every call. git
  * and others, however, only set it and set it back to read it: if no process was born in between, all have the first one again.
  */
 long guard_run_umask(struct call *c) {

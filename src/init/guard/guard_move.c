@@ -124,7 +124,7 @@ static int touch_below(void *arg, const struct guard_walk_entry *e) {
             return -EXDEV;
         r = guard_touch_at(m->g, path, e->dir, e->name, &st, true);
     }
-    if (r == 0 && m->to->rel && !m->exchange) /* what is exchanged is told as the other's old path */
+    if (r == 0 && m->to->rel && !m->exchange) /* what is exchanged is reported as the other's old path */
         r = join(m->to->rel, e->suffix, path) ? guard_touch_new(m->g, path) : -EXDEV;
     return r;
 }

@@ -59,7 +59,7 @@ static int judge_open(const struct call *c, const struct place *p, int flags) {
     return r < 0 ? r : guard_touch(g, p, false);
 }
 
-/* /dev/tty is the terminal of whoever opens it. Where it is also ours the device itself does; another one is opened by its
+/* /dev/tty is the terminal of the process that opens it. Where it is also ours the device itself does; another one is opened by its
  * name. */
 static int open_terminal(const struct call *c, const struct place *p, int flags) {
     unsigned major, minor, own_major, own_minor;
@@ -86,7 +86,7 @@ static void send_error(const struct call *c, int r) {
 
 static void on_alarm(int sig UNUSED) {}
 
-/* Waits for the other end of a FIFO; a clock interrupts it, because nobody else tells us when the caller is killed. */
+/* Waits for the other end of a FIFO; a clock interrupts it, because nothing else reports that the caller was killed. */
 static int open_patiently(const struct call *c, const struct place *p, int flags) {
     struct sigaction act = {.sa_handler = on_alarm};
     struct itimerval clock = {{0, LOOK_AGAIN_US}, {0, LOOK_AGAIN_US}}, off = {{0, 0}, {0, 0}};
@@ -105,7 +105,7 @@ static int open_patiently(const struct call *c, const struct place *p, int flags
     return fd;
 }
 
-/* While it waits the name may become another file's, or nobody's: what is opened must be what was judged. */
+/* While it waits the name may become another file's, or vanish: what is opened must be what was judged. */
 static int pin_fifo(struct place *p) {
     int fd;
 
@@ -116,7 +116,7 @@ static int pin_fifo(struct place *p) {
     return fd < 0 ? fd : S_ISFIFO(p->st.st_mode) ? 0 : -EAGAIN;
 }
 
-/* In a process of its own, so that everybody else's calls go on. It is as little dumpable as we are. */
+/* In a process of its own, so that all other calls go on. It is as little dumpable as we are. */
 static int open_apart(const struct call *c, struct place *p, int flags) {
     int fd, r = pin_fifo(p);
     pid_t pid = r < 0 ? 0 : fork();
@@ -125,7 +125,8 @@ static int open_apart(const struct call *c, struct place *p, int flags) {
         return r;
     if (pid != 0)
         return pid < 0 ? -errno : GUARD_ANSWERED;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without us the caller's call must fail, but not as long as somebody holds the listener */
+    prctl(PR_SET_PDEATHSIG,
+          SIGKILL); /* without us the caller's call must fail, but not as long as a process holds the listener */
     if (getppid() != c->g->self)
         _exit(0);
     close(c->g->control); /* a closed socket is how the supervisor learns that bawn-init is gone */

@@ -80,7 +80,7 @@ bool place_holds_root(const struct guard *g, const struct place *p) {
     return path_below(g->root_path, p->path) != NULL;
 }
 
-/* The caller may not look into bawn-init, but bawn-init may. */
+/* The caller may not read bawn-init, but bawn-init may. */
 bool place_is_own(const struct guard *g, const char *path) {
     char own[GUARD_PROC_PATH];
 
@@ -90,7 +90,7 @@ bool place_is_own(const struct guard *g, const char *path) {
     return path_below(path, own) != NULL;
 }
 
-/* The name by which an object was opened may be gone while others lead to it, and one of those may be protected: only what stands there now has the path
+/* The name by which an object was opened may be gone while others lead to it, and one of those may be protected: only what is there now has the path
  * that the kernel says. Elsewhere than on the workspace's file system nothing is protected. */
 static bool leads_back(const struct guard *g, const struct place *p) {
     struct stat st;

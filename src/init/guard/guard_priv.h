@@ -15,7 +15,7 @@
 #include "proto/guardmsg.h"
 
 enum {
-    GUARD_SEEN_MAX = 4 * 1024 * 1024, /* paths remembered as told: 64 MiB; past it a path may be told again */
+    GUARD_SEEN_MAX = 4 * 1024 * 1024, /* paths remembered as reported: 64 MiB; past it a path may be reported again */
     GUARD_MOVE_MAX = 100000,          /* entries of a folder that is renamed; past it: EXDEV, and the caller copies */
     GUARD_SCAN_MAX = 2000000,         /* entries looked at once for hard links to protected files; past it: refused */
     GUARD_DEPTH_MAX = 256,
@@ -33,7 +33,7 @@ enum {
 /* Results of an operation besides a value or a negative errno. */
 enum { GUARD_ANSWERED = INT_MAX, GUARD_CONTINUE = INT_MAX - 1, GUARD_LATER = INT_MIN /* it is tried again a little later */ };
 
-/* Hashes of what was told, with a key that nobody inside knows. */
+/* Hashes of what was reported, with a key that is secret to the inside. */
 struct guard_seen {
     uint64_t *slots; /* 0: free */
     size_t n, cap;
@@ -210,7 +210,7 @@ int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r);  
 int guard_send_share(struct guard *g, int fd);
 /* -EBUSY: a program of the host has it open for writing; -EEXIST: none has, and a rename brought it to this name; else it is unknown. */
 int guard_ask_open(struct guard *g, const char *rel, const struct stat *st);
-/* The inside renamed something to this name, so that a rename of the host's cannot be told from it. */
+/* The inside renamed something to this name, so that a rename by the host looks the same. */
 void guard_note_renamed(struct guard *g, const char *rel);
 bool guard_has_renamed(const struct guard *g, const char *rel);
 bool seen_add_hash(struct guard_seen *s, uint64_t hash);

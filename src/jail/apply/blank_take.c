@@ -50,7 +50,7 @@ static int connect_to(int sock, char *path) {
     return connect(sock, (struct sockaddr *)&a, sizeof a) < 0 ? -errno : 0;
 }
 
-/* Whoever made the socket can give us any network: it must be us. */
+/* The maker of the socket can give us any network, so it must be ours. */
 static int check_owner(int sock) {
     uid_t uid;
     int r = sock_peer(sock, &uid);

@@ -260,7 +260,7 @@ static int cover_all(const struct cover_request *req) {
         return first;
     if (setns(req->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
         return errno == ESRCH || (errno == EPERM && is_ending(req->pidfd)) ? 0 : -errno;
-    /* Root outside is nobody in there, and could not even make an empty file. */
+    /* Root outside has no id in there, and could not even make an empty file. */
     if (setresgid(req->gid, req->gid, req->gid) < 0 || setresuid(req->uid, req->uid, req->uid) < 0)
         return -errno;
     first = mask_all(req, ways);

@@ -50,7 +50,7 @@ static bool touches(const struct host_facts *f, const struct own *o, const char 
 
 static char *resolved(const char *path, int links);
 
-/* The link at the first `len` bytes of the path leads to what is not there: whoever makes that has our file. */
+/* The link at the first `len` bytes of the path leads to a path that does not exist: the process that makes it has our file. */
 static char *follow_dangling(const char *path, size_t len, const char *target, int links) {
     CLEANUP(freep) char *next = NULL;
     size_t dir = len;

@@ -23,7 +23,7 @@ enum rung {
     RUNG_COUNT
 };
 extern const char *const rung_names[RUNG_COUNT];
-/* What this rung does not keep, as a clause for the user; NULL for the full one. */
+/* What this rung does not enforce, as a clause for the user; NULL for the full one. */
 const char *rung_lacks(enum rung rung);
 
 enum step_kind {
@@ -60,7 +60,7 @@ struct step {
     bool optional;    /* what does not exist on the host is left out */
     bool writable;    /* workspace and extra mounts */
     bool ours;        /* read-only: a folder of Bawn's own, which may lie behind others that only its user enters */
-    bool at_home;     /* below a home that is kept: what is there was made by the inside, so no link is followed (apply_home.c) */
+    bool at_home;     /* below a persistent home: what is there was made by the inside, so no link is followed (apply_home.c) */
     mode_t mode;
 };
 
@@ -121,7 +121,7 @@ struct plan {
     struct step *steps;
     size_t n_steps, cap_steps;
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: landlock rung only */
-    bool home_kept;
+    bool home_persistent;
     enum workspace_mode mode;
     bool network; /* connections lead to the gate; false: to nothing but the sandbox itself */
     mode_t umask_;

@@ -149,7 +149,7 @@ static int add_file(struct plan *p, const char *to, char *content, struct err *e
     return plan_add_own(p, (struct step){.kind = STEP_FILE, .mode = 0644}, strdup(to), content, err);
 }
 
-/* The sandbox knows three users: root and nobody (as names for files), and itself. */
+/* The sandbox knows three users: root and "nobody" (as names for files), and itself. */
 static int add_etc_made(struct plan *p, struct err *err) {
     const struct plan_ids *ids = &p->ids;
     int r = add_file(p, "/etc/passwd",

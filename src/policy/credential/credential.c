@@ -85,7 +85,7 @@ int credentials_remove(struct credentials *c, const char *name) {
     return 0;
 }
 
-/* What stands behind the host in an entry, as credential_add_host() writes it ("a.test", "a.test:8443", "[::1]:8443"): ":8443" or "";
+/* What follows the host in an entry, as credential_add_host() writes it ("a.test", "a.test:8443", "[::1]:8443"): ":8443" or "";
  * NULL: it is for another one. Asked for every request of a sandbox, so it compares text. */
 static const char *entry_rest(const char *entry, const char *host, size_t len) {
     const char *rest = entry[0] == '[' ? entry + 1 : entry;

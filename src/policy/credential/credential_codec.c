@@ -54,7 +54,7 @@ struct credential_reading {
     size_t left;
 };
 
-static int take(struct credential_reading *rd, void *to, size_t len) {
+static int take_bytes(struct credential_reading *rd, void *to, size_t len) {
     if (rd->left < len)
         return -EBADMSG;
     memcpy(to, rd->p, len);
@@ -67,7 +67,7 @@ static int take(struct credential_reading *rd, void *to, size_t len) {
 static int take_string(struct credential_reading *rd, char **ret) {
     char mark;
     size_t len;
-    int r = take(rd, &mark, 1);
+    int r = take_bytes(rd, &mark, 1);
 
     if (r < 0 || mark == MISSING)
         return r;
@@ -108,7 +108,7 @@ static bool placeholders_ok(const struct grant *g) {
 static int take_grant(struct credential_reading *rd, struct grant *g) {
     struct credential *c = &g->c;
     struct credential_head h;
-    int r = take(rd, &h, sizeof h);
+    int r = take_bytes(rd, &h, sizeof h);
 
     if (r < 0)
         return r;
@@ -139,7 +139,7 @@ int grants_decode(const char *bytes, size_t len, struct grant **ret, size_t *ret
     struct credential_reading rd = {bytes, len};
     struct grant *v;
     uint32_t n;
-    int r = take(&rd, &n, sizeof n);
+    int r = take_bytes(&rd, &n, sizeof n);
 
     if (r < 0 || n > GRANTS_MAX)
         return -EBADMSG;

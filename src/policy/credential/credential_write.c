@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "policy/credential/credential.h"
 
-static void add_text(struct jsonout *j, const char *key, const char *value) {
+static void add_if_set(struct jsonout *j, const char *key, const char *value) {
     if (value)
         jsonout_text(j, key, value);
 }
@@ -32,17 +32,17 @@ static void add_place(struct jsonout *j, const struct credential *c) {
         break;
     }
     j->to->failed |= !text;
-    add_text(j, credential_place_names[c->place], text);
+    add_if_set(j, credential_place_names[c->place], text);
 }
 
 static void add_oauth(struct jsonout *j, const struct credential *c) {
     jsonout_open(j, "oauth", '{');
     jsonout_text(j, "token_url", c->token_url);
-    add_text(j, "device_url", c->device_url);
-    add_text(j, "authorize_url", c->authorize_url);
-    add_text(j, "redirect_uri", c->redirect_uri);
-    add_text(j, "client_id", c->client_id);
-    add_text(j, "scope", c->scope);
+    add_if_set(j, "device_url", c->device_url);
+    add_if_set(j, "authorize_url", c->authorize_url);
+    add_if_set(j, "redirect_uri", c->redirect_uri);
+    add_if_set(j, "client_id", c->client_id);
+    add_if_set(j, "scope", c->scope);
     jsonout_close(j, '}');
 }
 
@@ -55,11 +55,11 @@ static void add_credential(struct jsonout *j, const struct credential *c) {
         jsonout_list(j, "env", &c->env);
     if (c->only_placeholder)
         jsonout_text(j, "inject", "placeholder");
-    add_text(j, "shape", c->shape);
+    add_if_set(j, "shape", c->shape);
     if (c->length)
         jsonout_u64(j, "length", c->length);
     jsonout_text(j, "store", credential_store_names[c->store]);
-    add_text(j, "variable", c->variable);
+    add_if_set(j, "variable", c->variable);
     if (c->command.len)
         jsonout_list(j, "command", &c->command);
     if (c->lifetime_s) {

@@ -101,7 +101,7 @@ static int decode(const char *p, const char *end, struct path_out *o, struct err
     return 0;
 }
 
-/* "%252e": a server that decodes twice would see what nobody judged. Looked for in what came out, because "%25%32e" is one too. */
+/* "%252e": a server that decodes twice would see what was not judged. Looked for in what came out, because "%25%32e" is one too. */
 static int check_double(const char *text, struct err *err) {
     for (const char *p = text; (p = strstr(p, "%25")); p += 3) {
         char again[3] = {'%', p[3], p[3] ? p[4] : 0};
@@ -113,7 +113,7 @@ static int check_double(const char *text, struct err *err) {
     return 0;
 }
 
-/* "." and ".." by their length; Tomcat and others take "..;x" for ".." too, so that is nobody's file name. */
+/* "." and ".." by their length; Tomcat and others take "..;x" for ".." too, so that is no file name. */
 static int dots(const char *segment, size_t len, struct err *err) {
     size_t n = 0;
 

@@ -361,7 +361,7 @@ static int skip_rules(struct jsonwalk *w UNUSED, json_t *v UNUSED, void *arg UNU
     return 0;
 }
 
-/* Rules may name groups that stand behind them in the file, so they are read last. */
+/* Rules may name groups that follow them in the file, so they are read last. */
 static const struct jsonwalk_key sections[] = {
     {"$schema", skip_text, 0},      {"comment", skip_text, 0},  {"mode", read_net_mode, 0},
     {"unlisted", read_unlisted, 0}, {"groups", read_groups, 0}, {"rules", skip_rules, 0},

@@ -26,8 +26,8 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
     [POLICY_DENIED_METHOD] = {"BAWN_NET_DENIED_METHOD", "The host may be reached, but not with this HTTP method.", NULL},
     [POLICY_DENIED_PATH] = {"BAWN_NET_DENIED_PATH", "The host may be reached, but not this path on it.", NULL},
     [POLICY_DENIED_ADDRESS] = {"BAWN_NET_DENIED_ADDRESS", "The address is not public, or denied.", NULL},
-    [POLICY_DENIED_UNANSWERED] = {"BAWN_NET_DENIED_UNANSWERED", "The user would have to be asked, and nobody is there to answer.",
-                                  NULL},
+    [POLICY_DENIED_UNANSWERED] = {"BAWN_NET_DENIED_UNANSWERED",
+                                  "The user would have to be asked, and there is no way to ask now.", NULL},
     [POLICY_NOT_HANDED_OUT] = {"BAWN_NET_NOT_HANDED_OUT", "The connection goes to an address that no name was resolved to.",
                                "Connect by name, not by address. If only an address will do, the user can allow it by a rule."},
     [POLICY_NAME_INVALID] = {"BAWN_NET_NAME_INVALID", "The host name has a spelling that is not accepted.",
@@ -58,7 +58,7 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
          "The request has a credential's placeholder where it does not belong: at another host, over plain "
          "HTTP, or in a place that is not the credential's.",
          "Send the placeholder only to the credential's own host, over https, where its client puts it."},
-    [POLICY_SECRET_UNAVAILABLE] = {"BAWN_NET_SECRET_UNAVAILABLE", "The request needs a credential that cannot be had now.",
+    [POLICY_SECRET_UNAVAILABLE] = {"BAWN_NET_SECRET_UNAVAILABLE", "The request needs a credential that is not available now.",
                                    "Tell the user: 'bawn secret test HOST' says what is wrong with it."},
     [POLICY_LOGIN_OUTSIDE] =
         {"BAWN_NET_LOGIN_OUTSIDE",
@@ -214,7 +214,7 @@ static void add_rule_reason(const struct policy_request *req, const struct verdi
     if (v->code == POLICY_DENIED_ADDRESS && req->host->kind == HOST_NAME)
         line_adds(b, "the address of ");
     add_what(req, v->code, b);
-    line_adds(b, v->code == POLICY_DENIED_UNANSWERED ? ", and nobody is there to answer." : ".");
+    line_adds(b, v->code == POLICY_DENIED_UNANSWERED ? ", and there is no way to ask now." : ".");
     if (cause->over)
         line_addf(b, " Rule '%s' (%s) is %s and does not overrule it.", cause->over->id, policy_layer_names[cause->over_layer],
                   cause->over_layer > LAYER_SANDBOX ? "not said for this sandbox" : "wider");

@@ -119,7 +119,7 @@ static void test_what_is_wrong_is_said(void **state) {
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"oauth\": {\"client_id\": \"x\"}", "needs a \"token_url\""},
         {"\"hosts\": [\"a.b\"], \"store\": \"env\", \"variable\": \"V\", \"oauth\": {\"token_url\": \"https://a.b/\", \"client_id\": "
          "\"x\"}",
-         "new tokens have to be kept"},
+         "new tokens have to be stored"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
