@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Errors with a message. */
 #include "base/err.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses JSON files of users and finds places in them. */
 #include "base/jsonfile.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lines to stderr. */
 #include "base/log.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tables as text and as JSON. */
 #include "base/record.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* SHA-1 (FIPS 180-4). */
 #include "base/sha1.h"
 
 static uint32_t rotate(uint32_t x, unsigned n) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* SHA-256 (FIPS 180-4). */
 #include "base/sha256.h"
 
 #include "base/hex.h"

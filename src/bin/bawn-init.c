@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bawn-init: PID 1 of a sandbox. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads and merges the levels of settings. */
 #include "config/settings.h"
 
 #include <errno.h>

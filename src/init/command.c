@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts one command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>

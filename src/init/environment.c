@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The variables of a command. */
 #include <errno.h>
 
 #include "init/init.h"

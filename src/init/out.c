@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The queue of messages to the supervisor. */
 #include <errno.h>
 
 #include "init/init.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of a persistent sandbox. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Default dispositions for all signals. */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Folders that appear and vanish at once. */
 #include "os/hidden.h"
 
 #include <errno.h>

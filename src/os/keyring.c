@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's keyrings. */
 #include "os/keyring.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors over sockets. */
 #include "os/sock.h"
 
 #include <errno.h>

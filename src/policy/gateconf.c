@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Encodes and decodes the configuration of gate and broker. */
 #include "policy/gateconf.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the three kinds of configuration files. */
 #include "config/load/config_file.h"
 
 #include <errno.h>

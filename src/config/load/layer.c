@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One level of settings: merged, narrowed, cut to the floor. */
 #include "config/load/layer.h"
 
 #include <errno.h>

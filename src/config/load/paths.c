@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Folders and files of the user's: found, read, written. */
 #include "config/load/paths.h"
 
 #include <errno.h>

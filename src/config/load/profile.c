@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds, installs and reads profiles. */
 #include "config/load/profile.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The native engine: capabilities and start. */
 #include "engine/native/native.h"
 
 #include <errno.h>

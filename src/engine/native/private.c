@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Private folders of the landlock rung. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tries what the native engine needs of the host. */
 #include "engine/native/probe.h"
 
 #include <errno.h>

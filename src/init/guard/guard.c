@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The guard's listeners and queue. */
 #include "init/guard/guard.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* open(2) and its relatives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>

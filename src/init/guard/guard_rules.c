@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Answers whether a path is protected. */
 #include "init/guard/guard_rules.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Covers hidden files of the workspace with empty ones. */
 #include "jail/apply/covers.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts a sandbox: clone, namespaces, mounts, fences, bawn-init. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes templates: mount trees in advance. */
 #include "jail/apply/template.h"
 
 #include <errno.h>

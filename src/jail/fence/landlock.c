@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes and enforces Landlock rulesets. */
 #include "jail/fence/landlock.h"
 
 #include <errno.h>

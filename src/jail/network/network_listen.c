@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The listeners inside that lead to the gate. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds mounts that show parts of the workspace a second time. */
 #include "jail/plan/elsewhere.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the host for its facts. */
 #include "jail/plan/facts.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds Bawn's own folders in, above or linked into a workspace. */
 #include "jail/plan/own.h"
 
 #include <errno.h>

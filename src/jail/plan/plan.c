@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the plan: ids, limits, places. The steps are in plan_*.c. */
 #include "jail/plan/plan.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Credentials and lists of them. */
 #include "policy/credential/credential.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks a credential's definition and value. */
 #include <errno.h>
 
 #include "base/err.h"

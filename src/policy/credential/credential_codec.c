@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Encodes and decodes grants. */
 #include <errno.h>
 
 #include "base/buf.h"

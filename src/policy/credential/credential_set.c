@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sets parts of a credential from text. */
 #include <errno.h>
 
 #include "base/err.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Paths of requests in their one form. */
 #include "policy/host/http_path.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* International host names. */
 #include "policy/host/idn.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Patterns and groups of hosts. */
 #include "policy/host/pattern.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Punycode (RFC 3492). */
 #include "policy/host/punycode.h"
 
 #include <errno.h>

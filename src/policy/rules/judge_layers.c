@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Joins the answers of the layers. */
 #include "policy/rules/judge_priv.h"
 
 /* A literal address may belong to a host that a rule is about by name. The address does not show it. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules: ordered, compared, written. */
 #include "policy/rules/rule.h"
 
 #include <errno.h>

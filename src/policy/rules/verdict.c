@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Policies, and the words of a verdict. */
 #include "policy/rules/verdict.h"
 
 #include <stdarg.h>
