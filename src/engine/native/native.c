@@ -12,6 +12,7 @@
 #include "jail/apply/blank.h"
 #include "jail/network/network.h"
 #include "os/fd.h"
+#include "os/process.h"
 #include "os/sock.h"
 
 /* With a pid namespace, ending PID 1 ends everything: the cgroup2 group that hybrid hosts have only for killing is not made,
@@ -143,8 +144,7 @@ static void stop(struct sandbox *sb) {
         return;
     if (!sb->private_dir[0])
         kill(sb->pid, SIGKILL);
-    while (waitpid(sb->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    process_wait(sb->pid);
     sb->pid = -1;
 }
 

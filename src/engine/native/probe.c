@@ -109,8 +109,7 @@ static void launch_try(struct probe_attempt *a) {
             pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
         return;
     }
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    process_wait(pid);
 }
 
 static int idmap_try(const struct plan_ids *ids) {
@@ -204,8 +203,8 @@ static void attempt_run(struct probe_attempt *a) {
     }
     if (pid < 0)
         a->code = err_sys(&a->launch.err, -errno, "fork");
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    else
+        process_wait(pid);
 }
 
 static void look_at_launch(struct native_facts *ret) {
