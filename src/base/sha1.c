@@ -2,6 +2,8 @@
 /* SHA-1 (FIPS 180-4). */
 #include "base/sha1.h"
 
+#include "base/sha256.h"
+
 static uint32_t rotate(uint32_t x, unsigned n) {
     return x << n | x >> (32 - n);
 }
@@ -75,15 +77,8 @@ void sha1_add(struct sha1 *h, const void *data, size_t len) {
 }
 
 void sha1_end(struct sha1 *h, unsigned char out[static SHA1_LEN]) {
-    static const unsigned char padding[64] = {0x80};
-    uint64_t bits = h->total * 8;
-    size_t used = h->total % sizeof h->block;
-    unsigned char length[8];
+    unsigned char tail[SHA_TAIL_MAX];
 
-    for (size_t i = 0; i < sizeof length; i++)
-        length[i] = (unsigned char)(bits >> (56 - 8 * i));
-    sha1_add(h, padding, (used < 56 ? 56 : 120) - used);
-    sha1_add(h, length, sizeof length);
-    for (size_t i = 0; i < SHA1_LEN; i++)
-        out[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
+    sha1_add(h, tail, sha_tail(h->total, tail));
+    sha_bytes(h->state, SHA1_LEN, out);
 }

@@ -101,18 +101,26 @@ void sha256_add(struct sha256 *h, const void *data, size_t len) {
     }
 }
 
-void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]) {
-    static const unsigned char padding[64] = {0x80};
-    uint64_t bits = h->total * 8;
-    size_t used = h->total % sizeof h->block;
-    unsigned char length[8];
+size_t sha_tail(uint64_t total, unsigned char out[static SHA_TAIL_MAX]) {
+    size_t used = total % 64, n = (used < 56 ? 56 : 120) - used;
 
-    for (size_t i = 0; i < sizeof length; i++)
-        length[i] = (unsigned char)(bits >> (56 - 8 * i));
-    sha256_add(h, padding, (used < 56 ? 56 : 120) - used);
-    sha256_add(h, length, sizeof length);
-    for (size_t i = 0; i < SHA256_LEN; i++)
-        out[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
+    memset(out, 0, n);
+    out[0] = 0x80;
+    for (size_t i = 0; i < 8; i++)
+        out[n + i] = (unsigned char)(total * 8 >> (56 - 8 * i));
+    return n + 8;
+}
+
+void sha_bytes(const uint32_t *state, size_t len, unsigned char *out) {
+    for (size_t i = 0; i < len; i++)
+        out[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]) {
+    unsigned char tail[SHA_TAIL_MAX];
+
+    sha256_add(h, tail, sha_tail(h->total, tail));
+    sha_bytes(h->state, SHA256_LEN, out);
 }
 
 void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]) {

@@ -20,3 +20,8 @@ void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]);
 void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]);
 /* Of all of data at once. */
 void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]);
+
+/* What SHA-1 and SHA-256 share: the padding after `total` bytes, whose length is returned, and the state as bytes. */
+enum { SHA_TAIL_MAX = 72 };
+size_t sha_tail(uint64_t total, unsigned char out[static SHA_TAIL_MAX]);
+void sha_bytes(const uint32_t *state, size_t len, unsigned char *out);

@@ -96,6 +96,19 @@ int paths_state_if_home(char *const *environ_, const char *home, const char *lea
     return 0;
 }
 
+int paths_runtime(char *const *environ_, char **ret, struct err *err) {
+    const char *runtime = paths_getenv(environ_, "XDG_RUNTIME_DIR");
+    CLEANUP(freep) char *home = NULL;
+    int r;
+
+    if (runtime && runtime[0] == '/') {
+        *ret = str_dupf("%s/bawn", runtime);
+        return *ret ? 0 : err_oom(err);
+    }
+    r = paths_home(environ_, &home, err);
+    return r < 0 ? r : paths_state_if_home(environ_, home, "run", ret, err);
+}
+
 int paths_make_dirs(const char *path, struct err *err) {
     CLEANUP(freep) char *copy = strdup(path);
 

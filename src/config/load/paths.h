@@ -24,6 +24,8 @@ int paths_state(char *const *environ_, const char *home, const char *leaf, char 
 
 /* The same, but NULL also if there is no variable and the home does not exist, as services have it: none is made for them. */
 int paths_state_if_home(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err);
+/* The folder of sockets: $XDG_RUNTIME_DIR/bawn, else run/ of the state; *ret is NULL if there is neither. Nothing is made. */
+int paths_runtime(char *const *environ_, char **ret, struct err *err);
 
 /* mkdir -p, 0700 for what is new. */
 int paths_make_dirs(const char *path, struct err *err);

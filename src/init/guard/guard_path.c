@@ -102,7 +102,7 @@ static bool leads_back(const struct guard *g, const struct place *p) {
 }
 
 /* Fills in the path once dir and name, or object, are known; the folder's may be there already. */
-static int settle(const struct call *c, struct place *p) {
+static int settle_place(const struct call *c, struct place *p) {
     int r, len = p->path[0] ? (int)strlen(p->path) : place_path_of(p->object >= 0 ? p->object : p->dir, p->path);
 
     if (len < 0)
@@ -215,20 +215,23 @@ static int find_fast(const struct call *c, int dirfd, const char *path, bool fol
     return 1;
 }
 
+/* rel points into path, which moves. */
+static int hand_over(struct place *p, struct place *ret) {
+    *ret = *p;
+    if (p->rel)
+        ret->rel = ret->path + (p->rel - p->path);
+    *p = (struct place)PLACE_INIT;
+    return 0;
+}
+
 int place_find(const struct call *c, int dirfd, const char *path, bool follow, struct place *ret) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
     int r = find_fast(c, dirfd, path, follow, &p);
 
     if (r == 0)
         r = follow_from(c, dirfd, path, follow, &p);
-    r = r < 0 ? r : settle(c, &p);
-    if (r < 0)
-        return r;
-    *ret = p;
-    if (p.rel)
-        ret->rel = ret->path + (p.rel - p.path);
-    p = (struct place)PLACE_INIT;
-    return 0;
+    r = r < 0 ? r : settle_place(c, &p);
+    return r < 0 ? r : hand_over(&p, ret);
 }
 
 int place_of_fd(const struct call *c, int fd, struct place *ret) {
@@ -242,14 +245,8 @@ int place_of_fd(const struct call *c, int fd, struct place *ret) {
         return -EBADF;
     r = open(proc, O_PATH | O_CLOEXEC);
     r = r < 0 ? -errno : place_set_object(&p, r);
-    r = r < 0 ? r : settle(c, &p);
-    if (r < 0)
-        return r;
-    *ret = p;
-    if (p.rel)
-        ret->rel = ret->path + (p.rel - p.path);
-    p = (struct place)PLACE_INIT;
-    return 0;
+    r = r < 0 ? r : settle_place(c, &p);
+    return r < 0 ? r : hand_over(&p, ret);
 }
 
 int place_open(const struct place *p, int flags, mode_t mode) {

@@ -48,7 +48,7 @@ struct guard_inode {
 /* The protected files, any of which may have other names; found when a file with several names is written to. */
 struct guard_aliases {
     struct guard_inode *v;
-    size_t n, cap;
+    size_t n;
     bool scanned;
     uint32_t scanned_at; /* struct guard_share's aliases then */
 };

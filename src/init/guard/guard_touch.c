@@ -76,7 +76,7 @@ static uint64_t *find_slot(uint64_t *slots, size_t cap, uint64_t hash) {
     return &slots[i];
 }
 
-static void grow(struct guard_seen *s) {
+static void grow_seen(struct guard_seen *s) {
     size_t cap = 2 * s->cap;
     uint64_t *slots = s->n < GUARD_SEEN_MAX ? calloc(cap, sizeof *slots) : NULL;
 
@@ -106,7 +106,7 @@ bool seen_add_hash(struct guard_seen *s, uint64_t hash) {
     uint64_t *slot;
 
     if (s->n >= s->cap / 2)
-        grow(s);
+        grow_seen(s);
     slot = find_slot(s->slots, s->cap, hash);
     if (*slot)
         return false;

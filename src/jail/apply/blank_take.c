@@ -19,16 +19,14 @@
 enum { PATIENCE_US = 100000 }; /* only a pool that was stopped, or a machine with far too much to do, needs as long */
 
 int pool_path(char *const *environ_, char **ret, struct err *err) {
-    const char *runtime = paths_getenv(environ_, "XDG_RUNTIME_DIR");
-    CLEANUP(freep) char *home = NULL;
-    int r;
+    CLEANUP(freep) char *folder = NULL;
+    int r = paths_runtime(environ_, &folder, err);
 
-    if (runtime && runtime[0] == '/') {
-        *ret = str_dupf("%s/bawn/pool.sock", runtime);
-        return *ret ? 0 : err_oom(err);
-    }
-    r = paths_home(environ_, &home, err);
-    return r < 0 ? r : paths_state_if_home(environ_, home, "run/pool.sock", ret, err);
+    *ret = NULL;
+    if (r < 0 || !folder)
+        return r;
+    *ret = str_dupf("%s/pool.sock", folder);
+    return *ret ? 0 : err_oom(err);
 }
 
 /* A path that is too long for an address is reached through its folder. */

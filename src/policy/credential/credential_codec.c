@@ -22,7 +22,7 @@ static void add_string(struct buf *out, const char *s) {
         buf_add(out, s, strlen(s) + 1);
 }
 
-static void add_list(struct buf *out, const struct strv *list) {
+static void add_strings(struct buf *out, const struct strv *list) {
     for (size_t i = 0; i < list->len; i++)
         add_string(out, list->v[i]);
 }
@@ -42,8 +42,8 @@ int grants_encode(const struct grant *v, size_t n, struct buf *out) {
         buf_add(out, &h, sizeof h);
         for (size_t k = 0; k < CREDENTIAL_N_GRANTED; k++)
             add_string(out, *credential_text(c, k));
-        add_list(out, &c->hosts);
-        add_list(out, &c->env);
+        add_strings(out, &c->hosts);
+        add_strings(out, &c->env);
         add_string(out, v[i].placeholder);
         add_string(out, v[i].placeholder2);
     }

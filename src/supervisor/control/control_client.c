@@ -18,16 +18,7 @@
 enum { ANSWER_SECONDS = 10 };
 
 int control_folder(char *const *environ_, char **ret, struct err *err) {
-    const char *runtime = paths_getenv(environ_, "XDG_RUNTIME_DIR");
-    CLEANUP(freep) char *home = NULL;
-    int r;
-
-    if (runtime && runtime[0] == '/') {
-        *ret = str_dupf("%s/bawn", runtime);
-        return *ret ? 0 : err_oom(err);
-    }
-    r = paths_home(environ_, &home, err);
-    return r < 0 ? r : paths_state_if_home(environ_, home, "run", ret, err);
+    return paths_runtime(environ_, ret, err);
 }
 
 int control_address(int folder, const char *name, struct sockaddr_un *ret) {
