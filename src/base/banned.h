@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included before everything else by the build (-include): functions nobody may call here. */
+/* Included before everything else by the build (-include): functions that must not be called. */
 #pragma once
 
 #include <stdio.h>

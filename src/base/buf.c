@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Growing text with a ceiling. */
 #include "base/buf.h"
 
 #include <stdarg.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Errors with a message. */
 #include "base/err.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <unistd.h>
 
-static void fill(struct err *err, int r, int status, const char *fmt, va_list ap) {
+static void fill_message(struct err *err, int r, int status, const char *fmt, va_list ap) {
     err->code = r;
     err->status = status;
     if (vsnprintf(err->msg, sizeof err->msg, fmt, ap) < 0)
@@ -18,7 +19,7 @@ int err_set(struct err *err, int r, const char *fmt, ...) {
     if (!err)
         return r;
     va_start(ap, fmt);
-    fill(err, r, 0, fmt, ap);
+    fill_message(err, r, 0, fmt, ap);
     va_end(ap);
     return r;
 }
@@ -30,7 +31,7 @@ int err_sys(struct err *err, int r, const char *fmt, ...) {
     if (!err)
         return r;
     va_start(ap, fmt);
-    fill(err, r, 0, fmt, ap);
+    fill_message(err, r, 0, fmt, ap);
     va_end(ap);
     n = strlen(err->msg);
     snprintf(err->msg + n, sizeof err->msg - n, ": %s", strerror(-r));
@@ -43,7 +44,7 @@ int err_usage(struct err *err, const char *fmt, ...) {
     if (!err)
         return -EINVAL;
     va_start(ap, fmt);
-    fill(err, -EINVAL, EXIT_USAGE_ERR, fmt, ap);
+    fill_message(err, -EINVAL, EXIT_USAGE_ERR, fmt, ap);
     va_end(ap);
     return -EINVAL;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Hexadecimal and base64. */
 #include "base/hex.h"
 
 #include "base/buf.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and writes JSON by a table of fields. */
 #include "base/json.h"
 
 #include <errno.h>

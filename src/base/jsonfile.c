@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses JSON files of users and finds places in them. */
 #include "base/jsonfile.h"
 
 #include <errno.h>
@@ -196,7 +197,7 @@ static size_t number_of(json_t *object, const char *key) {
 }
 
 /* The offset of the value, or of its key. */
-static size_t find(const struct jsonwalk *w, bool want_key) {
+static size_t find_offset(const struct jsonwalk *w, bool want_key) {
     const struct jsonfile *f = w->file;
     json_t *v = f->root;
     size_t i = skip_space(f, 0);
@@ -218,7 +219,7 @@ static size_t find(const struct jsonwalk *w, bool want_key) {
 }
 
 struct jsonfile_position jsonwalk_position(const struct jsonwalk *w) {
-    return position_of(w->file, find(w, false));
+    return position_of(w->file, find_offset(w, false));
 }
 
 /* -- the walk ----------------------------------------------------------------------------------------------------------- */
@@ -289,6 +290,14 @@ int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *
     return 0;
 }
 
+int jsonwalk_one_or_more(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *read, void *arg, struct err *err) {
+    if (!json_is_array(v))
+        return read(w, v, arg, err);
+    if (json_array_size(v) == 0)
+        return jsonwalk_fail(w, err, "must not be empty (leave it out)");
+    return jsonwalk_elements(w, v, max, read, arg, err);
+}
+
 /* -- messages ----------------------------------------------------------------------------------------------------------- */
 
 /* "rules[3].ports[0]"; a key may want to give orders to the terminal. */
@@ -313,7 +322,7 @@ static int vfail(const struct jsonwalk *w, bool key, struct err *err, const char
     vsnprintf(why, sizeof why, fmt, ap);
     add_name(w, &text);
     buf_addf(&text, "%s%s", w->depth ? ": " : "", why);
-    return fail_at(w->file, find(w, key), err, buf_str(&text));
+    return fail_at(w->file, find_offset(w, key), err, buf_str(&text));
 }
 
 int jsonwalk_fail(const struct jsonwalk *w, struct err *err, const char *fmt, ...) {
@@ -367,5 +376,5 @@ int jsonwalk_unknown_key(const struct jsonwalk *w, const char *near, const char 
         buf_addf(&text, "' (did you mean '%s'?)", near);
     else
         buf_addf(&text, "' (known here: %s)", known);
-    return fail_at(w->file, find(w, true), err, buf_str(&text));
+    return fail_at(w->file, find_offset(w, true), err, buf_str(&text));
 }

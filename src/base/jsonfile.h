@@ -60,6 +60,8 @@ struct jsonwalk_key {
 int jsonwalk_members(struct jsonwalk *w, json_t *v, const struct jsonwalk_key *keys, size_t n, void *arg, struct err *err);
 /* Each element of an array of at most max. */
 int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *read, void *arg, struct err *err);
+/* The value itself, or each element if it is an array, which must not be empty then. */
+int jsonwalk_one_or_more(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *read, void *arg, struct err *err);
 
 /* "path:line:column: rules[0].host: <text>", exit status 64, -EINVAL. fail_key: the position is that of the key. */
 int jsonwalk_fail(const struct jsonwalk *w, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);

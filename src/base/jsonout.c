@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes JSON. */
 #include "base/jsonout.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lines to stderr. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static void emit(const char *text) {
     if (log_sink)
         log_sink(buf_str(&b), b.len);
     else if (write(STDERR_FILENO, buf_str(&b), b.len) < 0)
-        return; /* nobody is left to be told */
+        return; /* there is no reader any more */
 }
 
 void log_line(const char *fmt, ...) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses options by a table. */
 #include "base/opt.h"
 
 #include <errno.h>

@@ -102,7 +102,7 @@ struct opt_iter {
 };
 
 /*
- * All of argv. Operands may stand before options, too, and are moved to argv[1...] in their order; behind "--" are only operands.
+ * All of argv. Operands may come before options and are moved to argv[1...] in their order; after "--" there are only operands.
  * More than max_words: "unexpected argument". Every row needs a slot. Returns the number of operands. What a failed call has stored in
  * `to` stays there, so that one function frees it either way.
  */

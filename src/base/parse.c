@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers, sizes and times from text, and back. */
 #include "base/parse.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Paths of any bytes as text. */
 #include "base/pathtext.h"
 
 #include "base/buf.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tables as text and as JSON. */
 #include "base/record.h"
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ static bool is_empty(const struct column *c, const void *at) {
 
 /* -- text --------------------------------------------------------------------------------------------------------------- */
 
-static void add_list(const struct strv *list, struct buf *cell) {
+static void add_list_cell(const struct strv *list, struct buf *cell) {
     for (size_t i = 0; i < list->len; i++) {
         buf_adds(cell, i ? "," : "");
         buf_add_printable(cell, list->v[i]);
@@ -89,7 +90,7 @@ static void add_value(const struct column *c, const void *at, struct buf *cell) 
         buf_adds(cell, shown);
         break;
     case COLUMN_LIST:
-        add_list(at, cell);
+        add_list_cell(at, cell);
         break;
     }
 }

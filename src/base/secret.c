@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Memory for secrets. */
 #include "base/secret.h"
 
 #include <errno.h>

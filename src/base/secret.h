@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that nobody else may see: a value of the user's, a key, a passphrase. On pages of their own, locked in memory where the limit
+ * Secret bytes: a value of the user's, a key, a passphrase. On pages of their own, locked in memory where the limit
  * allows it, left out of core dumps, zeroed when they go. Never printed, never in a struct buf, never in a log, an error or an argv.
  */
 #pragma once

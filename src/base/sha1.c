@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* SHA-1 (FIPS 180-4). */
 #include "base/sha1.h"
+
+#include "base/sha256.h"
 
 static uint32_t rotate(uint32_t x, unsigned n) {
     return x << n | x >> (32 - n);
@@ -54,13 +57,28 @@ void sha1_init(struct sha1 *h) {
     static const uint32_t start[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
 
     memcpy(h->state, start, sizeof start);
-    h->blocks.total = 0;
+    h->total = 0;
 }
 
 void sha1_add(struct sha1 *h, const void *data, size_t len) {
-    sha_blocks_add(&h->blocks, data, len, h->state, compress);
+    const unsigned char *p = data;
+
+    while (len) {
+        size_t used = h->total % sizeof h->block;
+        size_t n = MIN_OF(len, sizeof h->block - used);
+
+        memcpy(h->block + used, p, n);
+        h->total += n;
+        p += n;
+        len -= n;
+        if (used + n == sizeof h->block)
+            compress(h->state, h->block);
+    }
 }
 
 void sha1_end(struct sha1 *h, unsigned char out[static SHA1_LEN]) {
-    sha_blocks_end(&h->blocks, out, SHA1_LEN, h->state, compress);
+    unsigned char tail[SHA_TAIL_MAX];
+
+    sha1_add(h, tail, sha_tail(h->total, tail));
+    sha_bytes(h->state, SHA1_LEN, out);
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-1 (FIPS 180-4), for the names that git gives to objects and for nothing else: an author of two contents can give them
- * the same digest, so it proves nothing about content that is not ours. All else uses base/sha256.h.
+ * SHA-1 (FIPS 180-4), for the names that git gives to objects and for nothing else: an author of two contents can
+ * give them the same digest, so it proves nothing about content that others wrote. All else uses base/sha256.h.
  */
 #pragma once
 
-#include "base/sha_blocks.h"
+#include "base/macros.h"
 
 enum { SHA1_LEN = 20 };
 
 struct sha1 {
     uint32_t state[5];
-    struct sha_blocks blocks;
+    uint64_t total; /* bytes so far */
+    unsigned char block[64];
 };
 
 void sha1_init(struct sha1 *h);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* SHA-256 (FIPS 180-4). */
 #include "base/sha256.h"
 
 #include "base/hex.h"
@@ -79,15 +80,47 @@ void sha256_init(struct sha256 *h) {
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
     memcpy(h->state, start, sizeof start);
-    h->blocks.total = 0;
+    h->total = 0;
 }
 
 void sha256_add(struct sha256 *h, const void *data, size_t len) {
-    sha_blocks_add(&h->blocks, data, len, h->state, compress);
+    const unsigned char *p = data;
+
+    while (len) {
+        size_t used = h->total % sizeof h->block;
+        size_t n = MIN_OF(len, sizeof h->block - used);
+        bool whole = n == sizeof h->block; /* needs no copy */
+
+        if (!whole)
+            memcpy(h->block + used, p, n);
+        if (used + n == sizeof h->block)
+            compress(h->state, whole ? p : h->block);
+        h->total += n;
+        p += n;
+        len -= n;
+    }
+}
+
+size_t sha_tail(uint64_t total, unsigned char out[static SHA_TAIL_MAX]) {
+    size_t used = total % 64, n = (used < 56 ? 56 : 120) - used;
+
+    memset(out, 0, n);
+    out[0] = 0x80;
+    for (size_t i = 0; i < 8; i++)
+        out[n + i] = (unsigned char)(total * 8 >> (56 - 8 * i));
+    return n + 8;
+}
+
+void sha_bytes(const uint32_t *state, size_t len, unsigned char *out) {
+    for (size_t i = 0; i < len; i++)
+        out[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
 void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]) {
-    sha_blocks_end(&h->blocks, out, SHA256_LEN, h->state, compress);
+    unsigned char tail[SHA_TAIL_MAX];
+
+    sha256_add(h, tail, sha_tail(h->total, tail));
+    sha_bytes(h->state, SHA256_LEN, out);
 }
 
 void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Strings. */
 #include "base/str.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of strings. */
 #include "base/strv.h"
 
 #include <errno.h>

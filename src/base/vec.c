@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Growing arrays. */
 #include "base/vec.h"
 
 void *vec_room(void *v, size_t n, size_t size) {

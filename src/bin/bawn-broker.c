@@ -70,7 +70,7 @@ static int serve(struct err *err) {
     return r < 0 ? err_sys(err, r, "start bawn-broker") : serve_loop(&b, err);
 }
 
-static int run(int argc, char **argv, struct err *err) {
+static int run_broker(int argc, char **argv, struct err *err) {
     /* Before there is a key: not even root's debugger by accident, no core dump, and no configuration file of OpenSSL. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_sys(err, -errno, "become not dumpable");
@@ -85,7 +85,7 @@ static int run(int argc, char **argv, struct err *err) {
 
 int main(int argc, char **argv) {
     struct err err = {0};
-    int r = run(argc, argv, &err);
+    int r = run_broker(argc, argv, &err);
 
     if (r < 0)
         log_err(&err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bawn-gate: the only way from a sandbox to the network. Started by the supervisor with exactly the descriptors of
- * proto/gatemsg.h; theory of operation in gateway/gate.h. It locks itself in before it reads the first byte of anybody. Exit
+ * proto/gatemsg.h; theory of operation in gateway/gate.h. It locks itself in before it reads the first byte of any client. Exit
  * status: 0 when the supervisor ended it or is gone, 125 with one line on stderr.
  */
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bawn-init: PID 1 of a sandbox. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -193,7 +194,7 @@ static const struct timespec *time_to_sleep(const struct init *in, struct timesp
     return ms < 0 ? NULL : t;
 }
 
-/* Until the command has ended (its status), or the supervisor of a kept sandbox is gone. */
+/* Until the command has ended (its status), or the supervisor of a persistent sandbox is gone. */
 static int serve(struct init *in) {
     struct pollfd p[POLL_MAX];
     sigset_t waiting;
@@ -227,7 +228,7 @@ static int serve(struct init *in) {
         if (p[POLL_CONTROL].revents)
             on_control(in, p[POLL_CONTROL].revents);
         watch(in, &watched);
-        /* SIGCHLD interrupts only a poll that has nothing else to say, so under load somebody has to look. */
+        /* SIGCHLD interrupts only a poll that has nothing else to say, so under load it is looked for. */
         if (n <= 0 || p[POLL_CONTROL].revents || turn % REAP_EVERY == 0)
             ended = reap(in, &status);
         watched = in->childless ? 0 : watched;

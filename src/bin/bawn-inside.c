@@ -8,7 +8,7 @@
  *     bawn-key load NAME            what stands for the value
  *     bawn-key save | delete NAME   refused: credentials are managed outside
  *
- * --json in place of text. Exit status: 0; 1: refused, or nobody answers; 64: not understood.
+ * --json in place of text. Exit status: 0; 1: refused, or no answer; 64: not understood.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -54,7 +54,7 @@ static int ask(json_t *question, json_t **ret, struct err *err) {
     while (!memchr(piece, '\n', (size_t)n) && buf_ok(&b) && (n = fd_read_some(fd, piece, sizeof piece)) > 0)
         buf_add(&b, piece, (size_t)n);
     *ret = json_loadb(buf_str(&b), b.len, JSON_DISABLE_EOF_CHECK, NULL);
-    return json_is_object(*ret) ? 0 : err_set(err, -EPROTO, "nobody answers questions about credentials");
+    return json_is_object(*ret) ? 0 : err_set(err, -EPROTO, "no answer about credentials");
 }
 
 static void add_value(struct buf *b, const json_t *v) {

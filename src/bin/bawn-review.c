@@ -92,7 +92,7 @@ static const struct {
     int (*run)(int argc, char **argv, struct err *err);
 } tasks[] = {{"review", do_report}, {"diff", do_report}, {"merge", do_merge}};
 
-static int run(int argc, char **argv, struct err *err) {
+static int run_review(int argc, char **argv, struct err *err) {
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(tasks); i++)
         if (str_eq(tasks[i].name, argv[1]))
             return tasks[i].run(argc - 1, argv + 1, err);
@@ -101,7 +101,7 @@ static int run(int argc, char **argv, struct err *err) {
 
 int main(int argc, char **argv) {
     struct err err = {0};
-    int r = run(argc, argv, &err);
+    int r = run_review(argc, argv, &err);
 
     if (r < 0)
         log_err(&err);

@@ -60,7 +60,7 @@ static int scope_request(sd_bus *bus, const char *unit, uint32_t pid, sd_bus_mes
     return 0;
 }
 
-/* Signals that came in while the call waited for its answer are kept by sd-bus, and handed out here. */
+/* Signals that came in while the call waited for its answer are queued by sd-bus, and handed out here. */
 static int job_wait(sd_bus *bus, struct scope_job *job, struct err *err) {
     time_t end = time(NULL) + WAIT_SECONDS;
 
@@ -100,7 +100,7 @@ static int scope_start(sd_bus *bus, const char *unit, uint32_t pid, struct err *
     return job_wait(bus, &job, err);
 }
 
-static int run(int argc, char **argv, struct err *err) {
+static int run_scope(int argc, char **argv, struct err *err) {
     CLEANUP(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
     uint64_t pid;
     int r;
@@ -119,7 +119,7 @@ static int run(int argc, char **argv, struct err *err) {
 int main(int argc, char **argv) {
     struct err err;
 
-    if (run(argc, argv, &err) >= 0)
+    if (run_scope(argc, argv, &err) >= 0)
         return 0;
     printf("%s\n", err.msg);
     return err_exit_status(&err);

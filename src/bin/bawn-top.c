@@ -106,7 +106,7 @@ static int stop(const struct top *t, const char *name, struct err *err) {
     CLEANUP(freep) char *folder = NULL, *socket = NULL;
     int r = registry_open(t->boxes, name, false, &b, err);
 
-    r = r < 0 ? r : !b.alive ? exec_not_running(&b, err) : control_folder(environ, &folder, err);
+    r = r < 0 ? r : !b.alive ? exec_not_running(&b, err) : paths_runtime(environ, &folder, err);
     if (r < 0)
         return r;
     socket = folder ? str_dupf("%s/%d.sock", folder, (int)b.state.pid) : NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads and merges the levels of settings. */
 #include "config/settings.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ enum workspace_mode settings_workspace_mode(const struct settings *s) {
     return s->workspace_writable ? s->workspace_mode : WORKSPACE_RO;
 }
 
-/* With no word from anybody: the limits of profile dev, and the network of the built-in groups. */
+/* If no level says anything: the limits of profile dev, and the network of the built-in groups. */
 static int set_built_in(struct settings *s, struct err *err) {
     *s = (struct settings){
         .mode = MODE_AUTO,
@@ -192,7 +193,7 @@ static int settle_engine(struct settings *s, struct err *err) {
     return 0;
 }
 
-/* Whoever can write the floor can lower it. */
+/* A user who can write the floor can lower it. */
 static int check_owner(int fd, const char *path, struct err *err) {
     struct stat st;
 
@@ -224,7 +225,7 @@ static int apply_policy(const char *path, struct settings *s, struct err *err) {
     return r < 0 ? r : layer_apply_floor(&floor, s, err);
 }
 
-/* Mode none is stronger than any rule, which nobody expects who has just allowed a host. */
+/* Mode none is stronger than any rule, which surprises a user who has just allowed a host. */
 static int note_idle_hosts(struct settings *s, struct err *err) {
     if (s->network != NETWORK_NONE || s->network_allow.len == 0)
         return 0;

@@ -132,13 +132,13 @@ struct settings {
     struct env_spec *env;
     size_t n_env;
     bool workspace_writable, persist_caches, keep_alive;
-    uint64_t idle_timeout_ms;           /* a kept sandbox in which nothing runs is stopped then; 0: never */
+    uint64_t idle_timeout_ms;           /* a persistent sandbox in which nothing runs is stopped then; 0: never */
     enum workspace_mode workspace_mode; /* see settings_workspace_mode() */
     struct strv protect;                /* patterns after the built-in ones; "!..." takes one out */
     struct strv volumes;                /* folders of the workspace that are the sandbox's own: node_modules */
     struct substitute_spec *substitutes;
     size_t n_substitutes;
-    uint64_t rollback; /* bytes of overwritten and deleted files that are kept for `bawn rollback`; 0: no limit */
+    uint64_t rollback; /* bytes of overwritten and deleted files that are stored for `bawn rollback`; 0: no limit */
     struct strv bypass_tools;
     struct strv allowed_engines; /* the organisation's choice for "auto"; empty: any */
 

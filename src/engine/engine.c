@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of engines. */
 #include "engine/engine.h"
 
 #include <errno.h>

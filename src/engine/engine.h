@@ -18,7 +18,7 @@ struct err;
 struct settings;
 struct ignore;
 
-/* What can be kept; an engine's vector is a set of these. */
+/* What can be enforced; an engine's vector is a set of these. */
 enum guarantee {
     ENFORCES_FILES = 1 << 0,     /* nothing of the host but the workspace and read-only tools */
     ENFORCES_PROCESSES = 1 << 1, /* no process outside can be seen, signalled or read */
@@ -61,9 +61,9 @@ struct sandbox {
     const struct engine_ops *engine;
     pid_t pid;
     int pidfd, control;
-    int net[4]; /* listeners made inside: tcp4, tcp6, udp4, udp6; -1: none. Whoever takes one leaves -1 */
+    int net[4]; /* listeners made inside: tcp4, tcp6, udp4, udp6; -1: none. Taking one leaves -1 */
     int net_named
-        [12]; /* TCP of single ports, for IPv4 and IPv6, where not every port can be had (jail/network/network.h); -1: none */
+        [12]; /* TCP of single ports, for IPv4 and IPv6, where not every port is available (jail/network/network.h); -1: none */
     struct cgroup cgroup;
     struct cgroup_host cgroup_host;
     char private_dir[128]; /* landlock rung: removed at the end; "" otherwise */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command: its environment, terminal and lockdown, up to execve. */
+/* Starts one command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -105,8 +105,7 @@ static int child_main(void *arg) {
     }
     umask((mode_t)s->umask);
     sigprocmask(SIG_SETMASK, &in->old_mask, NULL);
-    if (in->guard &&
-        guard_install(in->guard, &child->err) < 0) /* last of all: only execve may follow, because nothing answers yet */
+    if (in->guard && guard_install(in->guard, &child->err) < 0) /* last of all: only execve may follow, no answer comes yet */
         return EXIT_SANDBOX;
     child->exec_errno = search_and_exec(c);
     return EXIT_NOTFOUND;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command's environment, from the start message. */
+/* The variables of a command. */
 #include <errno.h>
 
 #include "init/init.h"
@@ -7,7 +7,7 @@
 enum { COMPARISONS_MAX = 16 * 1024 * 1024 };
 
 /* Where the variable that `entry` ("NAME=value" or "NAME") is about stands among the first n; n if nowhere. */
-static size_t find(char *const *v, size_t n, const char *entry) {
+static size_t find_variable(char *const *v, size_t n, const char *entry) {
     size_t len = strcspn(entry, "=");
 
     for (size_t i = 0; i < n; i++)
@@ -28,7 +28,7 @@ int environment_merge(char *const *base, size_t n_base, char *const *changes, si
     if (n_base > 0)
         memcpy(v, base, n_base * sizeof *v);
     for (size_t i = 0; i < n_changes; i++) {
-        size_t at = find(v, n, changes[i]);
+        size_t at = find_variable(v, n, changes[i]);
 
         if (strchr(changes[i], '=')) {
             v[at] = changes[i];
@@ -48,6 +48,6 @@ const char *environment_get(char *const *envp, const char *name) {
 
     while (envp[n])
         n++;
-    at = find(envp, n, name);
+    at = find_variable(envp, n, name);
     return at < n ? envp[at] + strlen(name) + 1 : "";
 }

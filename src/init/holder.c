@@ -5,7 +5,7 @@
  * that is no shell.
  *
  *   Should: lead the session, have the terminal, tell bawn-init how its one child stops and ends, pass a hang-up on, and end with it.
- *   Mustn't: hold any descriptor but the one it reports on, or be of use to the inside: it is not dumpable, as bawn-init itself. Unlike
+ *   Mustn't: hold any descriptor but that of what it tells, or be of use to the inside: it is not dumpable, as bawn-init itself. Unlike
  *   bawn-init it can be killed or stopped from inside. That harms its own command: jobs.c.
  */
 #include <errno.h>

@@ -111,8 +111,8 @@ void jobs_signal(struct init *in, const struct init_msg *msg);
 int holder_start(struct init *in, int id, const struct command *c, struct job *ret, int *ret_errno, struct err *err);
 void holder_read(struct init *in); /* what holders report */
 
-/* signals.c: what a signal does is its default again, also for those that the C library keeps for itself and refuses to touch. Our
- * starter may have them ignored, and no command inside could ask for that, or undo it, by the library's functions. */
+/* signals.c: what a signal does is its default again, also for those that the C library keeps for itself and refuses to touch. Whatever
+ * started us may have them ignored, and no command inside could ask for that, or undo it, by the library's functions. */
 void signal_default(int sig);
 void signals_of_libc_default(void);
 bool signal_is_ending(int sig); /* asks a process to end; one that is stopped would not hear it */
@@ -122,7 +122,7 @@ void resident_signal_all(const struct init *in, int sig); /* everything inside b
 int resident_begin(struct init *in, struct err *err);
 void resident_read(struct init *in); /* one message; sets outbox.broken when the supervisor is gone */
 
-/* out.c: what is reported to the supervisor, in order; never waits. Takes fd (-1: none). */
+/* out.c: reports to the supervisor, in order; never waits. Takes fd (-1: none). */
 void out_send(struct init *in, const struct init_msg *msg, int fd);
 void out_flush(struct init *in);
 

@@ -115,7 +115,7 @@ static int launch(struct init *in, int id, const struct jobs_launch *l, struct j
     return r;
 }
 
-static void start(struct init *in, int id, struct jobs_launch *l) {
+static void start_job(struct init *in, int id, struct jobs_launch *l) {
     struct init_msg msg = {.type = INIT_MSG_STARTED, .job = id};
     struct err err = {0};
     struct job job = {0};
@@ -145,7 +145,7 @@ void jobs_exec(struct init *in, const struct init_msg *msg, char *body, size_t l
     if (r < 0)
         answer_failure(in, msg->job, &err);
     else
-        start(in, msg->job, &l);
+        start_job(in, msg->job, &l);
     for (size_t i = 0; i < n_fds; i++) /* our copies would keep its pipes open */
         closep(&fds[i]);
 }

@@ -61,7 +61,7 @@ static bool is_made_up(int fd) {
     return false;
 }
 
-static int judge(int fd, int how) {
+static int judge_open(int fd, int how) {
     struct stat st;
 
     if (fstat(fd, &st) < 0)
@@ -86,10 +86,10 @@ int open_inside(const char *path, size_t len, int how, int *ret_fd) {
     if (r < 0 || root < 0)
         return r < 0 ? r : -errno;
     found = safepath_open(root, rel, O_PATH);
-    r = found < 0 ? found : judge(found, how);
+    r = found < 0 ? found : judge_open(found, how);
     if (r < 0)
         return r;
-    /* Exactly what was judged; without waiting, in case another process holds a lease on it. */
+    /* Exactly what was judged; without waiting, should another process hold a lease on it. */
     snprintf(proc, sizeof proc, "/proc/self/fd/%d", found);
     fd = open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)

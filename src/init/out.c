@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages to the supervisor: queued, sent when the socket has room. */
+/* The queue of messages to the supervisor. */
 #include <errno.h>
 
 #include "init/init.h"
@@ -27,7 +27,7 @@ static bool merge_stop(struct outbox *o, const struct init_msg *msg) {
     return false;
 }
 
-static void put(struct outbox *o, const struct init_msg *msg, int fd) {
+static void put_message(struct outbox *o, const struct init_msg *msg, int fd) {
     struct out *e = malloc(sizeof *e);
 
     if (!e) { /* a supervisor that does not know how a command ended would wait for ever: better no sandbox */
@@ -48,7 +48,7 @@ void out_send(struct init *in, const struct init_msg *msg, int fd) {
     if (in->outbox.first ? merge_stop(&in->outbox, msg) : try_send(in, msg, fd))
         closep(&fd);
     else
-        put(&in->outbox, msg, fd);
+        put_message(&in->outbox, msg, fd);
 }
 
 void out_flush(struct init *in) {

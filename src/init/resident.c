@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PID 1 of a persistent sandbox: messages of its supervisor, jobs, the end. */
+/* The messages of a persistent sandbox. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ struct resident_packet {
     char body[EXEC_INLINE_MAX];
 };
 
-/* 0, 1 and 2 stay taken, by nothing. The starter of the supervisor may have had signals ignored; the commands must not. */
+/* 0, 1 and 2 stay taken, by nothing. The supervisor's starter may have had signals ignored; the commands must not. */
 int resident_begin(struct init *in, struct err *err) {
     const struct init_msg ready = {.type = INIT_MSG_STARTED, .value = getpid()};
 
@@ -92,7 +92,7 @@ void resident_signal_all(const struct init *in, int sig) {
     if (in->start.flags & INIT_FLAG_NO_PIDNS)
         tree_signal_descendants(sig);
     else
-        kill(-1, sig); /* from PID 1: all other processes of its namespace */
+        kill(-1, sig); /* from PID 1: all others in its namespace */
 }
 
 static void dispatch(struct init *in, struct resident_packet *p, size_t len, int *fds, size_t n_fds) {

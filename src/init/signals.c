@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals back to their defaults, past what the C library allows. */
+/* Default dispositions for all signals. */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>

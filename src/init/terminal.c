@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pty of the command. */
+/* Terminals of commands: made, handed over, resized. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>

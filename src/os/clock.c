@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Clocks. */
 #include "os/clock.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Copies content, sharing blocks where the file system can. */
 #include "os/copy.h"
 
 #include <errno.h>

@@ -48,5 +48,5 @@ int dir_type(const struct dir *d, const struct dirent *e);
 int dir_names(int dirfd, const char *path, struct strv *ret);
 
 /* Makes a folder and the ones above it that are missing, with these modes. 0 also if it is there; -errno. A link on the way is
- * followed: below a folder that somebody else fills this is not safe. */
+ * followed: below a folder that others fill this is not safe. */
 int dir_make(int dirfd, const char *path, mode_t mode, mode_t parents);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors: reading, writing, small files. */
 #include "os/fd.h"
 
 #include <dirent.h>

@@ -7,7 +7,7 @@
  *     if (r < 0 && r != -ENOENT)
  *         return file_err(err, r, path, text.ceiling);
  *
- * By default a link is not followed, opening never waits, and only a regular file is read. Below a folder that somebody else fills,
+ * By default a link is not followed, opening never waits, and only a regular file is read. Below a folder that others fill,
  * open with safepath_open() and use file_read_fd(). For values of /proc, /sys and cgroups see the end, and os/fd.h.
  */
 #pragma once
@@ -49,7 +49,7 @@ enum {
 /* Appears whole or not at all: a temporary file beside it, renamed. `name` has no '/'. mode as in open(2). 0 or -errno */
 int file_replace_at(int dirfd, const char *name, mode_t mode, unsigned flags, const void *data, size_t len);
 
-/* A new file in a folder that nobody else uses yet; -EEXIST. Removed again if it cannot be written. 0 or -errno */
+/* A new file in a folder that is not in use yet; -EEXIST. Removed again if it cannot be written. 0 or -errno */
 int file_create_at(int dirfd, const char *name, mode_t mode, const void *data, size_t len);
 
 /* -- /proc, /sys and cgroups -------------------------------------------------------------------------------------------- */

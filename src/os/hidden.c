@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Folders that appear and vanish at once. */
 #include "os/hidden.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ static int random_name(const char *prefix, char ret[static HIDDEN_NAME_SIZE]) {
     return 0;
 }
 
-/* -errno if somebody is at work with it. */
+/* -errno if it is in use. */
 static int open_locked(int parent, const char *name) {
     CLEANUP(closep) int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 

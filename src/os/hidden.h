@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folders that appear and disappear whole: made under a hidden name (".new-...") and renamed once they are complete; renamed to a hidden
- * name (".gone-...") and then removed. Whoever is at work with a hidden one has flock() on it: one without was left by a crash.
+ * name (".gone-...") and then removed. A hidden one in use has flock() on it: one without was left by a crash.
  *
- *     hidden_lock(parent);                        between mkdir and flock nobody may sweep
+ *     hidden_lock(parent);                        no sweep between mkdir and flock
  *     fd = hidden_make(parent, name);             what crashes left is out of the way by then
  *     hidden_unlock(parent);
  *     hidden_sweep_gone(parent);
  *     ... fill it, renameat() it, or remove_tree(parent, name)
  *
- *     hidden_retire(parent, fd, "mine", gone);    gone for everybody, at once
+ *     hidden_retire(parent, fd, "mine", gone);    gone for all, at once
  *     remove_tree(parent, gone);
  */
 #pragma once
@@ -30,5 +30,5 @@ int hidden_retire(int parent, int fd, const char *name, char ret_gone[static HID
 /* Removes what removals left, which takes as long as there are files; returns how many. */
 int hidden_sweep_gone(int parent);
 
-/* The same with what creations left. Does nothing while somebody has the lock of `parent`. */
+/* The same with what creations left. Does nothing while `parent` is locked. */
 int hidden_sweep(int parent);

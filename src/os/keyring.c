@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's keyrings. */
 #include "os/keyring.h"
 
 #include <errno.h>
@@ -9,12 +10,12 @@
 enum {
     KEY_SIZE_MAX = 64,
     DESCRIPTION_MAX = 80,
-    /* Whoever holds the keyring: all. The user: view, read, search, so that a session whose keyring is not linked to the user's
+    /* The holder of the keyring: all. The user: view, read, search, so that a session whose keyring is not linked to the user's
      * (a systemd service) finds it too. Group and others: nothing. */
     PERMISSIONS = 0x3f000000 | 0x000b0000
 };
 
-static long find(const char *id) {
+static long find_key(const char *id) {
     char description[DESCRIPTION_MAX];
     long key;
 
@@ -50,7 +51,7 @@ int keyring_put(const char *id, const struct secret *key, unsigned seconds) {
 
 int keyring_get(const char *id, struct secret *ret) {
     CLEANUP(secret_done) struct secret s = {0};
-    long serial = find(id), n;
+    long serial = find_key(id), n;
 
     if (serial < 0)
         return (int)serial;
@@ -65,11 +66,11 @@ int keyring_get(const char *id, struct secret *ret) {
 }
 
 int keyring_drop(const char *id) {
-    long serial = find(id);
+    long serial = find_key(id);
 
     return serial < 0 ? (int)serial : drop(serial);
 }
 
 bool keyring_has(const char *id) {
-    return find(id) >= 0;
+    return find_key(id) >= 0;
 }

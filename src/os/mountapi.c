@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The mount API of Linux 5.2 and later. */
 #include "os/mountapi.h"
 
 #include <errno.h>

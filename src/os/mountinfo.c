@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads /proc/self/mountinfo. */
 #include "os/mountinfo.h"
 
 #include <stdio.h>

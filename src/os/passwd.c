@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Entries of /etc/passwd. */
 #include "os/passwd.h"
 
 #include <errno.h>

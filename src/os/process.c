@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Processes: waited for, ended, recognised. */
 #include "os/process.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@ pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, i
 uint64_t process_start_time(pid_t pid);
 
 /*
- * Whether the process of this number and start time (0: not known) provably exists no more. One that was killed and that nobody has
+ * Whether the process of this number and start time (0: not known) provably exists no more. One that was killed and that no parent has
  * reaped, as in containers whose PID 1 does not care, has let go of everything and is dead, too. With hidepid a process of ours may
  * have no start time that we see: that proves nothing.
  */

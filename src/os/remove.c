@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Removes trees. */
 #include "os/remove.h"
 
 #include <errno.h>

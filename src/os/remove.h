@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removing a folder that somebody else filled: by descriptor, following no link, whatever depth and modes it has in there. */
+/* Removing a folder that others filled: by descriptor, following no link, whatever depth and modes it has in there. */
 #pragma once
 
 #include "base/macros.h"

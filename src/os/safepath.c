@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* openat2(2) with RESOLVE_BENEATH. */
 #include "os/safepath.h"
 
 #include <errno.h>

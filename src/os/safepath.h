@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening below a folder that somebody else fills: no link is followed, nothing outside is reached, whatever is swapped meanwhile. */
+/* Opening below a folder that others fill: no link is followed, nothing outside is reached, whatever is swapped meanwhile. */
 #pragma once
 
 #include "base/macros.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Signals by a descriptor. */
 #include "os/sigfd.h"
 
 #include <errno.h>

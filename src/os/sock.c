@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors over sockets. */
 #include "os/sock.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ long sock_recv(int sock, void *data, size_t len, int *ret_fds, size_t *n_fds) {
     ssize_t n;
 
     if (n_fds)
-        *n_fds = 0; /* also on failure: whoever closes what came must not close something else */
+        *n_fds = 0; /* also on failure: a caller that closes what came must not close something else */
     while ((n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC)) < 0) {
         if (errno != EINTR && (errno != ECONNRESET || reset))
             return -errno;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From the memfd of a configuration to a policy. */
 #include "policy/confload.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Encodes and decodes the configuration of gate and broker. */
 #include "policy/gateconf.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ struct layer_head {
     uint32_t kind, narrow_only;
 };
 
-static int add_text(struct buf *out, const char *s) {
+static int add_gate_text(struct buf *out, const char *s) {
     size_t len = strlen(s);
 
     if (len > GATE_TEXT_MAX)
@@ -35,8 +36,8 @@ static int add_layers(const struct gate_config *c, struct buf *out) {
         struct layer_head h = {c->layers[i].kind, c->layers[i].narrow_only};
 
         buf_add(out, &h, sizeof h);
-        r = add_text(out, c->layers[i].name);
-        r = r < 0 ? r : add_text(out, c->layers[i].text);
+        r = add_gate_text(out, c->layers[i].name);
+        r = r < 0 ? r : add_gate_text(out, c->layers[i].text);
     }
     return r;
 }
@@ -69,7 +70,7 @@ int gate_config_encode(const struct gate_config *c, struct buf *out) {
     buf_add(out, c->publish, c->n_publish * sizeof c->publish[0]);
     r = add_layers(c, out);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(texts); i++)
-        r = add_text(out, texts[i] ? texts[i] : "");
+        r = add_gate_text(out, texts[i] ? texts[i] : "");
     return r < 0 ? r : buf_ok(out) && out->len <= GATE_CONFIG_MAX ? 0 : -E2BIG;
 }
 

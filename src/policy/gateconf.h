@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a gate and a broker are told by their supervisor: policy, the host's network settings, credentials (without values) and what
+ * What a gate and a broker get from their supervisor: policy, the host's network settings, credentials (without values) and what
  * the ssh-agent may do. Travels as bytes in a memfd (gatemsg.h, brokermsg.h: CONFIG). Encoded by the supervisor, decoded by bawn-gate
  * and bawn-broker; all are ours, but every bound is checked.
  */

@@ -93,7 +93,7 @@ def test_only_with_a_gate(runner, network):
 def test_file_that_others_may_write_is_refused(runner):
     define(runner, {"anthropic": KEY}, 0o666)
     r = shell(runner, "true")
-    assert r.rc == 125 and b"nobody else may write it" in r.err, r
+    assert r.rc == 125 and b"only you may write it" in r.err, r
 
 
 def test_link_is_refused(runner):

@@ -158,7 +158,7 @@ def test_definitions_that_somebody_else_could_have_written(vault):
     defs = vault.dir / "secrets.json"
     defs.chmod(0o664)
     got = vault.get("one")
-    assert (got.rc, got.status, got.value) == (1, -errno.ENOKEY, "") and b"nobody else may write it" in got.err, got
+    assert (got.rc, got.status, got.value) == (1, -errno.ENOKEY, "") and b"only you may write it" in got.err, got
     defs.chmod(0o644)
     assert vault.get("one").value == VALUE
     defs.rename(vault.dir / "other.json")

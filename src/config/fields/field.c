@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of settings, and what its types share. */
 #include "config/fields/field.h"
 
 #include <errno.h>

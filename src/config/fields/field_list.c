@@ -144,13 +144,13 @@ static int tools_merge(const struct field *f, struct settings *into, const struc
 }
 
 static int tools_clamp(const struct field *f, struct settings *s, const struct settings *floor, struct err *err) {
-    CLEANUP(strv_done) struct strv kept = {0};
+    CLEANUP(strv_done) struct strv allowed = {0};
 
     for (size_t i = 0; i < s->bypass_tools.len; i++)
-        if (strv_has(&floor->bypass_tools, s->bypass_tools.v[i]) && strv_add(&kept, s->bypass_tools.v[i]) < 0)
+        if (strv_has(&floor->bypass_tools, s->bypass_tools.v[i]) && strv_add(&allowed, s->bypass_tools.v[i]) < 0)
             return err_oom(err);
     strv_done(&s->bypass_tools);
-    s->bypass_tools = TAKE(kept, (struct strv){0});
+    s->bypass_tools = TAKE(allowed, (struct strv){0});
     return 0;
 }
 

@@ -211,15 +211,15 @@ static int mounts_merge(const struct field *f, struct settings *into, const stru
 }
 
 static int mounts_clamp(const struct field *f, struct settings *s, const struct settings *floor, struct err *err) {
-    size_t kept = 0;
+    size_t left = 0;
 
     for (size_t i = 0; i < s->n_mounts; i++) {
         if (mount_is_granted(&s->mounts[i], floor))
-            s->mounts[kept++] = s->mounts[i];
+            s->mounts[left++] = s->mounts[i];
         else
             mount_done(&s->mounts[i]);
     }
-    s->n_mounts = kept;
+    s->n_mounts = left;
     return 0;
 }
 

@@ -119,7 +119,7 @@ static int engines_from_json(const struct field *f, struct jsonwalk *w, json_t *
 }
 
 static bool engines_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return false; /* the list itself must reach whoever resolves "auto" */
+    return false; /* the list itself must reach the code that resolves "auto" */
 }
 
 static int engines_clamp(const struct field *f, struct settings *s, const struct settings *floor, struct err *err) {

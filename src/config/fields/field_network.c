@@ -49,7 +49,7 @@ static bool deny_within(const struct field *f, const struct settings *s, const s
 const struct field_type type_network_allow = {HOSTS, .within = allow_within};
 const struct field_type type_network_deny = {HOSTS, .within = deny_within};
 
-/* Published ports: checked here as far as they are numbers; whoever opens them knows about addresses */
+/* Published ports: checked here as far as they are numbers; the code that opens them knows about addresses */
 
 /* Behind "ADDRESS:" or "[ADDRESS]:". */
 static const char *ports_of(const char *text) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads presets of agents. */
 #include "config/load/agent.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the three kinds of configuration files. */
 #include "config/load/config_file.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@ static int layer_name(struct layer *l, const struct jsonfile *d, struct err *err
     return l->origin && l->file ? 0 : err_oom(err);
 }
 
-/* A profile in the workspace is content that nobody hashed, so a project may use names only. */
+/* A profile in the workspace is content without a hash, so a project may use names only. */
 static int check_profile_name(const struct layer *l, const struct jsonwalk *w, bool project, struct err *err) {
     const char *name = l->values.profile;
     struct jsonwalk at = *w;

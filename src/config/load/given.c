@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Settings from the environment and from flags. */
 #include "config/load/given.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One level of settings: merged, narrowed, cut to the floor. */
 #include "config/load/layer.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static int add_origin(struct settings *s, enum setting id, const char *origin) {
     return 0;
 }
 
-/* Of what adds up: has anybody said something before? */
+/* Of what adds up: has a weaker level said something? */
 static bool has_entries(const struct settings *s, enum setting id) {
     CLEANUP(buf_done) struct buf json = BUF_INIT(VALUE_MAX);
 
@@ -92,7 +93,7 @@ static int note_refusal(const struct layer *l, const struct field *f, struct set
     return buf_ok(&b) ? strv_add(&s->notes, buf_str(&b)) : -ENOMEM;
 }
 
-/* A project that says "list" where somebody had said "limited" must not get the "full" of a file that did not count before. */
+/* A project that says "list" where a weaker level said "limited" must not get the "full" of a file that did not count before. */
 static void keep_ceiling(const struct layer *l, struct settings *s) {
     if (!l->narrow_only)
         s->network_ceiling = NETWORK_FULL;

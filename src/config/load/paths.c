@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Folders and files of the user's: found, read, written. */
 #include "config/load/paths.h"
 
 #include <errno.h>
@@ -95,19 +96,17 @@ int paths_state_if_home(char *const *environ_, const char *home, const char *lea
     return 0;
 }
 
-int paths_runtime(char *const *environ_, const char *leaf, char **ret, struct err *err) {
-    const char *runtime = paths_getenv(environ_, "XDG_RUNTIME_DIR"), *slash = leaf ? "/" : "";
-    CLEANUP(freep) char *home = NULL, *below = NULL;
+int paths_runtime(char *const *environ_, char **ret, struct err *err) {
+    const char *runtime = paths_getenv(environ_, "XDG_RUNTIME_DIR");
+    CLEANUP(freep) char *home = NULL;
     int r;
 
-    leaf = leaf ? leaf : "";
     if (runtime && runtime[0] == '/') {
-        *ret = str_dupf("%s/bawn%s%s", runtime, slash, leaf);
+        *ret = str_dupf("%s/bawn", runtime);
         return *ret ? 0 : err_oom(err);
     }
-    below = str_dupf("run%s%s", slash, leaf);
-    r = below ? paths_home(environ_, &home, err) : err_oom(err);
-    return r < 0 ? r : paths_state_if_home(environ_, home, below, ret, err);
+    r = paths_home(environ_, &home, err);
+    return r < 0 ? r : paths_state_if_home(environ_, home, "run", ret, err);
 }
 
 int paths_make_dirs(const char *path, struct err *err) {
@@ -228,6 +227,6 @@ int paths_read_own(const char *path, size_t max, struct buf *b, struct err *err)
     if (fstat(fd, &st) < 0)
         return err_sys(err, -errno, "stat '%s'", path);
     if (st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(err, -EPERM, "'%s' must belong to you, and nobody else may write it (chmod 600)", path);
+        return err_set(err, -EPERM, "'%s' must belong to you, and only you may write it (chmod 600)", path);
     return paths_read_fd(fd, path, max, b, err);
 }

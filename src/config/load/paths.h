@@ -24,20 +24,20 @@ int paths_state(char *const *environ_, const char *home, const char *leaf, char 
 
 /* The same, but NULL also if there is no variable and the home does not exist, as services have it: none is made for them. */
 int paths_state_if_home(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err);
-/* Where sockets are: $XDG_RUNTIME_DIR/bawn, else "run" in the state folder, with "/leaf" behind it if there is one. NULL as above. */
-int paths_runtime(char *const *environ_, const char *leaf, char **ret, struct err *err);
+/* The folder of sockets: $XDG_RUNTIME_DIR/bawn, else run/ of the state; *ret is NULL if there is neither. Nothing is made. */
+int paths_runtime(char *const *environ_, char **ret, struct err *err);
 
 /* mkdir -p, 0700 for what is new. */
 int paths_make_dirs(const char *path, struct err *err);
 
-/* Opens a folder of the user's, made if `make`. -ENOENT if it is not there; refused if it is a link, or somebody else could write in it;
+/* Opens a folder of the user's, made if `make`. -ENOENT if it is not there; refused if it is a link, or others could write in it;
  * `risk` says in the message what would come of that. */
 int paths_open_own(const char *path, bool make, const char *risk, struct err *err);
 
 /* The whole of an open regular file, at most max bytes, behind what the buffer has. path is for messages. */
 struct buf;
 int paths_read_fd(int fd, const char *path, size_t max, struct buf *b, struct err *err);
-/* The same of a file that says which programs are run, or who gets what: it must belong to the user, nobody else may write it, and it is
+/* The same of a file that says which programs are run, or who gets what: it must belong to the user, no other user may write it, and it is
  * no link. -ENOENT with no message: it is not there. */
 int paths_read_own(const char *path, size_t max, struct buf *b, struct err *err);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds, installs and reads profiles. */
 #include "config/load/profile.h"
 
 #include <errno.h>
@@ -118,8 +119,8 @@ static int find_by_path(const struct profile_place *p, const char *path, struct 
 /* The copy in the program, put into the folder if that can be done: a read-only home is no reason to refuse. */
 static int find_builtin(const struct profile_place *p, const struct builtin_file *b, char *file, struct jsonfile *ret,
                         char **ret_source, struct err *err) {
-    bool kept = file && !p->look_only && profile_install(p, NULL) == 0 && access(file, R_OK) == 0;
-    CLEANUP(freep) char *source = strdup(kept ? file : "built-in");
+    bool installed = file && !p->look_only && profile_install(p, NULL) == 0 && access(file, R_OK) == 0;
+    CLEANUP(freep) char *source = strdup(installed ? file : "built-in");
     int r = source ? jsonfile_parse(source, b->text, b->len, DOC_SIZE_MAX, ret, err) : err_oom(err);
 
     if (r == 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the file of a project. */
 #include "config/load/project.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The project's own file, WORKSPACE/.bawn/config.json. The workspace belongs to whoever wrote the code in it, the agent
+ * The project's own file, WORKSPACE/.bawn/config.json. The workspace belongs to the authors of the code in it, the agent
  * included, so the file is opened below the workspace without following any symbolic link, is never waited for (a FIFO),
  * and counts as untrusted until the user has trusted exactly these bytes.
  */

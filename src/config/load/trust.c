@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Remembers which project files the user trusts. */
 #include "config/load/trust.h"
 
 #include <errno.h>

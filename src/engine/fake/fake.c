@@ -46,7 +46,7 @@ static struct init_msg answer(const char *what) {
     return msg;
 }
 
-static int start(const struct engine_request *req UNUSED, struct sandbox *sb, bool *ret_weaker, struct err *err) {
+static int fake_start(const struct engine_request *req UNUSED, struct sandbox *sb, bool *ret_weaker, struct err *err) {
     const char *what = getenv("BAWN_FAKE");
     struct init_msg msg = answer(what ? what : "exit:0");
     int pair[2], r = sock_pair(pair);
@@ -66,7 +66,7 @@ static int start(const struct engine_request *req UNUSED, struct sandbox *sb, bo
     return 0;
 }
 
-static void stop(struct sandbox *sb) {
+static void fake_stop(struct sandbox *sb) {
     closep(&sb->control);
     if (sb->pid > 0)
         waitpid(sb->pid, NULL, 0);
@@ -79,7 +79,7 @@ const struct engine_ops engine_fake = {
     .can_keep = EVERYTHING,
     .for_tests = true,
     .probe = probe,
-    .start = start,
-    .stop = stop,
-    .finish = stop,
+    .start = fake_start,
+    .stop = fake_stop,
+    .finish = fake_stop,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The landlock rung: no namespaces can be had, so bawn-init is an ordinary child. It keeps out of the Landlock domain
+ * The landlock rung: there are no namespaces, so bawn-init is an ordinary child. It keeps out of the Landlock domain
  * itself, adopts the command's orphans and ends them all; the command runs inside the domain and the bare filter.
  */
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "os/process.h"
 
 static int make_home(const struct plan *p, struct err *err) {
-    const char *const made[] = {p->tmp, p->home_kept ? NULL : p->home};
+    const char *const made[] = {p->tmp, p->home_persistent ? NULL : p->home};
     const struct plan_ids *ids = &p->ids;
 
     for (size_t i = 0; i < ARRAY_LEN(made); i++)
@@ -63,7 +63,7 @@ int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {
     if (plan->landlock_abi < NATIVE_BARE_ABI)
         return err_set(
             err, -EOPNOTSUPP,
-            "neither user namespaces nor Landlock (of Linux 6.2) can be had here: there is no wall to build (see 'bawn doctor --fix')");
+            "user namespaces and Landlock (Linux 6.2) are both missing here: nothing can enforce a sandbox (see 'bawn doctor --fix')");
     if (plan->ids.host_root) /* uid 0 owns the host's files: without any capability it could still change their modes */
         return err_set(
             err, -EPERM,
@@ -71,7 +71,8 @@ int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {
             "(chown), whose id is then taken (see 'bawn doctor --fix')");
     if (plan->ids.by_root && plan->ids.host_uid && !caps_can_change_ids())
         return err_set(err, -EPERM, "root without CAP_SETUID, CAP_SETGID and CAP_CHOWN cannot become the owner of the workspace");
-    if (plan->home_kept && plan->ids.by_root && plan->ids.host_uid) /* he cannot get at a home in root's folders */
+    if (plan->home_persistent && plan->ids.by_root &&
+        plan->ids.host_uid) /* the workspace's owner cannot reach a home in root's folders */
         return err_set(err, -EPERM,
                        "root cannot keep a sandbox for the owner of the workspace without user namespaces; run Bawn as that user "
                        "(see 'bawn doctor --fix')");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The native engine: capabilities and start. */
 #include "engine/native/native.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include "jail/apply/blank.h"
 #include "jail/network/network.h"
 #include "os/fd.h"
+#include "os/process.h"
 #include "os/sock.h"
 
 /* With a pid namespace, ending PID 1 ends everything: the cgroup2 group that hybrid hosts have only for killing is not made,
@@ -107,7 +109,7 @@ static int start_full(struct plan *plan, struct launch *l, struct sandbox *sb, b
     return l->plan->network && !taken ? take_listeners(sb, err) : 0;
 }
 
-static int start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
+static int native_start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
     CLEANUP(closep) int init_fd = open_init(err);
     CLEANUP(closep) int start_fd = -1;
     CLEANUP(closep) int theirs = -1;
@@ -136,19 +138,18 @@ static int start(const struct engine_request *req, struct sandbox *sb, bool *ret
     return req->plan->rung == RUNG_FULL ? start_full(req->plan, &l, sb, ret_weaker, err) : native_start_bare(&l, sb, err);
 }
 
-static void stop(struct sandbox *sb) {
+static void native_stop(struct sandbox *sb) {
     closep(&sb->control); /* tells a bawn-init that is not PID 1 to end everything itself */
     if (sb->pid <= 0)
         return;
     if (!sb->private_dir[0])
         kill(sb->pid, SIGKILL);
-    while (waitpid(sb->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    process_wait(sb->pid);
     sb->pid = -1;
 }
 
-static void finish(struct sandbox *sb) {
-    stop(sb);
+static void native_finish(struct sandbox *sb) {
+    native_stop(sb);
     closep(&sb->pidfd);
     for (size_t i = 0; i < ARRAY_LEN(sb->net); i++)
         closep(&sb->net[i]);
@@ -165,7 +166,7 @@ const struct engine_ops engine_native = {
     .can_keep = ENFORCES_FILES | ENFORCES_PROCESSES | ENFORCES_NETWORK | ENFORCES_SOCKETS | ENFORCES_SYSCALLS | ENFORCES_CPU |
                 ENFORCES_MEMORY | ENFORCES_PIDS | ENFORCES_DISK | ENFORCES_TIME | ENFORCES_END,
     .probe = native_probe,
-    .start = start,
-    .stop = stop,
-    .finish = finish,
+    .start = native_start,
+    .stop = native_stop,
+    .finish = native_finish,
 };

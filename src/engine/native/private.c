@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
+/* Private folders of the landlock rung. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/native/native.h"
+#include "os/dir.h"
 #include "os/process.h"
 #include "os/remove.h"
 
@@ -43,16 +44,15 @@ static bool owner_is_dead(const char *name) {
 }
 
 void private_dir_sweep(void) {
-    DIR *d = opendir(place);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     struct stat st;
 
-    while (d && (e = readdir(d))) {
-        if (!str_starts(e->d_name, prefix) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    dir_open_linked(place, &d);
+    while ((e = dir_next(&d))) {
+        if (!str_starts(e->d_name, prefix) || fstatat(d.fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && owner_is_dead(e->d_name))
-            remove_tree(dirfd(d), e->d_name);
+            remove_tree(d.fd, e->d_name);
     }
-    if (d)
-        closedir(d);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tries what the native engine needs of the host. */
 #include "engine/native/probe.h"
 
 #include <errno.h>
@@ -69,7 +70,7 @@ static int overlay_try(void) {
     return fd < 0 ? fd : 0;
 }
 
-/* As apply_network() of launch.c, but nobody takes the listeners. Where there is no network, a run without one may do. */
+/* As apply_network() of launch.c, but the listeners are not used. Where there is no network, a run without one may do. */
 static int network_try(struct launch *l) {
     struct probe_attempt *a = (struct probe_attempt *)l;
     struct listeners n = LISTENERS_INIT;
@@ -108,8 +109,7 @@ static void launch_try(struct probe_attempt *a) {
             pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
         return;
     }
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    process_wait(pid);
 }
 
 static int idmap_try(const struct plan_ids *ids) {
@@ -135,7 +135,7 @@ static int take_ids(const struct plan_ids *ids) {
     return 0;
 }
 
-/* What the guard in bawn-init asks for: Linux 5.19, and nobody around us who answers system calls already. */
+/* What the guard in bawn-init asks for: Linux 5.19, and no other process around us that answers system calls. */
 static int notify_try(void) {
     struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog prog = {.len = ARRAY_LEN(allow), .filter = allow};
@@ -203,8 +203,8 @@ static void attempt_run(struct probe_attempt *a) {
     }
     if (pid < 0)
         a->code = err_sys(&a->launch.err, -errno, "fork");
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    else
+        process_wait(pid);
 }
 
 static void look_at_launch(struct native_facts *ret) {

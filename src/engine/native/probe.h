@@ -25,7 +25,7 @@ enum { SWITCH_ABSENT = -1, NOT_TRIED = 1 };
 
 struct native_facts {
     bool root;
-    bool stuck;               /* root that can become nobody else: lacks CAP_SETUID and the like */
+    bool stuck;               /* root that cannot become another user: lacks CAP_SETUID and the like */
     bool root_owns;           /* the current directory: without user namespaces the command would have to be root */
     int init, scope;          /* bawn-init and bawn-scope: 0 if found and executable, or -errno */
     int memfd;                /* memory for the message to bawn-init: 0 or -errno */
@@ -45,7 +45,7 @@ struct native_facts {
     int64_t userns_clone;     /* kernel.unprivileged_userns_clone (Debian, Ubuntu) */
     int64_t userns_max;       /* user.max_user_namespaces */
     int64_t userns_apparmor;  /* kernel.apparmor_restrict_unprivileged_userns (Ubuntu 23.10 and newer) */
-    bool filtered;            /* this process was started under somebody's seccomp filter */
+    bool filtered;            /* this process was started under a seccomp filter */
     enum container container; /* that we are in */
     struct cgroup_host cgroup;
 };
@@ -54,7 +54,7 @@ struct native_facts {
 void native_look(struct native_facts *ret);
 void native_judge(const struct native_facts *f, struct engine_state ret[static RUNG_COUNT]);
 
-/* Who is to blame when user namespaces cannot be had. */
+/* Why there are no user namespaces. */
 enum userns_cause {
     USERNS_FINE,
     USERNS_KERNEL,    /* built without them */

@@ -111,8 +111,8 @@ static bool lacks_base(const struct native_facts *f, struct engine_state *s) {
     return false;
 }
 
-/* Limits count as kept only where a cgroup enforces them: rlimits and the watchdog are per process, or late. */
-static unsigned kept_limits(const struct native_facts *f) {
+/* Limits count as enforced only where a cgroup enforces them: rlimits and the watchdog are per process, or late. */
+static unsigned enforced_limits(const struct native_facts *f) {
     const struct cgroup_caps *can = &f->cgroup.can;
 
     if (f->cgroup.kind == CGROUP_SYSTEMD && f->scope < 0)
@@ -123,7 +123,8 @@ static unsigned kept_limits(const struct native_facts *f) {
 static void note_limits(const struct native_facts *f, struct engine_state *s) {
     size_t at = strlen(s->why);
 
-    if ((kept_limits(f) & (ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS)) == (ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS))
+    if ((enforced_limits(f) & (ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS)) ==
+        (ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS))
         return;
     snprintf(s->why + at, sizeof s->why - at, "%slimits in a weaker form: %s", at ? "; " : "",
              f->cgroup.why ? f->cgroup.why : "bawn-scope, which asks systemd for a cgroup, is missing");
@@ -147,14 +148,14 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
     }
     *s = (struct engine_state){.available = true,
                                .keeps = ENFORCES_FILES | ENFORCES_PROCESSES | ENFORCES_NETWORK | ENFORCES_SOCKETS |
-                                        ENFORCES_SYSCALLS | ENFORCES_DISK | ENFORCES_TIME | ENFORCES_END | kept_limits(f)};
+                                        ENFORCES_SYSCALLS | ENFORCES_DISK | ENFORCES_TIME | ENFORCES_END | enforced_limits(f)};
     if (f->landlock_abi < 1)
         snprintf(s->why, sizeof s->why, "without Landlock the second fence around files is missing");
     note_limits(f, s);
 }
 
 /*
- * Not kept: processes (names and command lines are visible), disk (home and /tmp are ordinary folders without a
+ * Not enforced: processes (names and command lines are visible), disk (home and /tmp are ordinary folders without a
  * quota).
  */
 static void judge_landlock(const struct native_facts *f, struct engine_state *s) {
@@ -178,12 +179,12 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
         return;
     }
     if (f->launch < 0 && !f->launch_userns) {
-        refuse(s, "", "taken only where user namespaces cannot be had; here something else is wrong: %s", f->launch_err.msg);
+        refuse(s, "", "used only where there are no user namespaces; here something else is wrong: %s", f->launch_err.msg);
         return;
     }
     *s = (struct engine_state){.available = true,
                                .keeps = ENFORCES_FILES | ENFORCES_NETWORK | ENFORCES_SOCKETS | ENFORCES_SYSCALLS | ENFORCES_TIME |
-                                        ENFORCES_END | kept_limits(f)};
+                                        ENFORCES_END | enforced_limits(f)};
     note_limits(f, s);
 }
 

@@ -95,7 +95,7 @@ static int bare_rules(const struct plan *p, const char *private_dir, struct star
     }
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(etc_bare); i++)
         r = add_rule(m, INIT_ACCESS_READ, true, etc_bare[i], err);
-    if (r >= 0 && p->home_kept)
+    if (r >= 0 && p->home_persistent)
         r = add_rule(m, INIT_ACCESS_WRITE, false, p->home, err);
     return r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, private_dir, err);
 }

@@ -14,7 +14,7 @@ static size_t probe(struct engine_state *ret, const char **ret_names, size_t max
     return 1;
 }
 
-static int start(const struct engine_request *req, struct sandbox *sb UNUSED, bool *ret_weaker, struct err *err) {
+static int none_start(const struct engine_request *req, struct sandbox *sb UNUSED, bool *ret_weaker, struct err *err) {
     const struct plan *p = req->plan;
     int r;
 
@@ -27,14 +27,14 @@ static int start(const struct engine_request *req, struct sandbox *sb UNUSED, bo
     return r;
 }
 
-static void stop(struct sandbox *sb UNUSED) {}
+static void none_stop(struct sandbox *sb UNUSED) {}
 
 const struct engine_ops engine_none = {
     .name = "none",
     .summary = "no sandbox at all",
     .can_keep = 0,
     .probe = probe,
-    .start = start,
-    .stop = stop,
-    .finish = stop,
+    .start = none_start,
+    .stop = none_stop,
+    .finish = none_stop,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop of the guard: which call is answered next, and which has to wait. */
+/* The guard's listeners and queue. */
 #include "init/guard/guard.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 
 enum { NOTIF_MAX = 512 };
 
-/* With Yama at 2 or 3 reading the memory of another process takes a capability, even for descendants. */
+/* With Yama at 2 or 3 reading the memory of others needs a capability, even of descendants. */
 static int check_needs(int sock, struct err *err) {
     char text[16];
     struct stat st;
@@ -109,7 +109,7 @@ static int prepare(struct guard *g) {
 
     if (g->state != GUARD_NEW)
         return g->state == GUARD_READY ? 0 : -EIO;
-    /* Without a mount namespace the mounts are the host's, and Landlock keeps the command away from there. */
+    /* Without a mount namespace the mounts are the host's, and Landlock forbids going there. */
     if (!(s->flags & INIT_FLAG_NO_PIDNS))
         r = guard_find_mounts(g, &err);
     r = r < 0 ? r : guard_rules_init(&g->rules, s->hide, s->n_hide, s->protect, s->n_protect, &err);
@@ -237,7 +237,7 @@ static void put_off(struct guard *g, const struct guard_taken *t) {
     g->later_ms = now + GUARD_LATER_MS;
 }
 
-/* One call of each that has one, in turn: one that floods does not delay the others. */
+/* One call of each listener that has one, in turn, so that no flood delays the others. */
 static void take_all(struct guard *g, const struct pollfd *p, size_t n) {
     size_t first = n ? g->listeners.next++ % n : 0;
 
@@ -271,7 +271,7 @@ static void forget_later(struct guard *g, int listener) {
     g->n_later = left;
 }
 
-/* A listener without a process behind it would wake us for ever. */
+/* A listener without processes would wake us for ever. */
 static void drop_dead(struct guard *g, const struct pollfd *p, size_t n) {
     struct guard_listeners *l = &g->listeners;
 

@@ -57,6 +57,6 @@ int guard_socket(const struct guard *g);
 void guard_orphan(struct guard *g);
 /* How many milliseconds to sleep at most; 0: calls were taken from the kernel and wait; -1: there are none. */
 int guard_timeout(const struct guard *g);
-/* Answers one call, if there is one; p: what poll() said of the n listeners of guard_poll(). Listeners without a process behind them are
+/* Answers one call, if there is one; p: what poll() said of the n listeners of guard_poll(). Listeners behind which no process is left are
  * closed. Blocks only while the supervisor puts away what is about to change. */
 void guard_handle(struct guard *g, const struct pollfd *p, size_t n);

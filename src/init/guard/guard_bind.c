@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bind(2). Of all sockets, because what is bound is an address in the caller's memory, which could become another while the kernel
+ * bind(2). Of all sockets, for what is bound is named by an address in the caller's memory, which could become another while the kernel
  * goes on with the call: the guard copies the address once, judges it, and binds a duplicate of the caller's socket itself.
  *
  * A unix socket is a name in a folder, as with mknod: git takes sockets called `objects` and `refs` for a repository's folders, and a

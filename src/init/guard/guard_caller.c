@@ -108,7 +108,7 @@ static long last_pid(void) {
 }
 
 /*
- * The mask is inherited and the kernel does not report who has which, so another mask than the first means asking /proc at every call. git
+ * The mask is inherited and nothing reports who has which, so another mask than the first means asking /proc at every call. git
  * and others, however, only set it and set it back to read it: if no process was born in between, all have the first one again.
  */
 long guard_run_umask(struct call *c) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "init/guard/guard_judge.h"
 #include "init/guard/guard_touch.h"
 #include "os/fd.h"
@@ -103,17 +104,7 @@ static int note_alias(void *arg, const struct guard_walk_entry *e) {
         return guard_is_absence(errno) ? 0 : -errno;
     if (!S_ISREG(st.st_mode))
         return 0;
-    if (a->n == a->cap) {
-        size_t cap = a->cap ? 2 * a->cap : 16;
-        struct guard_inode *v = reallocarray(a->v, cap, sizeof *v);
-
-        if (!v)
-            return -ENOMEM;
-        a->v = v;
-        a->cap = cap;
-    }
-    a->v[a->n++] = (struct guard_inode){st.st_dev, st.st_ino};
-    return 0;
+    return VEC_ADD(a->v, a->n, (struct guard_inode){st.st_dev, st.st_ino});
 }
 
 static int find_aliases(struct guard *g) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Other places where the workspace, or a part of it, is mounted: a mount of the user's that holds it too. What is reached there
- * is judged as if it had been reached through the workspace. Nothing inside can mount, so one look at the start is enough.
+ * is judged as if it had been reached through the workspace. No process inside can mount, so that one look at the start is enough.
  */
 #include <errno.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open(2) and its relatives, with FIFOs and terminals. */
+/* open(2) and its relatives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -108,7 +108,7 @@ static int open_patiently(const struct call *c, const struct place *p, int flags
     return fd;
 }
 
-/* While it waits the name may become another file's, or none's: what is opened must be what was judged. */
+/* While it waits the name may become another file's, or vanish: what is opened must be what was judged. */
 static int pin_fifo(struct place *p) {
     int fd;
 
@@ -119,7 +119,7 @@ static int pin_fifo(struct place *p) {
     return fd < 0 ? fd : S_ISFIFO(p->st.st_mode) ? 0 : -EAGAIN;
 }
 
-/* In a process of its own, so that the calls of others go on. It is as little dumpable as we are. */
+/* In a process of its own, so that all other calls go on. It is as little dumpable as we are. */
 static int open_apart(const struct call *c, struct place *p, int flags) {
     int fd, r = pin_fifo(p);
     pid_t pid = r < 0 ? 0 : fork();

@@ -170,7 +170,7 @@ static int find_and_judge(const struct call *c, bool follow, struct place *p, ch
     int r = find(c, 1, follow, p);
 
     if (r <= 0)
-        return r < 0 ? r : -ESRCH; /* its process is gone */
+        return r < 0 ? r : -ESRCH; /* no process is left to get it */
     return before_change(c, p, proc);
 }
 

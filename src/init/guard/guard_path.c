@@ -80,7 +80,7 @@ bool place_holds_root(const struct guard *g, const struct place *p) {
     return path_below(g->root_path, p->path) != NULL;
 }
 
-/* The caller may not see the files of bawn-init, but bawn-init may. */
+/* The caller may not read bawn-init, but bawn-init may. */
 bool place_is_own(const struct guard *g, const char *path) {
     char own[GUARD_PROC_PATH];
 
@@ -102,7 +102,7 @@ static bool leads_back(const struct guard *g, const struct place *p) {
 }
 
 /* Fills in the path once dir and name, or object, are known; the folder's may be there already. */
-static int settle(const struct call *c, struct place *p) {
+static int settle_place(const struct call *c, struct place *p) {
     int r, len = p->path[0] ? (int)strlen(p->path) : place_path_of(p->object >= 0 ? p->object : p->dir, p->path);
 
     if (len < 0)
@@ -215,12 +215,8 @@ static int find_fast(const struct call *c, int dirfd, const char *path, bool fol
     return 1;
 }
 
-/* The same, and hands it over: p owns nothing any more. */
-static int settle_into(const struct call *c, struct place *p, struct place *ret) {
-    int r = settle(c, p);
-
-    if (r < 0)
-        return r;
+/* rel points into path, which moves. */
+static int hand_over(struct place *p, struct place *ret) {
     *ret = *p;
     if (p->rel)
         ret->rel = ret->path + (p->rel - p->path);
@@ -234,7 +230,8 @@ int place_find(const struct call *c, int dirfd, const char *path, bool follow, s
 
     if (r == 0)
         r = follow_from(c, dirfd, path, follow, &p);
-    return r < 0 ? r : settle_into(c, &p, ret);
+    r = r < 0 ? r : settle_place(c, &p);
+    return r < 0 ? r : hand_over(&p, ret);
 }
 
 int place_of_fd(const struct call *c, int fd, struct place *ret) {
@@ -248,7 +245,8 @@ int place_of_fd(const struct call *c, int fd, struct place *ret) {
         return -EBADF;
     r = open(proc, O_PATH | O_CLOEXEC);
     r = r < 0 ? -errno : place_set_object(&p, r);
-    return r < 0 ? r : settle_into(c, &p, ret);
+    r = r < 0 ? r : settle_place(c, &p);
+    return r < 0 ? r : hand_over(&p, ret);
 }
 
 int place_open(const struct place *p, int flags, mode_t mode) {

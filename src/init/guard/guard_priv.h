@@ -33,7 +33,7 @@ enum {
 /* Results of an operation besides a value or a negative errno. */
 enum { GUARD_ANSWERED = INT_MAX, GUARD_CONTINUE = INT_MAX - 1, GUARD_LATER = INT_MIN /* it is tried again a little later */ };
 
-/* Hashes of what was reported, with a key that the inside does not know. */
+/* Hashes of what was reported, with a key that is secret to the inside. */
 struct guard_seen {
     uint64_t *slots; /* 0: free */
     size_t n, cap;
@@ -48,7 +48,7 @@ struct guard_inode {
 /* The protected files, any of which may have other names; found when a file with several names is written to. */
 struct guard_aliases {
     struct guard_inode *v;
-    size_t n, cap;
+    size_t n;
     bool scanned;
     uint32_t scanned_at; /* struct guard_share's aliases then */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protected patterns, and what a path is by them. */
+/* Answers whether a path is protected. */
 #include "init/guard/guard_rules.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which paths of a workspace cannot be changed inside: pure, paths in and verdicts out. */
+/* Which paths of a workspace the guard protects: pure, paths in and verdicts out. */
 #pragma once
 
 #include "base/macros.h"

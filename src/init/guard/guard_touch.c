@@ -48,7 +48,7 @@ static void sip_absorb(uint64_t v[4], uint64_t m) {
     v[0] ^= m;
 }
 
-/* SipHash-2-4: the inside cannot make two paths that look the same, which would leave one of them unreported. Never 0. */
+/* SipHash-2-4: no process inside can make two paths with one hash, of which one would not be reported. Never 0. */
 static uint64_t hash_path(const struct guard_seen *s, unsigned salt, const char *path) {
     uint64_t k0 = s->key[0] ^ salt, k1 = s->key[1], m;
     uint64_t v[4] = {k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573};
@@ -76,7 +76,7 @@ static uint64_t *find_slot(uint64_t *slots, size_t cap, uint64_t hash) {
     return &slots[i];
 }
 
-static void grow(struct guard_seen *s) {
+static void grow_seen(struct guard_seen *s) {
     size_t cap = 2 * s->cap;
     uint64_t *slots = s->n < GUARD_SEEN_MAX ? calloc(cap, sizeof *slots) : NULL;
 
@@ -106,7 +106,7 @@ bool seen_add_hash(struct guard_seen *s, uint64_t hash) {
     uint64_t *slot;
 
     if (s->n >= s->cap / 2)
-        grow(s);
+        grow_seen(s);
     slot = find_slot(s->slots, s->cap, hash);
     if (*slot)
         return false;
@@ -170,7 +170,7 @@ int guard_send_share(struct guard *g, int fd) {
     return r < 0 ? r : wait_for_go(g);
 }
 
-/* The supervisor looks, from the host's side: whether file leases work here is not ours to decide. */
+/* The supervisor looks, from the host's side: whether file leases are available here is not ours to say. */
 int guard_ask_open(struct guard *g, const char *rel, const struct stat *st) {
     struct touch_packet p;
     int r;

@@ -17,7 +17,7 @@ int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r);  
 int guard_send_share(struct guard *g, int fd);
 /* -EBUSY: a program of the host has it open for writing; -EEXIST: none has, and a rename brought it to this name; else it is unknown. */
 int guard_ask_open(struct guard *g, const char *rel, const struct stat *st);
-/* The inside renamed something to this name, so a rename of the host's looks the same. */
+/* The inside renamed something to this name, so that a rename by the host looks the same. */
 void guard_note_renamed(struct guard *g, const char *rel);
 bool guard_has_renamed(const struct guard *g, const char *rel);
 bool seen_add_hash(struct guard_seen *s, uint64_t hash);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A walk through a folder that is about to be moved. */
+/* Walks everything below a folder. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

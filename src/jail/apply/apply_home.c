@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps below a home that is kept. It was the inside's in an earlier life of the sandbox, which may have put links where we put folders, and
+ * Steps below the home of a persistent sandbox. It was the inside's in an earlier life of the sandbox, which may have put links where we put folders, and
  * host paths still resolve while the root is being filled: so every path is gone one name at a time and no link is followed.
  *
  *   Mounts (the workspace, caches, what the user asked for) must come: what is in their way is put aside, beside its place.

@@ -57,10 +57,10 @@ int ids_take(const struct plan_ids *ids, struct err *err) {
 }
 
 void ids_return(void) {
-    bool kept = prctl(PR_GET_SECUREBITS) & SECBIT_NO_SETUID_FIXUP; /* not if ids_take() failed for lack of CAP_SETPCAP */
+    bool fixed = prctl(PR_GET_SECUREBITS) & SECBIT_NO_SETUID_FIXUP; /* not if ids_take() failed for lack of CAP_SETPCAP */
 
     if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0 ||
-        (kept && prctl(PR_SET_SECUREBITS, 0) < 0))
+        (fixed && prctl(PR_SET_SECUREBITS, 0) < 0))
         BUG("root cannot take its ids back");
 }
 

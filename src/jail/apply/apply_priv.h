@@ -9,7 +9,7 @@
 
 #define ATTR_NOSUID_NODEV (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-/* One step that is not below a home that is kept; the root is the current directory. */
+/* One step that is not below a persistent home; the root is the current directory. */
 int apply_step(struct launch *l, const struct step *s);
 
 /* Where it goes, relative to the new root. */

@@ -123,7 +123,7 @@ static int clone_workspace(struct launch *l) {
 }
 
 /* Made where /proc will cover them, so that they cannot be reached by name. Mode 0, on a read-only mount, without any capability:
- * nobody inside opens them. */
+ * no process inside opens them. */
 static int make_covers(struct launch *l) {
     int r = root_make_dirs(l->root_fd, "proc/dir", 0);
 

@@ -196,7 +196,7 @@ static int do_user_tree(struct launch *l, const struct step *s) {
 static bool is_in_home(const struct plan *p) {
     size_t n = strlen(p->home);
 
-    return p->home_kept && strncmp(p->workspace, p->home, n) == 0 && p->workspace[n] == '/';
+    return p->home_persistent && strncmp(p->workspace, p->home, n) == 0 && p->workspace[n] == '/';
 }
 
 static int open_workspace(struct launch *l) {

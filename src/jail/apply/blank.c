@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes blanks: namespaces in advance. */
 #include "jail/apply/blank.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blanks: the namespaces of a sandbox, made before anybody wants one. A network namespace with its routes, rules and
+ * Blanks: the namespaces of a sandbox, made before one is needed. A network namespace with its routes, rules and
  * listeners is the dearest part of a start that depends on nothing but the ids, so a pool (supervisor/pool/pool.h) keeps a few
  * and hands each of them out once.
  *
- * A blank is descriptors and no process: when the last one is closed the kernel takes the namespaces back, whoever was
- * killed. Whoever takes one enters it by setns() with a child of its own (launch.c), which makes the process and mount
+ * A blank is descriptors and no process: when the last one is closed the kernel takes the namespaces back, whichever process
+ * was killed. The process that takes one enters it by setns() with a child of its own (launch.c), which makes the process and mount
  * namespaces there as ever. So nothing of the host's files is ever looked at ahead of time, and PID 1 is the taker's child
  * and in the taker's cgroup, as without a pool.
  *
@@ -29,7 +29,7 @@ struct blank {
 #define BLANK_INIT \
     { .spaces = {-1, -1, -1, -1}, .tree = -1, .listeners = LISTENERS_INIT }
 
-/* By an ordinary user: ids->host_* are his own. By root: ids that no other sandbox has. */
+/* By an ordinary user: ids->host_* are the user's own. By root: ids that no other sandbox has. */
 int blank_make(const struct plan_ids *ids, struct blank *ret, struct err *err);
 void blank_done(struct blank *b);
 /* In a child that is alone with its working directory and root; only system calls. 0 or -errno. */
@@ -40,7 +40,7 @@ int blank_enter(const struct blank *b);
 enum { POOL_PROTOCOL = 1, POOL_WHY_MAX = 160 };
 enum pool_op { POOL_TAKE = 1, POOL_STATUS, POOL_OFF };
 
-/* What somebody's paths mean: a template shows the host's files as the pool sees them. */
+/* What a user's paths mean: a template shows the host's files as the pool sees them. */
 struct pool_view {
     uint64_t space, root_dev, root_ino; /* the mount namespace, and the root in it */
 };

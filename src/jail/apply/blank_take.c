@@ -19,7 +19,14 @@
 enum { PATIENCE_US = 100000 }; /* only a pool that was stopped, or a machine with far too much to do, needs as long */
 
 int pool_path(char *const *environ_, char **ret, struct err *err) {
-    return paths_runtime(environ_, "pool.sock", ret, err);
+    CLEANUP(freep) char *folder = NULL;
+    int r = paths_runtime(environ_, &folder, err);
+
+    *ret = NULL;
+    if (r < 0 || !folder)
+        return r;
+    *ret = str_dupf("%s/pool.sock", folder);
+    return *ret ? 0 : err_oom(err);
 }
 
 /* A path that is too long for an address is reached through its folder. */
@@ -41,7 +48,7 @@ static int connect_to(int sock, char *path) {
     return connect(sock, (struct sockaddr *)&a, sizeof a) < 0 ? -errno : 0;
 }
 
-/* Whoever made the socket can give us any network: it must be us. */
+/* The maker of the socket can give us any network, so it must be ours. */
 static int check_owner(int sock) {
     uid_t uid;
     int r = sock_peer(sock, &uid);

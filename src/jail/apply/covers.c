@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Covers hidden files of the workspace with empty ones. */
 #include "jail/apply/covers.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include "jail/plan/elsewhere.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
+#include "os/process.h"
 #include "os/safepath.h"
 
 #define COVER_ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
@@ -260,7 +262,7 @@ static int cover_all(const struct cover_request *req) {
         return first;
     if (setns(req->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
         return errno == ESRCH || (errno == EPERM && is_ending(req->pidfd)) ? 0 : -errno;
-    /* Root outside is nobody in there, and could not even make an empty file. */
+    /* Root outside has no id in there, and could not even make an empty file. */
     if (setresgid(req->gid, req->gid, req->gid) < 0 || setresuid(req->uid, req->uid, req->uid) < 0)
         return -errno;
     first = mask_all(req, ways);
@@ -291,9 +293,9 @@ int cover_paths(const struct cover_request *req, struct err *err) {
         return err_sys(err, -errno, "cover files that appeared");
     if (pid == 0)
         _exit(-cover_all(req) & 0xff);
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return err_sys(err, -errno, "cover files that appeared");
+    status = process_wait(pid);
+    if (status < 0)
+        return err_sys(err, status, "cover files that appeared");
     if (!WIFEXITED(status))
         return err_set(err, -EIO, "cover files that appeared: the helper was killed");
     return WEXITSTATUS(status) ? err_sys(err, -WEXITSTATUS(status), "cover files that appeared") : 0;

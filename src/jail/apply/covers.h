@@ -23,6 +23,6 @@ struct cover_request {
     int lower;                          /* overlay: the host's folder */
 };
 
-/* Every path that is there and not covered yet gets a cover that nobody inside can open. Returns 0, or -errno for the first that
+/* Every path that is there and not covered yet gets a cover that no process inside can open. Returns 0, or -errno for the first that
  * could not be covered (symbolic links cannot, and are no failure). */
 int cover_paths(const struct cover_request *req, struct err *err);

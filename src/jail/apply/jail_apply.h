@@ -31,14 +31,14 @@ struct launch {
     /* results */
     pid_t pid;
     int pidfd;
-    bool no_userns; /* failed because user namespaces cannot be had: the caller may take a weaker rung */
+    bool no_userns; /* failed because there are no user namespaces: the caller may take a weaker rung */
     struct err err; /* written by the child, which shares our memory until it execs */
 
     /* used by apply.c */
     int root_fd, child_init_fd, workspace_fd;
     int made_fd;    /* where places are made until the root is sealed: the root, or, of a template, the private areas */
     int lower, run; /* overlay: the workspace, the run's folder; detached */
-    int home_fd;    /* a home that is kept, once it is there; -1: not yet */
+    int home_fd;    /* a persistent home, once it is there; -1: not yet */
     int empty_file, empty_dir; /* what hidden things are covered by */
     bool born_in_cgroup;
     int idmap; /* by root: the last userns that mapped an owner, and whom; -1: none yet */
@@ -57,7 +57,7 @@ int apply_root(struct launch *l);
 int apply_template(struct launch *l); /* instead of apply_root(): steps that need nothing of one sandbox only (template.h) */
 int apply_enter(struct launch *l);
 int apply_overlay(struct launch *l, const struct step *s, int *ret_mount); /* the workspace of overlay mode, detached */
-/* apply_home.c: a step below a home that is kept; the home is mounted. And the workspace in there, O_PATH. */
+/* apply_home.c: a step below a persistent home; the home is mounted. And the workspace in there, O_PATH. */
 int apply_home(struct launch *l, const struct step *s);
 int apply_home_open(struct launch *l, const char *path);
 int apply_fds(struct launch *l);  /* 0..4 as bawn-init expects them */

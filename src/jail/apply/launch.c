@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts a sandbox: clone, namespaces, mounts, fences, bawn-init. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -158,7 +159,7 @@ static int idmap_tree(struct launch *l, const struct step *s, const char *from, 
 
     if (stat(from, &st) < 0)
         return err_sys(err, -errno, "mount '%s'", s->from);
-    if (s->kind == STEP_OVERLAY) { /* upper/ holds the workspace's files, whoever has the run's folder */
+    if (s->kind == STEP_OVERLAY) { /* upper/ holds the workspace's files, whichever user has the run's folder */
         st.st_uid = p->ids.workspace_uid;
         st.st_gid = p->ids.workspace_gid;
     }
@@ -280,7 +281,7 @@ int jail_launch(struct launch *l, struct err *err) {
         l->trees[i] = -1;
     l->pid = l->pidfd = l->lower = l->run = l->idmap = -1;
     l->err = (struct err){0};
-    /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise nobody reads ours. */
+    /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise no process reads ours. */
     prctl(PR_SET_DUMPABLE, 1);
     r = launch_with_trees(l, err);
     prctl(PR_SET_DUMPABLE, 0);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Fills the mask of overlay mode with whiteouts. */
 #include "jail/apply/mask.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes templates: mount trees in advance. */
 #include "jail/apply/template.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static int open_space(const char *path, int *ret, struct err *err) {
     return *ret < 0 ? err_sys(err, -errno, "open '%s'", path) : 0;
 }
 
-/* Shares our memory and descriptors. The host's tree is let go of at the end, so that nothing but what is shown is kept busy. */
+/* Shares our memory and descriptors. The host's tree is let go of at the end, so that nothing but what is shown stays busy. */
 static int make_child(void *arg) {
     struct template_making *m = arg;
     struct launch *l = &m->launch;

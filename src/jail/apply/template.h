@@ -5,7 +5,7 @@
  * the finished mounts is one call.
  *
  * A template is a mount namespace of its own, whose root is a sealed tmpfs with those mounts. What is handed out is a
- * detached copy of the tree: the same read-only tmpfs, other mounts. Nothing in it can be written by anybody; what a sandbox
+ * detached copy of the tree: the same read-only tmpfs, other mounts. Nothing in it can be written; what a sandbox
  * may write (home, /tmp...) is a tmpfs of its own, and so is every mount point in there. A root that has anything in it
  * which is of one sandbox only has no template.
  *

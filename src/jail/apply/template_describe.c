@@ -44,11 +44,11 @@ bool template_holds(const struct plan *p, const struct step *s) {
     return s->kind == STEP_DEVICE || (is_made_before(s->kind) && !template_leaves(p, s->to));
 }
 
-/* An overlay needs a place for its layers, a kept home is looked at step by step, and what is `ours` differs from run to run. */
+/* An overlay needs a place for its layers, a persistent home is checked step by step, and what is `ours` differs from run to run. */
 static bool can_have(const struct plan *p) {
     size_t groups = 0;
 
-    if (p->ids.by_root || p->rung != RUNG_FULL || p->mode == WORKSPACE_OVERLAY || p->home_kept)
+    if (p->ids.by_root || p->rung != RUNG_FULL || p->mode == WORKSPACE_OVERLAY || p->home_persistent)
         return false;
     for (size_t i = 0; i < p->n_steps; i++) {
         if (p->steps[i].kind == STEP_COPY || p->steps[i].ours || p->steps[i].at_home)
@@ -111,7 +111,7 @@ struct template_reader {
     size_t left;
 };
 
-static int take(struct template_reader *in, void *to, size_t len) {
+static int take_bytes(struct template_reader *in, void *to, size_t len) {
     if (in->left < len)
         return -EBADMSG;
     memcpy(to, in->at, len);
@@ -139,7 +139,7 @@ static int take_string(struct template_reader *in, uint32_t len, const char **re
 static int take_step(struct template_reader *in, struct step *ret) {
     struct template_record r;
     struct step s;
-    int failed = take(in, &r, sizeof r);
+    int failed = take_bytes(in, &r, sizeof r);
 
     if (failed)
         return failed;
@@ -156,7 +156,7 @@ int template_read(const char *bytes, size_t len, struct plan *ret, struct err *e
     struct template_reader in = {bytes, len};
     struct plan p = {.rung = RUNG_FULL};
     struct template_head head;
-    int r = len > TEMPLATE_MAX ? -EBADMSG : take(&in, &head, sizeof head);
+    int r = len > TEMPLATE_MAX ? -EBADMSG : take_bytes(&in, &head, sizeof head);
 
     if (r == 0 && head.n_steps > TEMPLATE_STEPS_MAX)
         r = -EBADMSG;

@@ -21,7 +21,7 @@
  *   v2        groups below the caller's own group, if it may have any (see cgroup_v2.c)
  *   systemd   the helper program bawn-scope asks systemd for a delegated scope and moves *the caller* into it;
  *             from then on it is v2. The caller stays in the scope, beside the sandbox's group, until it exits.
- *   none      nothing can be had. Not an error: the caller falls back to rlimits and a watchdog, and says so
+ *   none      nothing is available. Not an error: the caller falls back to rlimits and a watchdog, and says so
  * Groups are made below the caller's own group, so that whatever limits the caller limits the sandbox too.
  *
  * No limit counts as enforced because a write succeeded; every one is read back from the group.
@@ -70,7 +70,7 @@ struct cgroup_dir {
 struct cgroup_host {
     enum cgroup_kind kind;
     struct cgroup_caps can; /* systemd: what its manager has; only the group itself tells the truth */
-    const char *why;        /* why not more; NULL if everything can be had */
+    const char *why;        /* why not more; NULL if everything is available */
     const char *remedy;     /* what a person can do about it; NULL if nothing is needed */
     unsigned n;
     struct cgroup_dir dirs[CGROUP_DIRS_MAX];
@@ -137,7 +137,7 @@ int cgroup_create(struct cgroup *cg, const struct cgroup_host *host, const struc
 int cgroup_enter(const struct cgroup *cg, bool cloned);
 /*
  * The same for a process of ours that works for the sandbox (bawn-gate, bawn-broker): its memory and CPU time are the sandbox's, so that a
- * flood of connections is paid for by whoever makes it. Not where only processes are counted or killed (v1, hybrid): there is nothing to
+ * flood of connections is paid for by the sandbox that makes it. Not where only processes are counted or killed (v1, hybrid): there is nothing to
  * count, and it is not for cgroup_kill() before its end. In cgroup2 it counts as one process.
  */
 int cgroup_charge(const struct cgroup *cg);

@@ -175,15 +175,15 @@ static void locate(struct cgroup_host *ret, const char *cgroup_text) {
 }
 
 static void keep_writable(struct cgroup_host *h) {
-    unsigned kept = 0;
+    unsigned left = 0;
 
     for (unsigned i = 0; i < h->n; i++)
         if (faccessat(AT_FDCWD, h->dirs[i].path, W_OK | X_OK, AT_EACCESS) == 0) {
-            if (kept != i)
-                h->dirs[kept] = h->dirs[i];
-            kept++;
+            if (left != i)
+                h->dirs[left] = h->dirs[i];
+            left++;
         }
-    h->n = kept;
+    h->n = left;
 }
 
 static bool alone_in(int dir) {

@@ -38,7 +38,7 @@ static void kill_pinned(long pid, const char *name) {
         syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 }
 
-/* 0 if there was nobody, 1 if someone was signalled. */
+/* 0 if there was no process, 1 if one was signalled. */
 static int kill_pass(const struct cgroup_group *g) {
     char text[PIDS_PER_PASS + 1];
     CLEANUP(closep) int fd = openat(g->dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
@@ -89,7 +89,7 @@ static bool patience_wait(struct patience *p, int events) {
     return true;
 }
 
-/* Without cgroup.kill (v1, kernels before 5.14): nobody may fork any more, then one after the other. */
+/* Without cgroup.kill (v1, kernels before 5.14): fork is forbidden first, then one after the other is killed. */
 static int kill_loop(const struct cgroup_group *g) {
     struct patience patience = {0};
     int r;

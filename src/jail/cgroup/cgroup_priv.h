@@ -20,7 +20,7 @@ enum {
 /* How one hierarchy is spoken to; there are two, and a hybrid host has groups of both. */
 struct cgroup_ops {
     const char *enter_file;
-    /* Makes a child of this directory able to have these controllers. What cannot be had is no failure. */
+    /* Makes a child of this directory able to have these controllers. A controller that is not available is no failure. */
     void (*prepare)(struct cgroup *cg, const struct cgroup_dir *dir, unsigned wanted);
     void (*apply)(struct cgroup *cg, const struct cgroup_group *g, const struct limits *l);
     void (*hits)(const struct cgroup_group *g, struct cgroup_hits *ret); /* but not pids, whose file is the same in both */

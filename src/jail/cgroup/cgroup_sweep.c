@@ -3,7 +3,6 @@
  * Groups whose supervisor was killed. The name tells the owner; a group is removed only if that owner provably no longer
  * exists. The owner of a group that is being created at this moment is alive, so there is no race with it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,13 +10,9 @@
 #include <unistd.h>
 
 #include "jail/cgroup/cgroup_priv.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
-
-static void closedirp(DIR **d) {
-    if (*d)
-        closedir(*d);
-}
 
 uint64_t cgroup_pidns(void) {
     struct stat st;
@@ -37,12 +32,13 @@ bool cgroup_name_dead(const char *name, uint64_t pidns) {
 }
 
 int cgroup_scan(const char *path, bool unified, int (*hit)(const char *path, bool unified)) {
-    CLEANUP(closedirp) DIR *d = opendir(path);
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
     uint64_t pidns = cgroup_pidns();
-    struct dirent *e;
+    const struct dirent *e;
     int n = 0;
 
-    while (d && pidns && (e = readdir(d))) {
+    dir_open_linked(path, &d);
+    while (pidns && (e = dir_next(&d))) {
         char full[CGROUP_PATH_MAX + CGROUP_NAME_MAX];
         struct stat st;
         int len = snprintf(full, sizeof full, "%s/%s", path, e->d_name);

@@ -10,15 +10,16 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "jail/cgroup/cgroup_priv.h"
 #include "os/fd.h"
+#include "os/process.h"
+#include "os/spawn.h"
 
-enum { HELPER_SAYS_MAX = 120 };
+enum { HELPER_SAYS_MAX = 4096, HELPER_SHOWN_MAX = 120 };
 
 /* Nothing of the caller's environment but the way to its bus: no LD_PRELOAD, no SYSTEMD_*. */
 static void helper_env(const char *bus_dir, char runtime[static 256], char bus[static 512], char *env[static 3]) {
@@ -32,54 +33,27 @@ static void helper_env(const char *bus_dir, char runtime[static 256], char bus[s
     env[2] = NULL;
 }
 
-static int helper_spawn(const char *helper, const char *name, const char *bus_dir, int out, pid_t *ret_pid) {
-    char runtime[256], bus[512], pid[16], unit[CGROUP_NAME_MAX + 8];
-    char *env[3];
+/* Runs the helper to its end. What it says, if it fails, is the reason. */
+static int helper_run(struct cgroup *cg, const char *helper, const char *name, const char *bus_dir) {
+    char runtime[256], bus[512], pid[16], unit[CGROUP_NAME_MAX + 8], *env[3];
     char *argv[] = {(char *)"bawn-scope", unit, pid, NULL};
-    posix_spawn_file_actions_t fa;
+    const struct spawn spawn = {.path = helper, .argv = argv, .envp = env};
+    CLEANUP(buf_done) struct buf said = BUF_INIT(HELPER_SAYS_MAX);
+    const char *why;
     int r;
 
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     snprintf(unit, sizeof unit, "%s.scope", name);
     helper_env(bus_dir, runtime, bus, env);
-    r = posix_spawn_file_actions_init(&fa);
-    if (r)
-        return -r;
-    r = posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
-    r = r ? r : posix_spawn_file_actions_adddup2(&fa, out, 1);
-    r = r ? r : posix_spawn_file_actions_adddup2(&fa, out, 2);
-    r = r ? r : posix_spawn(ret_pid, helper, &fa, NULL, argv, env);
-    posix_spawn_file_actions_destroy(&fa);
-    return -r;
-}
-
-/* Runs the helper to its end. What it says, if it fails, is the reason. */
-static int helper_run(struct cgroup *cg, const char *helper, const char *name, const char *bus_dir) {
-    CLEANUP(closep) int from = -1;
-    char says[HELPER_SAYS_MAX];
-    int p[2], status, r;
-    size_t len = 0;
-    ssize_t n;
-    pid_t pid;
-
-    if (pipe2(p, O_CLOEXEC) < 0)
-        return -errno;
-    from = p[0];
-    r = helper_spawn(helper, name, bus_dir, p[1], &pid);
-    close(p[1]);
+    r = spawn_collect(&spawn, &said, NULL);
     if (r < 0) {
         cgroup_because(cg, "cannot run %s: %s", helper, strerror(-r));
         return r;
     }
-    while (len < sizeof says - 1 && (n = fd_read_some(from, says + len, sizeof says - 1 - len)) > 0)
-        len += (size_t)n;
-    says[len] = 0;
-    says[strcspn(says, "\n")] = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    if (process_exit_status(r) == 0)
         return 0;
-    cgroup_because(cg, "systemd gives no scope: %s", says[0] ? says : "bawn-scope died");
+    why = said.len ? buf_str(&said) : "bawn-scope died";
+    cgroup_because(cg, "systemd gives no scope: %.*s", (int)MIN_OF(strcspn(why, "\n"), (size_t)HELPER_SHOWN_MAX), why);
     return -EIO;
 }
 

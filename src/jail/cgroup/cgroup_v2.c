@@ -4,7 +4,7 @@
  * and apart from the root it cannot do so while it holds processes. So there are three cases:
  *   - the controllers are handed out already, or the caller is in the root group (a machine without systemd): just do it
  *   - the caller is alone in its group (a scope or service that was delegated to it): it moves into a child first
- *   - others are in the group too (a shell in a login session): nothing to be had here; moving them is not our business
+ *   - others are in the group too (a shell in a login session): nothing is available here; moving them is not our business
  *
  * memory.oom.group stays off: a test that eats all memory should die, not the agent that started it.
  */

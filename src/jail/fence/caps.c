@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Drops capabilities, and asks for those that a process has. */
 #include "jail/fence/caps.h"
 
 #include <errno.h>

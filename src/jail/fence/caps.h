@@ -6,7 +6,7 @@
 
 struct err;
 
-/* All of CAP_SETUID, CAP_SETGID and CAP_CHOWN are effective: this process can become somebody else. */
+/* All of CAP_SETUID, CAP_SETGID and CAP_CHOWN are effective: this process can become another user. */
 bool caps_can_change_ids(void);
 
 /* Bounding set and securebits. Needs CAP_SETPCAP; a process without any capability has nothing to drop, which is no error. */

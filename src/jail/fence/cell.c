@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Steps that the jails of our helper programs share. */
 #include "jail/fence/cell.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes and enforces Landlock rulesets. */
 #include "jail/fence/landlock.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ struct path_beneath_attr {
     int32_t parent_fd;
 } __attribute__((packed));
 
-/* Making device nodes is handled and granted to nobody. */
+/* Making device nodes is handled and never granted. */
 static const uint32_t granted[] = {
     [LANDLOCK_READ] = FS_READ_FILE | FS_READ_DIR,
     [LANDLOCK_READ_EXEC] = FS_READ_FILE | FS_READ_DIR | FS_EXECUTE,

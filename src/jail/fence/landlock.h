@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Landlock: the fence around files, abstract sockets and signals that needs no namespace and no privilege. In the full
- * engine it stands behind the mounts; where no user namespace can be had it is the wall itself.
+ * engine it is a second wall behind the mounts; without user namespaces it is the wall itself.
  *
  *     const struct landlock_rule rules[] = {
  *         {.path = "/usr", .access = LANDLOCK_READ_EXEC},

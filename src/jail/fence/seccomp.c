@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds and loads the filter of system calls. */
 #include "jail/fence/seccomp.h"
 
 #include <errno.h>

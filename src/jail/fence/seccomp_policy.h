@@ -84,7 +84,7 @@ static const struct policy_list policy_lists[] = {
      "fsync fdatasync sync syncfs sync_file_range flock"},
 
     /* Files: names and attributes. Links, renames and xattrs are bounded by the mounts and by Landlock; setting
-     * security.capability needs a capability that nobody has in here. mkdir takes no setuid or setgid bit at all (the
+     * security.capability needs a capability that no process has in here. mkdir takes no setuid or setgid bit at all (the
      * kernel masks the mode), so it needs no check. name_to_handle_at alone opens nothing: its other half is refused. */
     {IN_BOTH, ALLOW,
      "stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat getcwd chdir fchdir "
@@ -93,14 +93,14 @@ static const struct policy_list policy_lists[] = {
      "getxattr lgetxattr fgetxattr setxattr lsetxattr fsetxattr listxattr llistxattr flistxattr "
      "removexattr lremovexattr fremovexattr"},
 
-    /* Memory. memfd_secret only hides memory from the kernel. NUMA placement of one's own memory is wanted by databases
+    /* Memory. memfd_secret only hides memory from the kernel. NUMA placement of one's own memory is used by databases
      * and the JVM and stays within the cpuset; moving the pages of others is refused below. */
     {IN_BOTH, ALLOW,
      "brk mmap munmap mremap mprotect madvise mincore msync mlock mlock2 munlock mlockall munlockall remap_file_pages "
      "memfd_create memfd_secret membarrier pkey_alloc pkey_free pkey_mprotect process_madvise process_mrelease "
      "get_mempolicy set_mempolicy mbind set_mempolicy_home_node"},
 
-    /* Processes and identity. Changing ids needs capabilities that nobody has; programs that drop privileges call them
+    /* Processes and identity. Changing ids needs capabilities that no process has; programs that drop privileges call them
      * with their own ids and expect success. */
     {IN_BOTH, ALLOW,
      "execve execveat exit exit_group fork vfork wait4 waitid getpid getppid gettid getpgid setpgid getpgrp getsid setsid "
@@ -132,7 +132,7 @@ static const struct policy_list policy_lists[] = {
 
     /* Talking over sockets that exist. BARE has no network namespace, yet these need no rule there: the only sockets that
      * a process can come by are connected AF_UNIX pairs (see socketpair below), which ignore or refuse an address given
-     * to sendto and sendmsg; whoever starts the command hands in no other socket, /proc/PID/fd cannot open one, and
+     * to sendto and sendmsg; the starter of the command hands in no other socket, /proc/PID/fd cannot open one, and
      * pidfd_getfd reaches no process outside the Landlock domain. */
     {IN_BOTH, ALLOW, "sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt setsockopt"},
     {IN_YARD, ALLOW, "bind connect listen accept accept4"},

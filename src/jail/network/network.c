@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sets up the network namespace of a sandbox. */
 #include "jail/network/network.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network of a sandbox: an empty network namespace in which every address is local. Whoever connects anywhere reaches one of
+ * The network of a sandbox: an empty network namespace in which every address is local. Every connection reaches one of
  * our listeners, which are made here, by the child that becomes bawn-init, and then handed out to the supervisor (INIT_MSG_NETWORK).
  *
  * Theory of operation. Routes of type `local` for 0.0.0.0/0 and ::/0 make the kernel deliver every packet to this namespace. A
@@ -48,7 +48,7 @@ struct listeners {
 int network_loopback(struct err *err);
 
 /* For a process with CAP_NET_ADMIN over its own network namespace. Only system calls: it may run on another's memory. Fails
- * if not even the named ports can be had. */
+ * if not even the named ports are available. */
 int network_make(unsigned want, struct listeners *ret, struct err *err);
 void network_done(struct listeners *n);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The listeners inside that lead to the gate. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -17,14 +18,14 @@ static_assert(NETWORK_NAMED + ARRAY_LEN(network_named_ports) <= NETWORK_FDS_MAX,
 
 enum families { ONLY_IPV4, ONLY_IPV6, BOTH };
 
-static int set(int fd, int level, int name, int value) {
+static int set_option(int fd, int level, int name, int value) {
     return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
 }
 
 static int bind_all(int fd, enum families families, uint16_t port) {
     const struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(port)};
     const struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    int r = families == ONLY_IPV4 ? 0 : set(fd, IPPROTO_IPV6, IPV6_V6ONLY, families == ONLY_IPV6);
+    int r = families == ONLY_IPV4 ? 0 : set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, families == ONLY_IPV6);
 
     if (r < 0)
         return r;
@@ -44,7 +45,8 @@ static int new_tcp(enum families families, uint16_t port) {
     int r = fd;
 
     if (r >= 0 && port == NETWORK_PORT) /* without it the kernel drops what a tproxy rule sends here */
-        r = families == ONLY_IPV4 ? set(fd, IPPROTO_IP, IP_TRANSPARENT, 1) : set(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1);
+        r = families == ONLY_IPV4 ? set_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1)
+                                  : set_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1);
     r = r < 0 ? r : bind_all(fd, families, port);
     if (r == 0 && listen(fd, BACKLOG) < 0)
         r = -errno;
@@ -57,9 +59,9 @@ static int new_udp(enum families families, uint16_t port) {
     int r = fd;
 
     if (r >= 0)
-        r = families == ONLY_IPV4 ? set(fd, IPPROTO_IP, IP_PKTINFO, 1) : set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+        r = families == ONLY_IPV4 ? set_option(fd, IPPROTO_IP, IP_PKTINFO, 1) : set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
     if (r == 0 && families == ONLY_IPV6) /* there a route of type local makes no address of one's own */
-        r = set(fd, IPPROTO_IPV6, IPV6_FREEBIND, 1);
+        r = set_option(fd, IPPROTO_IPV6, IPV6_FREEBIND, 1);
     r = r < 0 ? r : bind_all(fd, families, port);
     return r < 0 ? r : TAKE_FD(fd);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds mounts that show parts of the workspace a second time. */
 #include "jail/plan/elsewhere.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ void elsewheres_drop(struct elsewheres *e, size_t i) {
     e->v[i] = e->v[--e->n];
 }
 
-static bool parse(const char *line, struct seen_mount *m) {
+static bool parse_mount(const char *line, struct seen_mount *m) {
     static_assert(PATH_MAX == 4096, "the widths below");
     if (sscanf(line, "%*d %*d %31s %4095s %4095s", m->device, m->root, m->point) != 3)
         return false;
@@ -73,7 +74,7 @@ static bool find_within(const char *text, const char *path, struct within *ret) 
     bool found = false;
 
     for (const char *line = text; line; line = next_line(line)) {
-        const char *rest = parse(line, &m) ? tail(path, m.point) : NULL;
+        const char *rest = parse_mount(line, &m) ? tail(path, m.point) : NULL;
 
         if (!rest || (found && strlen(m.point) < best))
             continue;
@@ -84,7 +85,7 @@ static bool find_within(const char *text, const char *path, struct within *ret) 
     return found;
 }
 
-static int add(struct elsewheres *e, const char *to, const char *more, const char *rel, struct err *err) {
+static int add_elsewhere(struct elsewheres *e, const char *to, const char *more, const char *rel, struct err *err) {
     char path[PATH_MAX];
 
     if (!join(to, more, path) || e->n == ELSEWHERE_MAX)
@@ -101,13 +102,13 @@ static int add(struct elsewheres *e, const char *to, const char *more, const cha
 }
 
 /* What is at `root` of the device is seen at `to` inside: is the workspace in it, or is it in the workspace? */
-static int compare(struct elsewheres *e, const struct within *w, const char *device, const char *root, const char *to,
-                   struct err *err) {
+static int compare_elsewheres(struct elsewheres *e, const struct within *w, const char *device, const char *root, const char *to,
+                              struct err *err) {
     const char *whole = tail(w->path, root), *part = tail(root, w->path);
 
     if (!str_eq(device, w->device) || (!whole && !part))
         return 0;
-    return whole ? add(e, to, whole, "", err) : add(e, to, "", part + 1, err);
+    return whole ? add_elsewhere(e, to, whole, "", err) : add_elsewhere(e, to, "", part + 1, err);
 }
 
 /* The mount itself, and whatever is mounted below it on the host, which comes with it. */
@@ -120,16 +121,16 @@ static int look_at(struct elsewheres *e, const char *text, const struct within *
 
     if (!from || !find_within(text, from, &here)) /* what is not there cannot be mounted, which the mount itself says */
         return 0;
-    r = compare(e, w, here.device, here.path, spec->to, err);
+    r = compare_elsewheres(e, w, here.device, here.path, spec->to, err);
     for (const char *line = text; r == 0 && line; line = next_line(line)) {
-        const char *below = parse(line, &m) ? tail(m.point, from) : NULL;
+        const char *below = parse_mount(line, &m) ? tail(m.point, from) : NULL;
         char to[PATH_MAX];
 
         if (!below || !*below)
             continue;
         if (!join(spec->to, below, to))
             return err_set(err, -ENAMETOOLONG, "mount '%s': a path in it is too long", spec->from);
-        r = compare(e, w, m.device, m.root, to, err);
+        r = compare_elsewheres(e, w, m.device, m.root, to, err);
     }
     return r;
 }

@@ -178,7 +178,7 @@ static int add_network(const struct settings *s, const struct plan_input *in, st
     return r < 0 ? r : set_each(s, p, bundle_variables, ARRAY_LEN(bundle_variables), "/etc/ssl/certs/ca-certificates.crt", err);
 }
 
-/* Placeholders and sockets: whoever names one of these variables in the settings means the real thing, which must not get in. */
+/* Placeholders and sockets: settings that name one of these variables mean the real thing, which must not get in. */
 static int add_credentials(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     int r = 0;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the host for its facts. */
 #include "jail/plan/facts.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 extern char **environ;
 
 /* Canonical form of a home, because it is compared with the workspace's path; NULL if it is no usable path. A home that
- * does not exist is kept as it is written: it is only a name inside. */
+ * does not exist stays as it is written: it is only a name inside. */
 static int own_home(const char *path, struct strv *owned, const char **ret) {
     char real[PATH_MAX];
 
@@ -83,7 +84,7 @@ bool host_is_root(void) {
     if (getuid() != 0)
         return false;
     if (fd_read_file_at(AT_FDCWD, "/proc/self/uid_map", map, sizeof map) <= 0 || sscanf(map, "%u %u", &inside, &outside) != 2)
-        return true; /* cannot be told: the worse case */
+        return true; /* unknown: assume the worse */
     return inside == 0 && outside == 0;
 }
 

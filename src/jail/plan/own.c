@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds Bawn's own folders in, above or linked into a workspace. */
 #include "jail/plan/own.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "base/strv.h"
 #include "config/load/paths.h"
 #include "jail/plan/facts.h"
-#include "os/fd.h"
+#include "os/dir.h"
 
 enum { LINKS_MAX = 8 };
 
@@ -51,7 +51,7 @@ static bool touches(const struct host_facts *f, const struct own *o, const char 
 
 static char *resolved(const char *path, int links);
 
-/* The link at the first `len` bytes of the path leads to what is not there: whoever makes that has our file. */
+/* The link at the first `len` bytes of the path leads to a path that does not exist: the process that makes it has our file. */
 static char *follow_dangling(const char *path, size_t len, const char *target, int links) {
     CLEANUP(freep) char *next = NULL;
     size_t dir = len;
@@ -82,7 +82,7 @@ static char *resolved(const char *path, int links) {
     return copy ? str_dupf("%s%s", real, path + strlen(copy)) : NULL;
 }
 
-static int take(struct host_facts *f, struct strv *owned, const char *path) {
+static int take_path(struct host_facts *f, struct strv *owned, const char *path) {
     if (strv_add(owned, path) < 0)
         return -ENOMEM;
     f->own_inside = owned->v[owned->len - 1];
@@ -94,7 +94,7 @@ static int look_at_folder(struct host_facts *f, struct strv *owned, const struct
 
     if (!real)
         return -ENOMEM;
-    return touches(f, o, real) ? take(f, owned, folder) : 0;
+    return touches(f, o, real) ? take_path(f, owned, folder) : 0;
 }
 
 static int look_at_link(struct host_facts *f, struct strv *owned, const struct own *o, const char *folder, const char *name) {
@@ -102,18 +102,17 @@ static int look_at_link(struct host_facts *f, struct strv *owned, const struct o
 
     if (!real)
         return -ENOMEM;
-    return touches(f, o, real) ? take(f, owned, path) : 0;
+    return touches(f, o, real) ? take_path(f, owned, path) : 0;
 }
 
 /* The links in a folder of rules, and in its folders: there is one level of these. */
 static int look_at_rules(struct host_facts *f, struct strv *owned, const struct own *o, const char *folder, bool top) {
-    DIR *d = opendir(folder);
-    struct dirent *e;
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
     int r = 0;
 
-    while (d && r == 0 && !f->own_inside && (e = readdir(d))) {
-        if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
-            continue;
+    dir_open_linked(folder, &d);
+    while (r == 0 && !f->own_inside && (e = dir_next(&d))) {
         if (e->d_type == DT_DIR && top) {
             CLEANUP(freep) char *path = str_dupf("%s/%s", folder, e->d_name);
 
@@ -122,8 +121,6 @@ static int look_at_rules(struct host_facts *f, struct strv *owned, const struct 
             r = look_at_link(f, owned, o, folder, e->d_name);
         }
     }
-    if (d)
-        closedir(d);
     return r;
 }
 

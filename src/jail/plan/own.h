@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bawn's own folders and the workspace: sockets that start programs, rules, journals, the audit log. Whoever could write there would be
+ * Bawn's own folders and the workspace: sockets that start programs, rules, journals, the audit log. A process that can write there is
  * outside, so none of them is in a workspace, nor a workspace in them; also not by way of a link, as people have it whose configuration
  * is a project of its own ("dotfiles").
  */

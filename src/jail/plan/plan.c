@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the plan: ids, limits, places. The steps are in plan_*.c. */
 #include "jail/plan/plan.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ const char *rung_lacks(enum rung rung) {
     case RUNG_FULL:
         return NULL;
     case RUNG_LANDLOCK:
-        return "not kept: names, sizes and command lines of other files and processes can be seen, modes, times and attributes of "
+        return "not enforced: names, sizes and command lines of other files and processes can be seen, modes, times and attributes of "
                "your other files can be changed, no private /tmp, no unix sockets inside";
     case RUNG_COUNT:
         break;
@@ -108,6 +109,12 @@ const char *plan_own(struct plan *p, char *s) {
     return s;
 }
 
+int plan_add_own(struct plan *p, struct step step, char *to, char *from, struct err *err) {
+    step.to = plan_own(p, to);
+    step.from = plan_own(p, from);
+    return step.to && (step.from || step.kind == STEP_DIR) ? plan_add(p, step, err) : err_oom(err);
+}
+
 static void make_limits(const struct settings *s, struct plan *p) {
     p->limits = (struct limits){.cpus_milli = s->cpus_milli,
                                 .memory = s->memory,
@@ -178,7 +185,7 @@ static int make_parts(const struct settings *s, const struct host_facts *h, cons
     r = plan_make_root(s, h, in, p, err);
     r = r < 0 ? r : plan_make_trust(in, p, err);
     r = r < 0 ? r : plan_make_credentials(in, p, err);
-    if (p->home_kept)
+    if (p->home_persistent)
         mark_home(p);
     return r < 0 ? r : plan_make_env(s, h, in, p, err);
 }
@@ -190,7 +197,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, const struct
                      .network = s->network != NETWORK_NONE && rung == RUNG_FULL,
                      .umask_ = h->umask_,
                      .landlock_abi = h->landlock_abi,
-                     .home_kept = in->home.persistent != NULL,
+                     .home_persistent = in->home.persistent != NULL,
                      .argv = in->argv,
                      .argc = in->argc};
     int r = check_workspace(h, err);

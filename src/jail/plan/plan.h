@@ -23,7 +23,7 @@ enum rung {
     RUNG_COUNT
 };
 extern const char *const rung_names[RUNG_COUNT];
-/* What this rung does not keep, as a clause for the user; NULL for the full one. */
+/* What this rung does not enforce, as a clause for the user; NULL for the full one. */
 const char *rung_lacks(enum rung rung);
 
 enum step_kind {
@@ -60,7 +60,7 @@ struct step {
     bool optional;    /* what does not exist on the host is left out */
     bool writable;    /* workspace and extra mounts */
     bool ours;        /* read-only: a folder of Bawn's own, which may lie behind others that only its user enters */
-    bool at_home;     /* below a home that is kept: what is there was made by the inside, so no link is followed (apply_home.c) */
+    bool at_home;     /* below a persistent home: what is there was made by the inside, so no link is followed (apply_home.c) */
     mode_t mode;
 };
 
@@ -121,7 +121,7 @@ struct plan {
     struct step *steps;
     size_t n_steps, cap_steps;
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: landlock rung only */
-    bool home_kept;
+    bool home_persistent;
     enum workspace_mode mode;
     bool network; /* connections lead to the gate; false: to nothing but the sandbox itself */
     mode_t umask_;
@@ -142,9 +142,12 @@ void plan_print_json(const struct plan *p, const struct settings *s, struct buf 
 
 /* Shared by the files that make the plan. */
 int plan_add(struct plan *p, struct step step, struct err *err);
+/* The same with strings that were made for it, which it takes. One that is NULL is out of memory; only STEP_DIR has no `from`. */
+int plan_add_own(struct plan *p, struct step step, char *to, char *from, struct err *err);
 const char *plan_own(struct plan *p, char *s); /* takes s; NULL if s is NULL or memory runs out */
 int plan_make_env(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
                   struct err *err);
+int plan_add_home_file(struct plan *p, const char *name, const char *in_run, const char *content, struct err *err);
 int plan_make_home(const struct plan_input *in, struct plan *p, struct err *err);
 int plan_make_trust(const struct plan_input *in, struct plan *p,
                     struct err *err); /* the sandbox's CA, for those who look for files */

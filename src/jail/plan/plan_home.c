@@ -26,14 +26,6 @@ const struct plan_cache plan_caches[] = {
 };
 const size_t n_plan_caches = ARRAY_LEN(plan_caches);
 
-static int add_step(struct plan *p, struct step step, char *to, char *from, struct err *err) {
-    step.to = plan_own(p, to);
-    step.from = from ? plan_own(p, from) : NULL;
-    if (!step.to || (from && !step.from))
-        return err_oom(err);
-    return plan_add(p, step, err);
-}
-
 /* "../../.cache/npm" from ".yarn/berry": relative, so that the home may be anywhere. */
 static char *link_to(const struct plan_cache *c) {
     static const char up[] = "../../../";
@@ -49,14 +41,14 @@ static int add_link(struct plan *p, const struct plan_cache *c, struct err *err)
     int r = 0;
 
     if (slash)
-        r = add_step(p, (struct step){.kind = STEP_DIR}, str_dupf("%s/%.*s", p->home, (int)(slash - c->link), c->link), NULL,
-                     err);
-    return r < 0 ? r : add_step(p, (struct step){.kind = STEP_SYMLINK}, str_dupf("%s/%s", p->home, c->link), link_to(c), err);
+        r = plan_add_own(p, (struct step){.kind = STEP_DIR}, str_dupf("%s/%.*s", p->home, (int)(slash - c->link), c->link), NULL,
+                         err);
+    return r < 0 ? r : plan_add_own(p, (struct step){.kind = STEP_SYMLINK}, str_dupf("%s/%s", p->home, c->link), link_to(c), err);
 }
 
 static int add_caches(const struct plan_input *in, struct plan *p, struct err *err) {
-    int r = add_step(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/.cache", p->home),
-                     strdup(in->home.caches), err);
+    int r = plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/.cache", p->home),
+                         strdup(in->home.caches), err);
 
     for (size_t i = 0; r >= 0 && i < n_plan_caches; i++)
         if (plan_caches[i].sub)
@@ -69,21 +61,22 @@ static int add_agent_home(const struct plan_input *in, struct plan *p, struct er
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i + 1 < in->home.agent->len; i += 2)
-        r = add_step(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/%s", p->home, in->home.agent->v[i + 1]),
-                     strdup(in->home.agent->v[i]), err);
+        r = plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true},
+                         str_dupf("%s/%s", p->home, in->home.agent->v[i + 1]), strdup(in->home.agent->v[i]), err);
     return r;
 }
 
 /* Read-only: the file is in the sealed root, and the name in the home leads to it. */
-static int add_git(const struct plan_input *in, struct plan *p, struct err *err) {
-    int r = add_step(p, (struct step){.kind = STEP_DIR}, strdup("/run/bawn"), NULL, err);
+int plan_add_home_file(struct plan *p, const char *name, const char *in_run, const char *content, struct err *err) {
+    int r = plan_add_own(p, (struct step){.kind = STEP_DIR}, strdup("/run/bawn"), NULL, err);
 
-    r = r < 0 ? r
-              : add_step(p, (struct step){.kind = STEP_FILE, .mode = 0444}, strdup("/run/bawn/gitconfig"), strdup(in->git.config),
+    if (r == 0)
+        r = plan_add_own(p, (struct step){.kind = STEP_FILE, .mode = 0444}, str_dupf("/run/bawn/%s", in_run), strdup(content),
                          err);
-    return r < 0 ? r
-                 : add_step(p, (struct step){.kind = STEP_SYMLINK}, str_dupf("%s/.gitconfig", p->home),
-                            strdup("/run/bawn/gitconfig"), err);
+    if (r == 0)
+        r = plan_add_own(p, (struct step){.kind = STEP_SYMLINK}, str_dupf("%s/%s", p->home, name),
+                         str_dupf("/run/bawn/%s", in_run), err);
+    return r;
 }
 
 int plan_make_home(const struct plan_input *in, struct plan *p, struct err *err) {
@@ -92,7 +85,7 @@ int plan_make_home(const struct plan_input *in, struct plan *p, struct err *err)
     if (p->rung != RUNG_FULL)
         return 0;
     if (in->git.config && *in->git.config)
-        r = add_git(in, p, err);
+        r = plan_add_home_file(p, ".gitconfig", "gitconfig", in->git.config, err);
     r = r < 0 || !in->home.caches ? r : add_caches(in, p, err);
     return r < 0 || !in->home.agent ? r : add_agent_home(in, p, err);
 }

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `bawn run --dry-run` and `bawn explain`: the plan as text and as JSON. */
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "base/jsonout.h"
 #include "base/parse.h"
 #include "config/settings.h"
 #include "jail/plan/plan.h"
 
 enum { NETWORK_TEXT_MAX = 64 * 1024 };
 
-static void line(struct buf *out, const char *name, const char *value, const char *origin) {
-    buf_addf(out, "%-18s ", name);
-    buf_add_printable(out, value);
+static void end_line(struct buf *out, const char *origin) {
     if (origin) {
         buf_adds(out, "   (");
         buf_add_printable(out, origin);
         buf_adds(out, ")");
     }
     buf_addc(out, '\n');
+}
+
+static void line(struct buf *out, const char *name, const char *value, const char *origin) {
+    buf_addf(out, "%-18s ", name);
+    buf_add_printable(out, value);
+    end_line(out, origin);
 }
 
 static void size_line(struct buf *out, const char *name, uint64_t bytes, const char *origin) {
@@ -71,8 +77,6 @@ static const char *step_origin(const struct step *s, const struct settings *set)
 }
 
 static void step_line(const struct step *s, const struct settings *set, struct buf *out) {
-    const char *origin = step_origin(s, set);
-
     buf_addf(out, "  %-10s ", step_kind_names[s->kind]);
     buf_add_printable(out, s->to);
     if (s->from && s->kind != STEP_FILE && s->kind != STEP_PRIVATE && s->kind != STEP_HIDE && s->kind != STEP_HIDE_AGAIN &&
@@ -84,12 +88,7 @@ static void step_line(const struct step *s, const struct settings *set, struct b
         buf_adds(out, s->writable ? " rw" : " ro");
     if (s->optional)
         buf_adds(out, " if present");
-    if (origin) {
-        buf_adds(out, "   (");
-        buf_add_printable(out, origin);
-        buf_adds(out, ")");
-    }
-    buf_addc(out, '\n');
+    end_line(out, step_origin(s, set));
 }
 
 /* What there will be, which may be less than what was asked for. */
@@ -141,76 +140,64 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
     buf_addc(out, '\n');
 }
 
-static void json_string(struct buf *out, const char *key, const char *value) {
-    buf_addf(out, "\"%s\":", key);
-    if (value)
-        buf_add_json(out, value);
+static void json_step(const struct step *s, struct jsonout *j) {
+    jsonout_open(j, NULL, '{');
+    jsonout_text(j, "kind", step_kind_names[s->kind]);
+    jsonout_text(j, "to", s->to);
+    jsonout_text(j, "from", s->kind == STEP_FILE || s->kind == STEP_PRIVATE ? NULL : s->from);
+    jsonout_bool(j, "writable", s->writable);
+    jsonout_bool(j, "optional", s->optional);
+    jsonout_close(j, '}');
+}
+
+static void json_limits(const struct plan *p, struct jsonout *j) {
+    const struct limits *l = &p->limits;
+
+    jsonout_open(j, "limits", '{');
+    jsonout_key(j, "cpus");
+    buf_addf(j->to, "%" PRIu64 ".%03" PRIu64, l->cpus_milli / 1000, l->cpus_milli % 1000);
+    jsonout_u64(j, "memory", l->memory);
+    jsonout_u64(j, "swap", l->swap);
+    jsonout_u64(j, "pids", l->pids);
+    jsonout_u64(j, "disk", l->disk);
+    jsonout_u64(j, "timeout_ms", l->timeout_ms);
+    jsonout_u64(j, "private", p->private_size);
+    jsonout_close(j, '}');
+}
+
+static void json_head(const struct plan *p, const struct settings *s, struct jsonout *j) {
+    jsonout_text(j, "engine", s->engine);
+    jsonout_text(j, "rung", rung_names[p->rung]);
+    jsonout_text(j, "profile", s->profile);
+    jsonout_text(j, "workspace", p->workspace);
+    jsonout_text(j, "home", p->home);
+    jsonout_u64(j, "inside_uid", p->ids.inside_uid);
+    jsonout_u64(j, "inside_gid", p->ids.inside_gid);
+    jsonout_u64(j, "host_uid", p->ids.host_uid);
+    jsonout_u64(j, "host_gid", p->ids.host_gid);
+    jsonout_bool(j, "idmapped", p->ids.by_root);
+    jsonout_key(j, "network");
+    if (p->network)
+        settings_add_value(s, SETTING_NETWORK, j->to);
     else
-        buf_adds(out, "null");
-}
-
-static void json_strings(struct buf *out, const char *key, char *const *v, size_t n) {
-    buf_addf(out, ",\"%s\":[", key);
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            buf_addc(out, ',');
-        buf_add_json(out, v[i]);
-    }
-    buf_addc(out, ']');
-}
-
-static void json_step(const struct step *s, struct buf *out) {
-    buf_addc(out, '{');
-    json_string(out, "kind", step_kind_names[s->kind]);
-    buf_addc(out, ',');
-    json_string(out, "to", s->to);
-    buf_addc(out, ',');
-    json_string(out, "from", s->kind == STEP_FILE || s->kind == STEP_PRIVATE ? NULL : s->from);
-    buf_addf(out, ",\"writable\":%s,\"optional\":%s}", s->writable ? "true" : "false", s->optional ? "true" : "false");
-}
-
-static void json_origins(const struct settings *s, struct buf *out) {
-    buf_adds(out, ",\"origin\":{");
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        if (i)
-            buf_addc(out, ',');
-        json_string(out, setting_names[i], s->origin[i]);
-    }
-    buf_addc(out, '}');
+        buf_adds(j->to, "\"none\"");
 }
 
 void plan_print_json(const struct plan *p, const struct settings *s, struct buf *out) {
-    const struct limits *l = &p->limits;
+    struct jsonout j = {.to = out, .compact = true};
 
-    buf_addc(out, '{');
-    json_string(out, "engine", s->engine);
-    buf_addc(out, ',');
-    json_string(out, "rung", rung_names[p->rung]);
-    buf_addc(out, ',');
-    json_string(out, "profile", s->profile);
-    buf_addc(out, ',');
-    json_string(out, "workspace", p->workspace);
-    buf_addc(out, ',');
-    json_string(out, "home", p->home);
-    buf_addf(out, ",\"inside_uid\":%u,\"inside_gid\":%u,\"host_uid\":%u,\"host_gid\":%u,\"idmapped\":%s,\"network\":",
-             p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid, p->ids.host_gid, p->ids.by_root ? "true" : "false");
-    if (p->network)
-        settings_add_value(s, SETTING_NETWORK, out);
-    else
-        buf_adds(out, "\"none\"");
-    buf_addf(out,
-             ",\"limits\":{\"cpus\":%" PRIu64 ".%03" PRIu64 ",\"memory\":%" PRIu64 ",\"swap\":%" PRIu64 ",\"pids\":%" PRIu64
-             ",\"disk\":%" PRIu64 ",\"timeout_ms\":%" PRIu64 ",\"private\":%" PRIu64 "},\"landlock_abi\":%d",
-             l->cpus_milli / 1000, l->cpus_milli % 1000, l->memory, l->swap, l->pids, l->disk, l->timeout_ms, p->private_size,
-             p->landlock_abi);
-    json_strings(out, "env", p->env.v, p->env.len);
-    json_strings(out, "command", p->argv, p->argc);
-    json_origins(s, out);
-    buf_adds(out, ",\"files\":[");
-    for (size_t i = 0; i < p->n_steps; i++) {
-        if (i)
-            buf_addc(out, ',');
-        json_step(&p->steps[i], out);
-    }
+    jsonout_open(&j, NULL, '{');
+    json_head(p, s, &j);
+    json_limits(p, &j);
+    jsonout_int(&j, "landlock_abi", p->landlock_abi);
+    jsonout_list(&j, "env", &p->env);
+    jsonout_strings(&j, "command", p->argv, p->argc);
+    jsonout_open(&j, "origin", '{');
+    for (int i = 0; i < SETTING_COUNT; i++)
+        jsonout_text(&j, setting_names[i], s->origin[i]);
+    jsonout_close(&j, '}');
+    jsonout_open(&j, "files", '[');
+    for (size_t i = 0; i < p->n_steps; i++)
+        json_step(&p->steps[i], &j);
     buf_adds(out, "]}\n");
 }

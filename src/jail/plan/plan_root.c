@@ -112,14 +112,6 @@ static int add_all(struct plan *p, const struct step *steps, size_t n, struct er
 }
 
 /* A step whose strings are made here. */
-static int add_made(struct plan *p, struct step step, char *to, char *from, struct err *err) {
-    step.to = plan_own(p, to);
-    step.from = plan_own(p, from);
-    if (!step.to || !step.from)
-        return err_oom(err);
-    return plan_add(p, step, err);
-}
-
 /* /bin and its like: symlinks into /usr on merged systems, folders of their own on others. */
 static int add_root_names(const struct host_facts *h, struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(h->root_link); i++) {
@@ -131,7 +123,7 @@ static int add_root_names(const struct host_facts *h, struct plan *p, struct err
             free(from);
             continue;
         }
-        r = add_made(p, step, str_dupf("/%s", plan_root_names[i]), from, err);
+        r = plan_add_own(p, step, str_dupf("/%s", plan_root_names[i]), from, err);
         if (r < 0)
             return r;
     }
@@ -144,8 +136,8 @@ static int add_etc_shared(const struct plan_input *in, struct plan *p, struct er
 
         if (p->network && in->trust.folder && str_eq(etc_shared[i], "ssl/certs"))
             continue; /* plan_make_trust() has a richer one */
-        r = add_made(p, (struct step){.kind = STEP_RO, .optional = true}, str_dupf("/etc/%s", etc_shared[i]),
-                     str_dupf("/etc/%s", etc_shared[i]), err);
+        r = plan_add_own(p, (struct step){.kind = STEP_RO, .optional = true}, str_dupf("/etc/%s", etc_shared[i]),
+                         str_dupf("/etc/%s", etc_shared[i]), err);
 
         if (r < 0)
             return r;
@@ -154,10 +146,10 @@ static int add_etc_shared(const struct plan_input *in, struct plan *p, struct er
 }
 
 static int add_file(struct plan *p, const char *to, char *content, struct err *err) {
-    return add_made(p, (struct step){.kind = STEP_FILE, .mode = 0644}, strdup(to), content, err);
+    return plan_add_own(p, (struct step){.kind = STEP_FILE, .mode = 0644}, strdup(to), content, err);
 }
 
-/* The sandbox knows three users: root and nobody (as names for files), and itself. */
+/* The sandbox knows three users: root and "nobody" (as names for files), and itself. */
 static int add_etc_made(struct plan *p, struct err *err) {
     const struct plan_ids *ids = &p->ids;
     int r = add_file(p, "/etc/passwd",
@@ -178,19 +170,21 @@ static int add_etc_made(struct plan *p, struct err *err) {
 }
 
 static int add_private(struct plan *p, const char *to, mode_t mode, struct err *err) {
-    return add_made(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .mode = mode}, strdup(to), strdup("private"), err);
+    return plan_add_own(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .mode = mode}, strdup(to), strdup("private"),
+                        err);
 }
 
 static int add_home(const struct plan_input *in, struct plan *p, struct err *err) {
     if (!in->home.persistent)
         return add_private(p, p->home, 0700, err);
-    return add_made(p, (struct step){.kind = STEP_EXTRA, .writable = true}, strdup(p->home), strdup(in->home.persistent), err);
+    return plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true}, strdup(p->home), strdup(in->home.persistent),
+                        err);
 }
 
 static int add_devices(struct plan *p, struct err *err) {
     for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
-        int r = add_made(p, (struct step){.kind = STEP_DEVICE}, str_dupf("/dev/%s", devices[i]), str_dupf("/dev/%s", devices[i]),
-                         err);
+        int r = plan_add_own(p, (struct step){.kind = STEP_DEVICE}, str_dupf("/dev/%s", devices[i]),
+                             str_dupf("/dev/%s", devices[i]), err);
 
         if (r < 0)
             return r;
@@ -209,8 +203,8 @@ static const char *substitute_for(const struct settings *s, const char *path) {
 static int add_substitutes(const struct settings *s, struct plan *p, struct err *err) {
     for (size_t i = 0; i < s->n_substitutes; i++) {
         const struct substitute_spec *sub = &s->substitutes[i];
-        int r = add_made(p, (struct step){.kind = STEP_SUBSTITUTE}, str_dupf("%s/%s", p->workspace, sub->path),
-                         strdup(sub->shown), err);
+        int r = plan_add_own(p, (struct step){.kind = STEP_SUBSTITUTE}, str_dupf("%s/%s", p->workspace, sub->path),
+                             strdup(sub->shown), err);
 
         if (r < 0)
             return r;
@@ -227,7 +221,7 @@ static int add_hidden(const struct settings *s, const struct plan_input *in, str
         int r = 0;
 
         if (!substitute_for(s, path))
-            r = add_made(p, (struct step){.kind = kind}, str_dupf("%s/%s", p->workspace, path), strdup(path), err);
+            r = plan_add_own(p, (struct step){.kind = kind}, str_dupf("%s/%s", p->workspace, path), strdup(path), err);
         if (r < 0)
             return r;
     }
@@ -241,7 +235,7 @@ static const char *run_dir(const struct plan_input *in) {
 static int add_live(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     bool overlay = p->mode == WORKSPACE_OVERLAY;
     struct step step = {.kind = overlay ? STEP_OVERLAY : STEP_WORKSPACE, .writable = p->mode != WORKSPACE_RO};
-    int r = add_made(p, step, strdup(p->workspace), strdup(overlay ? run_dir(in) : p->workspace), err);
+    int r = plan_add_own(p, step, strdup(p->workspace), strdup(overlay ? run_dir(in) : p->workspace), err);
 
     r = r < 0 ? r : add_substitutes(s, p, err);
     return r < 0 ? r : add_hidden(s, in, p, err);
@@ -250,20 +244,21 @@ static int add_live(const struct settings *s, const struct plan_input *in, struc
 /* A copy that holds nothing hidden; in a worktree also a git folder of its own, and the repository's objects to read. */
 static int add_copy(const struct plan_input *in, struct plan *p, struct err *err) {
     const struct step rw = {.kind = STEP_EXTRA, .writable = true}, ro = {.kind = STEP_EXTRA};
-    int r = add_made(p, rw, strdup(p->workspace), str_dupf("%s/tree", run_dir(in)), err);
+    int r = plan_add_own(p, rw, strdup(p->workspace), str_dupf("%s/tree", run_dir(in)), err);
 
     if (r < 0 || p->mode != WORKSPACE_WORKTREE)
         return r;
-    r = add_made(p, ro, str_dupf("%s/.git", p->workspace), str_dupf("%s/dotgit", run_dir(in)), err);
-    r = r < 0 ? r : add_made(p, rw, strdup("/run/bawn/git"), str_dupf("%s/git", run_dir(in)), err);
-    return r < 0 ? r : add_made(p, ro, strdup("/run/bawn/objects"), strdup(in->git.objects ? in->git.objects : "(objects)"), err);
+    r = plan_add_own(p, ro, str_dupf("%s/.git", p->workspace), str_dupf("%s/dotgit", run_dir(in)), err);
+    r = r < 0 ? r : plan_add_own(p, rw, strdup("/run/bawn/git"), str_dupf("%s/git", run_dir(in)), err);
+    return r < 0 ? r
+                 : plan_add_own(p, ro, strdup("/run/bawn/objects"), strdup(in->git.objects ? in->git.objects : "(objects)"), err);
 }
 
 /* Folders of the workspace that are the sandbox's own. */
 static int add_volumes(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     for (size_t i = 0; in->workspace.volumes && i < in->workspace.volumes->len; i++) {
-        int r = add_made(p, (struct step){.kind = STEP_EXTRA, .writable = true}, str_dupf("%s/%s", p->workspace, s->volumes.v[i]),
-                         strdup(in->workspace.volumes->v[i]), err);
+        int r = plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true},
+                             str_dupf("%s/%s", p->workspace, s->volumes.v[i]), strdup(in->workspace.volumes->v[i]), err);
 
         if (r < 0)
             return r;
@@ -274,7 +269,7 @@ static int add_volumes(const struct settings *s, const struct plan_input *in, st
 static int add_extra(const struct settings *s, struct plan *p, struct err *err) {
     for (size_t i = 0; i < s->n_mounts; i++) {
         const struct mount_spec *m = &s->mounts[i];
-        int r = add_made(p, (struct step){.kind = STEP_EXTRA, .writable = m->writable}, strdup(m->to), strdup(m->from), err);
+        int r = plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = m->writable}, strdup(m->to), strdup(m->from), err);
 
         if (r < 0)
             return r;
@@ -306,7 +301,7 @@ static int hide_again(const struct plan_input *in, struct plan *p, struct err *e
                     "a --mount shows the workspace a second time at '%s', with more than %d hidden files; mount another "
                     "folder, or hide their folders instead",
                     e->path, ELSEWHERE_COVERS_MAX);
-            r = add_made(p, (struct step){.kind = STEP_HIDE_AGAIN}, str_dupf("%s/%s", e->path, rest), strdup(e->path), err);
+            r = plan_add_own(p, (struct step){.kind = STEP_HIDE_AGAIN}, str_dupf("%s/%s", e->path, rest), strdup(e->path), err);
             if (r < 0)
                 return r;
         }
@@ -336,6 +331,6 @@ int plan_make_root(const struct settings *s, const struct host_facts *h, const s
     r = r < 0 ? r : add_root_names(h, p, err);
     r = r < 0 ? r : add_etc_shared(in, p, err);
     r = r < 0 ? r : add_etc_made(p, err);
-    r = r < 0 ? r : add_made(p, (struct step){.kind = STEP_SYMLINK}, strdup("/workspace"), strdup(p->workspace), err);
+    r = r < 0 ? r : plan_add_own(p, (struct step){.kind = STEP_SYMLINK}, strdup("/workspace"), strdup(p->workspace), err);
     return r < 0 ? r : add_user_parts(s, in, p, err);
 }

@@ -36,17 +36,14 @@ static int add_places(const struct plan_input *in, struct plan *p, const struct 
 static int add_nss(const struct plan_input *in, struct plan *p, struct err *err) {
     static const struct trust_place nss[] = {{"/run/bawn/nssdb", "nssdb"}};
     static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
-    struct step dir = {.kind = STEP_DIR, .to = plan_own(p, str_dupf("%s/.pki/nssdb", p->home))};
     int r = add_places(in, p, nss, ARRAY_LEN(nss), err);
 
     if (r == 0)
-        r = dir.to ? plan_add(p, dir, err) : err_oom(err);
+        r = plan_add_own(p, (struct step){.kind = STEP_DIR}, str_dupf("%s/.pki/nssdb", p->home), NULL, err);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++) {
-        struct step copy = {.kind = STEP_COPY, .mode = 0600};
+        const struct step copy = {.kind = STEP_COPY, .mode = 0600};
 
-        copy.to = plan_own(p, str_dupf("%s/%s", dir.to, files[i]));
-        copy.from = plan_own(p, str_dupf("%s/%s", nss[0].to, files[i]));
-        r = copy.to && copy.from ? plan_add(p, copy, err) : err_oom(err);
+        r = plan_add_own(p, copy, str_dupf("%s/.pki/nssdb/%s", p->home, files[i]), str_dupf("%s/%s", nss[0].to, files[i]), err);
     }
     return r;
 }

@@ -97,7 +97,7 @@ static int find_paths(struct sandbox_details *d, const char *home, struct err *e
     CLEANUP(freep) char *runtime = NULL, *volumes = NULL, *runs = NULL, *audit = NULL;
     const struct box *b = &d->pick.box;
     char hash[SHA256_HEX_SIZE], log[BOX_ID_MAX + sizeof ".jsonl"];
-    int r = control_folder(environ, &runtime, err);
+    int r = paths_runtime(environ, &runtime, err);
 
     r = r < 0 ? r : paths_state_if_home(environ, home, "volumes", &volumes, err);
     r = r < 0 ? r : paths_state_if_home(environ, home, "runs", &runs, err);

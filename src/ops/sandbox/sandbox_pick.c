@@ -107,7 +107,7 @@ int sandbox_pick(const struct sandbox_pick_opts *o, struct sandbox_pick *ret, st
 
 int sandbox_control(const struct box *b, char **ret, struct err *err) {
     CLEANUP(freep) char *folder = NULL;
-    int r = control_folder(environ, &folder, err);
+    int r = paths_runtime(environ, &folder, err);
 
     if (r < 0)
         return r;

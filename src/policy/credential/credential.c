@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Credentials and lists of them. */
 #include "policy/credential/credential.h"
 
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "policy/credential/credential_priv.h"
 
 const char *const credential_place_names[CREDENTIAL_PLACES] = {
@@ -57,57 +60,33 @@ struct credential *credentials_find(const struct credentials *c, const char *nam
     return i < c->len && str_eq(c->v[i].name, name) ? &c->v[i] : NULL;
 }
 
-static int make_room(struct credentials *c, struct err *err) {
-    struct credential *more;
-    size_t cap = c->cap ? c->cap * 2 : 8;
-
-    if (c->len == CREDENTIALS_MAX)
-        return err_usage(err, "there are %d secrets already, which is the most there can be", CREDENTIALS_MAX);
-    if (c->len < c->cap)
-        return 0;
-    more = reallocarray(c->v, cap, sizeof *more);
-    if (!more)
-        return err_oom(err);
-    c->v = more;
-    c->cap = cap;
-    return 0;
-}
-
 int credentials_put(struct credentials *c, struct credential *one, struct err *err) {
     CLEANUP(credential_done) struct credential mine = TAKE(*one, (struct credential){0});
     struct credential *old = credentials_find(c, mine.name);
     size_t at;
-    int r;
 
     if (old) {
         credential_done(old);
         *old = TAKE(mine, (struct credential){0});
         return 0;
     }
-    r = make_room(c, err);
-    if (r < 0)
-        return r;
     at = place_of(c, mine.name);
-    memmove(&c->v[at + 1], &c->v[at], (c->len - at) * sizeof c->v[0]);
-    c->v[at] = TAKE(mine, (struct credential){0});
-    c->len++;
-    return 0;
+    if (c->len == CREDENTIALS_MAX)
+        return err_usage(err, "there are %d secrets already, which is the most there can be", CREDENTIALS_MAX);
+    return VEC_INSERT(c->v, c->len, at, TAKE(mine, (struct credential){0})) < 0 ? err_oom(err) : 0;
 }
 
 int credentials_remove(struct credentials *c, const char *name) {
     struct credential *old = credentials_find(c, name);
-    size_t at;
 
     if (!old)
         return -ENOENT;
-    at = (size_t)(old - c->v);
     credential_done(old);
-    c->len--;
-    memmove(&c->v[at], &c->v[at + 1], (c->len - at) * sizeof c->v[0]);
+    VEC_REMOVE(c->v, c->len, (size_t)(old - c->v));
     return 0;
 }
 
-/* What stands behind the host in an entry, as credential_add_host() writes it ("a.test", "a.test:8443", "[::1]:8443"): ":8443" or "";
+/* What follows the host in an entry, as credential_add_host() writes it ("a.test", "a.test:8443", "[::1]:8443"): ":8443" or "";
  * NULL: it is for another one. Asked for every request of a sandbox, so it compares text. */
 static const char *entry_rest(const char *entry, const char *host, size_t len) {
     const char *rest = entry[0] == '[' ? entry + 1 : entry;
@@ -170,8 +149,7 @@ void credential_purpose(const struct credential *c, char out[static CREDENTIAL_P
     for (size_t i = 0; i < c->hosts.len; i++)
         add_purpose(&h, c->hosts.v[i]);
     sha256_end(&h, digest);
-    for (size_t i = 0; i < SHA256_LEN; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    hex_encode(digest, sizeof digest, out);
 }
 
 bool credential_same_purpose(const struct credential *a, const struct credential *b) {

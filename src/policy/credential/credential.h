@@ -76,7 +76,7 @@ struct credential {
 
 struct credentials {
     struct credential *v; /* sorted by name */
-    size_t len, cap;
+    size_t len;
 };
 
 /* Reads "name:line:column: ..." errors with exit status 64; *ret is untouched then. Two credentials may be for one host. */
@@ -123,7 +123,7 @@ bool credential_same_purpose(const struct credential *a, const struct credential
 
 /* What a sandbox has of a credential. */
 struct grant {
-    struct credential c; /* store, variable, command are not there: nobody inside or at the gate needs them */
+    struct credential c; /* store, variable, command are not there: neither the inside nor the gate needs them */
     char *placeholder;   /* SIGV4: of the key id */
     char *placeholder2;  /* SIGV4: of the secret key; "" otherwise */
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks a credential's definition and value. */
 #include <errno.h>
 
 #include "base/err.h"
@@ -162,7 +163,7 @@ static int check_oauth(const struct credential *c, struct err *err) {
     if (c->place != PLACE_HEADER || strcasecmp(c->header, "authorization") != 0 || !str_eq(c->format, "Bearer {}"))
         return err_usage(err, "with oauth the secret goes into \"Authorization: Bearer {}\"");
     if (c->store != STORE_FILE && c->store != STORE_SECRET_SERVICE)
-        return err_usage(err, "with oauth the store is \"file\" or \"secret-service\": new tokens have to be kept");
+        return err_usage(err, "with oauth the store is \"file\" or \"secret-service\": new tokens have to be stored");
     return 0;
 }
 
@@ -191,7 +192,7 @@ int credential_check(const struct credential *c, struct err *err) {
                          "digit",
                          CREDENTIAL_NAME_MAX);
     if (c->place >= CREDENTIAL_PLACES || c->store >= CREDENTIAL_STORES)
-        return err_usage(err, "nobody knows this place or store");
+        return err_usage(err, "unknown place or store");
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(checks); i++)
         r = checks[i](c, err);
     r = r < 0 ? r : place_checks[c->place](c, err);
@@ -222,7 +223,7 @@ int credential_value_check(const struct credential *c, const char *value, size_t
     if (len > CREDENTIAL_VALUE_MAX)
         return err_usage(err, "the value is longer than %d bytes", CREDENTIAL_VALUE_MAX);
     if (len < CREDENTIAL_VALUE_MIN)
-        return err_usage(err, "the value is shorter than %d bytes: it could not be kept out of answers", CREDENTIAL_VALUE_MIN);
+        return err_usage(err, "the value is shorter than %d bytes: it could not be covered in answers", CREDENTIAL_VALUE_MIN);
     if (has_control(value, len))
         return err_usage(err, "the value has a line break, a NUL or another control character in it");
     if (c->place == PLACE_SIGV4 && !sigv4_value_ok(value, len))

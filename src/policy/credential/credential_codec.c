@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Encodes and decodes grants. */
 #include <errno.h>
 
 #include "base/buf.h"
@@ -21,7 +22,7 @@ static void add_string(struct buf *out, const char *s) {
         buf_add(out, s, strlen(s) + 1);
 }
 
-static void add_list(struct buf *out, const struct strv *list) {
+static void add_strings(struct buf *out, const struct strv *list) {
     for (size_t i = 0; i < list->len; i++)
         add_string(out, list->v[i]);
 }
@@ -41,8 +42,8 @@ int grants_encode(const struct grant *v, size_t n, struct buf *out) {
         buf_add(out, &h, sizeof h);
         for (size_t k = 0; k < CREDENTIAL_N_GRANTED; k++)
             add_string(out, *credential_text(c, k));
-        add_list(out, &c->hosts);
-        add_list(out, &c->env);
+        add_strings(out, &c->hosts);
+        add_strings(out, &c->env);
         add_string(out, v[i].placeholder);
         add_string(out, v[i].placeholder2);
     }
@@ -54,7 +55,7 @@ struct credential_reading {
     size_t left;
 };
 
-static int take(struct credential_reading *rd, void *to, size_t len) {
+static int take_bytes(struct credential_reading *rd, void *to, size_t len) {
     if (rd->left < len)
         return -EBADMSG;
     memcpy(to, rd->p, len);
@@ -67,7 +68,7 @@ static int take(struct credential_reading *rd, void *to, size_t len) {
 static int take_string(struct credential_reading *rd, char **ret) {
     char mark;
     size_t len;
-    int r = take(rd, &mark, 1);
+    int r = take_bytes(rd, &mark, 1);
 
     if (r < 0 || mark == MISSING)
         return r;
@@ -108,7 +109,7 @@ static bool placeholders_ok(const struct grant *g) {
 static int take_grant(struct credential_reading *rd, struct grant *g) {
     struct credential *c = &g->c;
     struct credential_head h;
-    int r = take(rd, &h, sizeof h);
+    int r = take_bytes(rd, &h, sizeof h);
 
     if (r < 0)
         return r;
@@ -139,7 +140,7 @@ int grants_decode(const char *bytes, size_t len, struct grant **ret, size_t *ret
     struct credential_reading rd = {bytes, len};
     struct grant *v;
     uint32_t n;
-    int r = take(&rd, &n, sizeof n);
+    int r = take_bytes(&rd, &n, sizeof n);
 
     if (r < 0 || n > GRANTS_MAX)
         return -EBADMSG;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Grants: credentials as a sandbox has them, with placeholders. */
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"

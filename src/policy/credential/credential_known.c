@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the credentials of well-known hosts. */
 #include "base/err.h"
 #include "base/str.h"
 #include "policy/credential/credential_priv.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Where a login in a browser comes back to. */
 #include <errno.h>
 
 #include "base/parse.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sets parts of a credential from text. */
 #include <errno.h>
 
 #include "base/err.h"
@@ -15,7 +16,7 @@ static int wrong_host(const char *text, struct err *err) {
         {"://", "give the name of the host, without https:// and path"},
         {"/", "give the name of the host, without path"},
         {"@", "give the name of the host, without a user"},
-        {"*", "a secret is for hosts by their exact names: with a wildcard somebody else's host could get it"},
+        {"*", "a secret is for hosts by their exact names: with a wildcard another owner's host could get it"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)

@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes secrets.json. */
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "policy/credential/credential.h"
 
-static void add_pair(struct buf *b, const char *key, const char *value) {
-    if (!value)
-        return;
-    buf_addf(b, ", \"%s\": ", key);
-    buf_add_json(b, value);
+static void add_if_set(struct jsonout *j, const char *key, const char *value) {
+    if (value)
+        jsonout_text(j, key, value);
 }
 
-static void add_list(struct buf *b, const char *before, const char *key, const struct strv *list) {
-    buf_addf(b, "%s\"%s\": [", before, key);
-    for (size_t i = 0; i < list->len; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, list->v[i]);
-    }
-    buf_addc(b, ']');
-}
-
-static void add_place(struct buf *b, const struct credential *c) {
+static void add_place(struct jsonout *j, const struct credential *c) {
     CLEANUP(freep) char *text = NULL;
 
     switch (c->place) {
@@ -40,50 +31,51 @@ static void add_place(struct buf *b, const struct credential *c) {
     case CREDENTIAL_PLACES:
         break;
     }
-    b->failed |= !text;
-    add_pair(b, credential_place_names[c->place], text);
+    j->to->failed |= !text;
+    add_if_set(j, credential_place_names[c->place], text);
 }
 
-static void add_oauth(struct buf *b, const struct credential *c) {
-    if (!c->token_url)
-        return;
-    buf_adds(b, ", \"oauth\": {\"token_url\": ");
-    buf_add_json(b, c->token_url);
-    add_pair(b, "device_url", c->device_url);
-    add_pair(b, "authorize_url", c->authorize_url);
-    add_pair(b, "redirect_uri", c->redirect_uri);
-    add_pair(b, "client_id", c->client_id);
-    add_pair(b, "scope", c->scope);
-    buf_addc(b, '}');
+static void add_oauth(struct jsonout *j, const struct credential *c) {
+    jsonout_open(j, "oauth", '{');
+    jsonout_text(j, "token_url", c->token_url);
+    add_if_set(j, "device_url", c->device_url);
+    add_if_set(j, "authorize_url", c->authorize_url);
+    add_if_set(j, "redirect_uri", c->redirect_uri);
+    add_if_set(j, "client_id", c->client_id);
+    add_if_set(j, "scope", c->scope);
+    jsonout_close(j, '}');
 }
 
-static void add_credential(struct buf *b, const struct credential *c) {
-    buf_adds(b, "    ");
-    buf_add_json(b, c->name);
-    add_list(b, ": {", "hosts", &c->hosts);
-    add_place(b, c);
+static void add_credential(struct jsonout *j, const struct credential *c) {
+    jsonout_break(j, "\n    ");
+    jsonout_open(j, c->name, '{'); /* credential_name_ok(): nothing in it is escaped */
+    jsonout_list(j, "hosts", &c->hosts);
+    add_place(j, c);
     if (c->place != PLACE_SIGV4)
-        add_list(b, ", ", "env", &c->env);
+        jsonout_list(j, "env", &c->env);
     if (c->only_placeholder)
-        add_pair(b, "inject", "placeholder");
-    add_pair(b, "shape", c->shape);
+        jsonout_text(j, "inject", "placeholder");
+    add_if_set(j, "shape", c->shape);
     if (c->length)
-        buf_addf(b, ", \"length\": %u", c->length);
-    add_pair(b, "store", credential_store_names[c->store]);
-    add_pair(b, "variable", c->variable);
+        jsonout_u64(j, "length", c->length);
+    jsonout_text(j, "store", credential_store_names[c->store]);
+    add_if_set(j, "variable", c->variable);
     if (c->command.len)
-        add_list(b, ", ", "command", &c->command);
-    if (c->lifetime_s)
-        buf_addf(b, ", \"lifetime\": \"%" PRIu64 "s\"", c->lifetime_s);
-    add_oauth(b, c);
-    buf_addc(b, '}');
+        jsonout_list(j, "command", &c->command);
+    if (c->lifetime_s) {
+        jsonout_key(j, "lifetime");
+        buf_addf(j->to, "\"%" PRIu64 "s\"", c->lifetime_s);
+    }
+    if (c->token_url)
+        add_oauth(j, c);
+    jsonout_close(j, '}');
 }
 
 void credentials_write(const struct credentials *c, struct buf *out) {
+    struct jsonout j = {.to = out};
+
     buf_adds(out, "{\n  \"secrets\": {");
-    for (size_t i = 0; i < c->len; i++) {
-        buf_adds(out, i ? ",\n" : "\n");
-        add_credential(out, &c->v[i]);
-    }
+    for (size_t i = 0; i < c->len; i++)
+        add_credential(&j, &c->v[i]);
     buf_adds(out, c->len ? "\n  }\n}\n" : "}\n}\n");
 }

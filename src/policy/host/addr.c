@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses and networks: parsed, compared, written. */
 #include "policy/host/addr.h"
 
 #include <arpa/inet.h>

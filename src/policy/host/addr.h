@@ -33,7 +33,7 @@ enum addr_class {
     ADDR_BROADCAST,
     ADDR_DOCUMENTATION,
     ADDR_BENCHMARK,
-    ADDR_RESERVED, /* assigned to nobody, or to protocols only */
+    ADDR_RESERVED, /* not assigned, or to protocols only */
     ADDR_ULA,      /* fc00::/7 */
     ADDR_SITE_LOCAL,
     ADDR_TRANSLATED, /* a translation prefix whose inside cannot be read */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which addresses are public. */
 #include "policy/host/addr.h"
 
 const char *const addr_class_names[ADDR_CLASSES] = {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Host names in their one form. */
 #include "policy/host/host.h"
 
 #include <errno.h>

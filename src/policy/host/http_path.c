@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Paths of requests in their one form. */
 #include "policy/host/http_path.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static bool is_unreserved(int c) {
            c == '~';
 }
 
-static bool put(struct path_out *o, const char *s, size_t n) {
+static bool put_byte(struct path_out *o, const char *s, size_t n) {
     if (n > o->max - o->len)
         return false;
     memcpy(o->p + o->len, s, n);
@@ -49,7 +50,7 @@ static bool put_encoded(struct path_out *o, int c) {
     static const char digits[] = "0123456789ABCDEF";
     char three[] = {'%', digits[c >> 4 & 15], digits[c & 15]};
 
-    return put(o, three, sizeof three);
+    return put_byte(o, three, sizeof three);
 }
 
 /* Bytes that start no UTF-8 character, or a longer form than needed: "%c0%ae" is a dot to careless servers. */
@@ -70,7 +71,7 @@ static int take_encoded(const char *p, const char *end, struct path_out *o, stru
         return err_set(err, -EINVAL, "the path has an encoded backslash, which some servers take for a slash");
     if (is_overlong(c, http_path_encoded(p + 3, end)))
         return err_set(err, -EINVAL, "the path has encoded bytes that are not UTF-8");
-    if (!(is_unreserved(c) ? put(o, &plain, 1) : put_encoded(o, c)))
+    if (!(is_unreserved(c) ? put_byte(o, &plain, 1) : put_encoded(o, c)))
         return err_set(err, -EINVAL, "the path is longer than %d characters", HTTP_PATH_MAX);
     return 0;
 }
@@ -94,14 +95,14 @@ static int decode(const char *p, const char *end, struct path_out *o, struct err
             return err_set(err, -EINVAL, "the path has bytes that are not ASCII (encode them with %%)");
         if (c == '\\' || c == '#')
             return err_set(err, -EINVAL, "the path has a '%c' in it", c);
-        if (!(strchr("\"<>^`{|}", c) ? put_encoded(o, c) : put(o, p, 1)))
+        if (!(strchr("\"<>^`{|}", c) ? put_encoded(o, c) : put_byte(o, p, 1)))
             return err_set(err, -EINVAL, "the path is longer than %d characters", HTTP_PATH_MAX);
         p++;
     }
     return 0;
 }
 
-/* "%252e": a server that decodes twice would see what nobody judged. Looked for in what came out, because "%25%32e" is one too. */
+/* "%252e": a server that decodes twice would see what was not judged. Looked for in what came out, because "%25%32e" is one too. */
 static int check_double(const char *text, struct err *err) {
     for (const char *p = text; (p = strstr(p, "%25")); p += 3) {
         char again[3] = {'%', p[3], p[3] ? p[4] : 0};
@@ -113,7 +114,7 @@ static int check_double(const char *text, struct err *err) {
     return 0;
 }
 
-/* "." and ".." by their length; Tomcat and others take "..;x" for ".." too, so that is nobody's file name. */
+/* "." and ".." by their length; Tomcat and others take "..;x" for ".." too, so that is no file name. */
 static int dots(const char *segment, size_t len, struct err *err) {
     size_t n = 0;
 
@@ -190,7 +191,7 @@ int http_path_parse(const char *data, size_t len, struct http_path *ret, struct 
 
     ret->text[0] = ret->other[0] = 0;
     if (len == 1 && data[0] == '*') {
-        put(&o, "*", 1);
+        put_byte(&o, "*", 1);
     } else if (n == 0 || data[0] != '/') {
         return err_set(err, -EINVAL, "the path does not start with a slash");
     } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path of an HTTP request in the one form that rules are compared with (ATTACKS 47, 54). The gate sends on what stands here,
+ * The path of an HTTP request in the one form that rules are compared with (ATTACKS 47, 54). The gate sends on this form,
  * so that the server reads the request that was judged.
  *
  *     "/a/%7euser/./b/../c?x"  ->  "/a/~user/c"       unreserved characters decoded, dot segments removed, query cut off

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* International host names. */
 #include "policy/host/idn.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static const struct {
     {0x30a1, 0x30fa, 1, JAPANESE}, {0x30fc, 0x30fc, 1, JAPANESE}, {0x4e00, 0x9fef, 1, JAPANESE}, {0xac00, 0xd7a3, 1, HANGUL},
 };
 
-/* Scripts whose letters nobody takes for ASCII ones, so that both may stand in one label. */
+/* Scripts whose letters do not look like ASCII ones, so that one label may have both. */
 static const uint32_t beside_ascii = 1u << LATIN | 1u << JAPANESE | 1u << HANGUL;
 
 /* What no registry lets into a name, in whatever form: controls, spaces, invisible and direction marks, dots and slashes that

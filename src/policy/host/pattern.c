@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Patterns and groups of hosts. */
 #include "policy/host/pattern.h"
 
 #include <errno.h>
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 void pattern_done(struct pattern *p) {
     free(p->text);
@@ -28,7 +30,7 @@ bool group_name_ok(const char *name, size_t len) {
     return true;
 }
 
-static int finish(struct pattern p, size_t wildcard, struct pattern *ret, struct err *err) {
+static int make_pattern(struct pattern p, size_t wildcard, struct pattern *ret, struct err *err) {
     if (!p.text)
         return err_oom(err);
     p.key = p.text + wildcard;
@@ -46,7 +48,7 @@ static int parse_cidr(const char *text, size_t len, struct pattern *ret, struct 
         return r;
     cidr_format(&p.cidr, canonical);
     p.text = strdup(canonical);
-    return finish(p, 0, ret, err);
+    return make_pattern(p, 0, ret, err);
 }
 
 static int parse_name(const char *text, size_t len, struct pattern *ret, struct err *err) {
@@ -72,18 +74,18 @@ static int parse_name(const char *text, size_t len, struct pattern *ret, struct 
     if (h.kind != HOST_NAME)
         return parse_cidr(h.text, h.len, ret, err);
     p.text = str_dupf("%.*s%s", (int)wildcard, text, h.text);
-    return finish(p, wildcard, ret, err);
+    return make_pattern(p, wildcard, ret, err);
 }
 
 int pattern_parse(const char *text, size_t len, struct pattern *ret, struct err *err) {
     if (len == 2 && memcmp(text, "**", 2) == 0)
-        return finish((struct pattern){.kind = PATTERN_ANY, .text = strdup("**")}, 2, ret, err);
+        return make_pattern((struct pattern){.kind = PATTERN_ANY, .text = strdup("**")}, 2, ret, err);
     if (len == 1 && text[0] == '*')
         return err_set(err, -EINVAL, "write ** for every name");
     if (len && text[0] == '@') {
         if (!group_name_ok(text, len))
             return err_set(err, -EINVAL, "a group is '@' and up to %d small letters, digits or hyphens", GROUP_NAME_MAX - 1);
-        return finish((struct pattern){.kind = PATTERN_GROUP, .text = strndup(text, len)}, 0, ret, err);
+        return make_pattern((struct pattern){.kind = PATTERN_GROUP, .text = strndup(text, len)}, 0, ret, err);
     }
     if (len && memchr(text, '/', len))
         return parse_cidr(text, len, ret, err);
@@ -117,8 +119,7 @@ const struct builtin_group *builtin_group_find(const char *name) {
     return NULL;
 }
 
-static int add_line(struct group *g, const char *line, size_t len, struct err *err) {
-    struct pattern *more;
+static int add_host_line(struct group *g, const char *line, size_t len, struct err *err) {
     int r;
 
     while (len && strchr(" \t\r", line[len - 1]))
@@ -127,10 +128,8 @@ static int add_line(struct group *g, const char *line, size_t len, struct err *e
         return 0;
     if (g->n == GROUP_HOSTS_MAX)
         return err_set(err, -EINVAL, "a group has at most %d hosts", GROUP_HOSTS_MAX);
-    more = reallocarray(g->hosts, g->n + 1, sizeof *more);
-    if (!more)
+    if (VEC_ROOM(g->hosts, g->n) < 0)
         return err_oom(err);
-    g->hosts = more;
     r = pattern_parse(line, len, &g->hosts[g->n], err);
     if (r < 0)
         return r;
@@ -147,7 +146,7 @@ int group_read(const char *name, const char *text, struct group *ret, struct err
         return err_oom(err);
     for (; *text; line++) {
         size_t len = strcspn(text, "#\n");
-        int r = add_line(&g, text, len, err);
+        int r = add_host_line(&g, text, len, err);
 
         if (r < 0)
             return err_ctx(err, r, "%s, line %u", name, line);

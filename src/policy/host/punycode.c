@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Punycode (RFC 3492). */
 #include "policy/host/punycode.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ struct punycode_out {
     size_t len, cap;
 };
 
-static bool put(struct punycode_out *o, char c) {
+static bool put_byte(struct punycode_out *o, char c) {
     if (o->len >= o->cap)
         return false;
     o->data[o->len++] = c;
@@ -53,8 +54,8 @@ static bool put_delta(struct punycode_out *o, uint32_t q, uint32_t bias) {
         uint32_t t = threshold(k, bias);
 
         if (q < t)
-            return put(o, digit(q));
-        if (!put(o, digit(t + (q - t) % (BASE - t))))
+            return put_byte(o, digit(q));
+        if (!put_byte(o, digit(t + (q - t) % (BASE - t))))
             return false;
         q = (q - t) / (BASE - t);
     }
@@ -76,11 +77,11 @@ int punycode_encode(const uint32_t *points, size_t len, char *out, size_t cap) {
     if (len > PUNYCODE_POINTS_MAX)
         return -EINVAL;
     for (size_t i = 0; i < len; i++) {
-        if (points[i] > POINT_MAX || (points[i] < INITIAL_N && !put(&o, (char)points[i])))
+        if (points[i] > POINT_MAX || (points[i] < INITIAL_N && !put_byte(&o, (char)points[i])))
             return -EINVAL;
         basic += points[i] < INITIAL_N;
     }
-    if (basic && !put(&o, '-'))
+    if (basic && !put_byte(&o, '-'))
         return -EINVAL;
     for (done = basic; done < len; delta++, n++) {
         uint32_t m = next_point(points, len, n);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Judges a request by the rules of one layer. */
 #include <errno.h>
 #include <strings.h>
 

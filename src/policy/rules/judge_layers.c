@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Joins the answers of the layers. */
 #include "policy/rules/judge_priv.h"
 
 /* A literal address may belong to a host that a rule is about by name. The address does not show it. */
@@ -87,8 +88,8 @@ static struct finding judge_filter(const struct policy *p, enum policy_layer_kin
     return f;
 }
 
-/* The stricter one of two, with what both of them need. Of two that deny it is the organisation's: nobody here can change that, so
- * nobody is to be sent to change the other. Returns whether it is the other one. */
+/* The stricter one of two, with what both of them need. Of two that deny it is the organisation's: no user here can change that, so
+ * the hint must not be to change the other. Returns whether it is the other one. */
 static bool combine(struct finding *f, const struct finding *other) {
     bool stricter = other->action < f->action || (other->action == RULE_DENY && other->layer == LAYER_ORGANISATION);
     struct finding both = stricter ? *other : *f;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules: ordered, compared, written. */
 #include "policy/rules/rule.h"
 
 #include <errno.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 const char *const rule_action_names[RULE_ACTIONS] = {[RULE_DENY] = "deny", [RULE_ASK] = "ask", [RULE_ALLOW] = "allow"};
 const char *const net_mode_names[NET_MODES] = {
@@ -16,10 +19,7 @@ enum net_mode net_mode_find(const char *name) {
         return NET_NONE;
     if (str_eq(name, "on"))
         return NET_FULL;
-    for (enum net_mode m = NET_NONE; m < NET_MODES; m++)
-        if (str_eq(name, net_mode_names[m]))
-            return m;
-    return NET_UNSET;
+    return (enum net_mode)MAX_OF(str_index(name, net_mode_names, NET_MODES), (int)NET_UNSET);
 }
 
 void rule_done(struct rule *rule) {
@@ -61,20 +61,10 @@ int rules_add(struct rules *rules, size_t at, struct rule *rule, struct err *err
 
     if (at > rules->len || rules->len == RULES_MAX)
         return err_set(err, -EINVAL, "there are at most %d rules", RULES_MAX);
-    if (rules->len == rules->cap) {
-        size_t cap = rules->cap ? 2 * rules->cap : 16;
-        struct rule *more = reallocarray(rules->v, cap, sizeof *more);
-
-        if (!more)
-            return err_oom(err);
-        rules->v = more;
-        rules->cap = cap;
-    }
-    free(TAKE_PTR(rules->entries)); /* it points into what moves now */
+    if (VEC_INSERT(rules->v, rules->len, at, TAKE(mine, (struct rule){0})) < 0)
+        return err_oom(err);
+    free(TAKE_PTR(rules->entries)); /* it points into what has moved */
     rules->n_entries = 0;
-    memmove(rules->v + at + 1, rules->v + at, (rules->len - at) * sizeof *rules->v);
-    rules->v[at] = TAKE(mine, (struct rule){0});
-    rules->len++;
     return 0;
 }
 
@@ -104,8 +94,7 @@ int rules_remove(struct rules *rules, const char *id) {
     free(TAKE_PTR(rules->entries));
     rules->n_entries = 0;
     rule_done(&rules->v[at]);
-    memmove(rules->v + at, rules->v + at + 1, (rules->len - at - 1) * sizeof *rules->v);
-    rules->len--;
+    VEC_REMOVE(rules->v, rules->len, at);
     return 0;
 }
 
@@ -116,63 +105,50 @@ bool rule_has_port(const struct rule *rule, uint16_t port) {
     return rule->n_ports == 0;
 }
 
-static void add_list(struct buf *b, const char *key, char *const *v, size_t n) {
-    if (n == 0)
-        return;
-    buf_addf(b, ", \"%s\": [", key);
-    for (size_t i = 0; i < n; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, v[i]);
-    }
-    buf_addc(b, ']');
+static void add_patterns(struct jsonout *j, const char *key, const struct pattern *p, size_t n) {
+    jsonout_open(j, key, '[');
+    for (size_t i = 0; i < n; i++)
+        jsonout_text(j, NULL, p[i].text);
+    jsonout_close(j, ']');
 }
 
-static void add_patterns(struct buf *b, const struct pattern *p, size_t n, bool bare) {
-    bare = bare && n == 1;
-    buf_adds(b, bare ? "" : "[");
-    for (size_t i = 0; i < n; i++) {
-        buf_adds(b, i ? ", " : "");
-        buf_add_json(b, p[i].text);
-    }
-    buf_adds(b, bare ? "" : "]");
-}
-
-static void add_ports(struct buf *b, const struct rule *rule) {
-    buf_adds(b, rule->n_ports ? ", \"ports\": [" : "");
+static void add_ports(struct jsonout *j, const struct rule *rule) {
+    jsonout_open(j, "ports", '[');
     for (size_t i = 0; i < rule->n_ports; i++) {
         const struct port_range *p = &rule->ports[i];
 
-        if (p->first == p->last)
-            buf_addf(b, "%s%u", i ? ", " : "", p->first);
-        else
-            buf_addf(b, "%s\"%u-%u\"", i ? ", " : "", p->first, p->last);
+        jsonout_key(j, NULL);
+        buf_addf(j->to, p->first == p->last ? "%u" : "\"%u-%u\"", p->first, p->last);
     }
-    buf_adds(b, rule->n_ports ? "]" : "");
+    jsonout_close(j, ']');
 }
 
 static void add_rule(struct buf *b, const struct rule *rule, bool named) {
-    buf_adds(b, "{");
-    if (rule->id && named) {
-        buf_adds(b, "\"id\": ");
-        buf_add_json(b, rule->id);
-        buf_adds(b, ", ");
-    }
-    buf_addf(b, "\"action\": \"%s\", \"host\": ", rule_action_names[rule->action]);
-    add_patterns(b, rule->hosts, rule->n_hosts, true);
-    add_ports(b, rule);
-    add_list(b, "methods", rule->methods.v, rule->methods.len);
-    add_list(b, "paths", rule->paths.v, rule->paths.len);
+    struct jsonout j = {.to = b};
+
+    buf_addc(b, '{'); /* not jsonout_open(): what is in front is the caller's */
+    if (rule->id && named)
+        jsonout_text(&j, "id", rule->id);
+    jsonout_text(&j, "action", rule_action_names[rule->action]);
+    if (rule->n_hosts == 1)
+        jsonout_text(&j, "host", rule->hosts[0].text);
+    else
+        add_patterns(&j, "host", rule->hosts, rule->n_hosts);
+    if (rule->n_ports)
+        add_ports(&j, rule);
+    if (rule->methods.len)
+        jsonout_list(&j, "methods", &rule->methods);
+    if (rule->paths.len)
+        jsonout_list(&j, "paths", &rule->paths);
     if (rule->max_body)
-        buf_addf(b, ", \"max_body\": %llu", (unsigned long long)rule->max_body);
+        jsonout_u64(&j, "max_body", rule->max_body);
     if (rule->inspect != INSPECT_IF_NEEDED)
-        buf_addf(b, ", \"inspect\": %s", rule->inspect == INSPECT_YES ? "true" : "false");
+        jsonout_bool(&j, "inspect", rule->inspect == INSPECT_YES);
     if (rule->allow_private)
-        buf_adds(b, ", \"allow_private\": true");
-    if (rule->comment && named) {
-        buf_adds(b, ", \"comment\": ");
-        buf_add_json(b, rule->comment);
-    }
-    buf_adds(b, "}");
+        jsonout_bool(&j, "allow_private", true);
+    if (rule->comment && named)
+        jsonout_text(&j, "comment", rule->comment);
+    jsonout_close(&j, '}');
 }
 
 void rule_add_json(const struct rule *rule, struct buf *b) {
@@ -188,25 +164,22 @@ bool rule_same(const struct rule *a, const struct rule *b) {
 }
 
 void rules_write(const struct rules *rules, struct buf *b) {
+    struct jsonout j = {.to = b};
+
     buf_adds(b, "{\n");
     if (rules->mode != NET_UNSET)
         buf_addf(b, "  \"mode\": \"%s\",\n", net_mode_names[rules->mode]);
     if (rules->unlisted == RULE_ASK)
         buf_adds(b, "  \"unlisted\": \"ask\",\n");
-    buf_adds(b, rules->n_groups ? "  \"groups\": {\n" : "");
+    buf_adds(b, rules->n_groups ? "  \"groups\": {" : "");
     for (size_t i = 0; i < rules->n_groups; i++) {
-        buf_adds(b, "    ");
-        buf_add_json(b, rules->groups[i].name);
-        buf_adds(b, ": ");
-        add_patterns(b, rules->groups[i].hosts, rules->groups[i].n, false);
-        buf_adds(b, i + 1 < rules->n_groups ? ",\n" : "\n");
+        jsonout_break(&j, "\n    ");
+        add_patterns(&j, rules->groups[i].name, rules->groups[i].hosts, rules->groups[i].n); /* group_name_ok(): no quotes */
     }
-    buf_adds(b, rules->n_groups ? "  },\n" : "");
-    buf_adds(b, rules->len ? "  \"rules\": [\n" : "  \"rules\": [");
+    buf_adds(b, rules->n_groups ? "\n  },\n  \"rules\": [" : "  \"rules\": [");
     for (size_t i = 0; i < rules->len; i++) {
-        buf_adds(b, "    ");
+        jsonout_break(&j, "\n    ");
         add_rule(b, &rules->v[i], true);
-        buf_adds(b, i + 1 < rules->len ? ",\n" : "\n  ");
     }
-    buf_adds(b, "]\n}\n");
+    buf_adds(b, rules->len ? "\n  ]\n}\n" : "]\n}\n");
 }

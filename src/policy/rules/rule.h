@@ -81,7 +81,7 @@ struct rules {
     enum net_mode mode;        /* NET_UNSET if the file says nothing */
     enum rule_action unlisted; /* RULE_DENY or RULE_ASK */
     struct rule *v;
-    size_t len, cap;
+    size_t len;
     struct group *groups; /* those of the file */
     size_t n_groups;
 

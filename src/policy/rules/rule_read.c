@@ -1,18 +1,257 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a file of network rules. */
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/jsonfile.h"
+#include "base/parse.h"
 #include "base/str.h"
-#include "policy/rules/rule_priv.h"
+#include "base/vec.h"
+#include "policy/host/http_path.h"
+#include "policy/rules/rule.h"
 
-static int read_rule(struct rule_reader *rd, json_t *v, struct err *err) {
-    CLEANUP(rule_done) struct rule rule = {0};
-    int r;
+struct reading {
+    struct rule *rule;
+    const struct rules *rules; /* what has been read so far: the groups come first */
+};
 
-    r = rule_read_one(rd, v, &rule, err);
+struct patterns {
+    struct pattern **v;
+    size_t *n;
+    const struct rules *known; /* the groups that may be named; NULL: none */
+};
+
+static int want_string(struct jsonwalk *w, const json_t *v, const char *wanted, const char **ret, struct err *err) {
+    if (!json_is_string(v))
+        return jsonwalk_fail(w, err, "must be %s", wanted);
+    *ret = json_string_value(v);
+    return 0;
+}
+
+static int want_bool(struct jsonwalk *w, const json_t *v, bool *ret, struct err *err) {
+    if (!json_is_boolean(v))
+        return jsonwalk_fail(w, err, "must be true or false");
+    *ret = json_is_true(v);
+    return 0;
+}
+
+static int read_id(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    const char *s;
+    int r = want_string(w, v, "a string", &s, err);
+
     if (r < 0)
         return r;
-    return json_ctx(&rd->at, rules_add(rd->rules, rd->rules->len, &rule, err), err);
+    if (!rule_id_ok(s))
+        return jsonwalk_fail(w, err, "must be 1 to %d letters, digits, '.', '_' or '-'", RULE_ID_MAX);
+    rule->id = strdup(s);
+    return rule->id ? 0 : err_oom(err);
+}
+
+static int read_action(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    int i = json_is_string(v) ? str_index(json_string_value(v), rule_action_names, RULE_ACTIONS) : -1;
+
+    if (i < 0)
+        return jsonwalk_fail(w, err, "must be \"allow\", \"deny\" or \"ask\"");
+    rule->action = (enum rule_action)i;
+    return 0;
+}
+
+static bool knows_group(const struct rules *rules, const char *name) {
+    for (size_t i = 0; i < rules->n_groups; i++)
+        if (str_eq(rules->groups[i].name, name))
+            return true;
+    return builtin_group_find(name) != NULL;
+}
+
+static int add_pattern(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    const struct patterns *to = arg;
+    struct pattern *p;
+    const char *s;
+    int r;
+
+    r = want_string(w, v, "a host, *.suffix, **.suffix, address, network or @group", &s, err);
+    if (r < 0)
+        return r;
+    if (VEC_ROOM(*to->v, *to->n) < 0)
+        return err_oom(err);
+    p = &(*to->v)[*to->n];
+    r = pattern_parse(s, json_string_length(v), p, err);
+    if (r < 0)
+        return jsonwalk_ctx(w, r, err);
+    ++*to->n;
+    if (p->kind == PATTERN_GROUP && !to->known)
+        return jsonwalk_fail(w, err, "a group cannot hold a group");
+    if (p->kind == PATTERN_GROUP && !knows_group(to->known, p->text))
+        return jsonwalk_fail(w, err, "there is no group '%s'", p->text);
+    return 0;
+}
+
+static int read_host(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    struct patterns to = {&rule->hosts, &rule->n_hosts, ((struct reading *)arg)->rules};
+
+    return jsonwalk_one_or_more(w, v, RULE_HOSTS_MAX, add_pattern, &to, err);
+}
+
+/* "443" or "8000-8999". */
+static bool parse_range(const char *s, struct port_range *ret) {
+    unsigned long v[2];
+    char *end;
+
+    for (int i = 0; i < 2; i++) {
+        if (*s < '1' || *s > '9')
+            return false;
+        v[i] = strtoul(s, &end, 10);
+        if (v[i] > 65535)
+            return false;
+        if (i == 0 && *end == 0) {
+            v[1] = v[0];
+            break;
+        }
+        if (*end != (i ? 0 : '-'))
+            return false;
+        s = end + 1;
+    }
+    *ret = (struct port_range){(uint16_t)v[0], (uint16_t)v[1]};
+    return v[0] <= v[1];
+}
+
+static int add_port(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = arg;
+    struct port_range range;
+    json_int_t n = json_integer_value(v);
+
+    if (json_is_integer(v) && n >= 1 && n <= 65535)
+        range = (struct port_range){(uint16_t)n, (uint16_t)n};
+    else if (!json_is_string(v) || !parse_range(json_string_value(v), &range))
+        return jsonwalk_fail(w, err, "must be a port from 1 to 65535, or a range as in \"8000-8999\"");
+    return VEC_ADD(rule->ports, rule->n_ports, range) < 0 ? err_oom(err) : 0;
+}
+
+static int read_ports(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    return jsonwalk_one_or_more(w, v, RULE_PORTS_MAX, add_port, rule, err);
+}
+
+static int add_method(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = arg;
+    char upper[RULE_ID_MAX];
+    const char *s;
+    size_t n;
+    int r;
+
+    r = want_string(w, v, "a method, as in \"GET\"", &s, err);
+    if (r < 0)
+        return r;
+    n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-");
+    if (n == 0 || s[n] || n >= sizeof upper)
+        return jsonwalk_fail(w, err, "must be a method, as in \"GET\"");
+    for (size_t i = 0; i <= n; i++)
+        upper[i] = s[i] >= 'a' && s[i] <= 'z' ? (char)(s[i] - 0x20) : s[i];
+    return strv_add(&rule->methods, upper) < 0 ? err_oom(err) : 0;
+}
+
+static int read_methods(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    return jsonwalk_one_or_more(w, v, RULE_METHODS_MAX, add_method, rule, err);
+}
+
+static int add_path(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = arg;
+    char glob[PATH_GLOB_MAX + 1];
+    const char *s;
+    int r;
+
+    r = want_string(w, v, "a path, as in \"/api/**\"", &s, err);
+    if (r < 0)
+        return r;
+    r = path_glob_parse(s, json_string_length(v), glob, err);
+    if (r < 0)
+        return jsonwalk_ctx(w, r, err);
+    return strv_add(&rule->paths, glob) < 0 ? err_oom(err) : 0;
+}
+
+static int read_paths(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    return jsonwalk_one_or_more(w, v, RULE_PATHS_MAX, add_path, rule, err);
+}
+
+static int read_max_body(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    if (json_is_integer(v) && json_integer_value(v) > 0 && json_integer_value(v) <= (json_int_t)1 << PARSE_SIZE_MAX_LOG2) {
+        rule->max_body = (uint64_t)json_integer_value(v);
+        return 0;
+    }
+    if (!json_is_string(v))
+        return jsonwalk_fail(w, err, "must be a size: a number of bytes, or as in \"10m\"");
+    return jsonwalk_ctx(w, parse_size(json_string_value(v), &rule->max_body, err), err);
+}
+
+static int read_inspect(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    bool yes;
+    int r = want_bool(w, v, &yes, err);
+
+    if (r == 0)
+        rule->inspect = yes ? INSPECT_YES : INSPECT_NO;
+    return r;
+}
+
+static int read_allow_private(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    return want_bool(w, v, &rule->allow_private, err);
+}
+
+static int read_comment(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rule *rule = ((struct reading *)arg)->rule;
+    const char *s;
+    int r = want_string(w, v, "a string", &s, err);
+
+    if (r < 0)
+        return r;
+    if (json_string_length(v) > RULE_COMMENT_MAX)
+        return jsonwalk_fail(w, err, "must have at most %d bytes", RULE_COMMENT_MAX);
+    rule->comment = strdup(s);
+    return rule->comment ? 0 : err_oom(err);
+}
+
+static const struct jsonwalk_key rule_keys[] = {
+    {"id", read_id},
+    {"action", read_action},
+    {"host", read_host},
+    {"ports", read_ports},
+    {"methods", read_methods},
+    {"paths", read_paths},
+    {"max_body", read_max_body},
+    {"inspect", read_inspect},
+    {"comment", read_comment},
+    {"allow_private", read_allow_private},
+};
+
+/* What cannot be meant: a rule that would silently do less, or more, than it says. */
+static int check_rule(struct jsonwalk *w, const json_t *v, const struct rule *rule, struct err *err) {
+    if (!json_object_get(v, "action"))
+        return jsonwalk_fail(w, err, "a rule needs an \"action\"");
+    if (rule->n_hosts == 0)
+        return jsonwalk_fail(w, err, "a rule needs a \"host\"");
+    if (rule->inspect == INSPECT_NO && (rule_is_about_http(rule) || rule->max_body))
+        return jsonwalk_fail(w, err, "methods, paths and max_body need a look inside, which \"inspect\": false forbids");
+    if (rule->action == RULE_DENY && (rule->allow_private || rule->max_body))
+        return jsonwalk_fail(w, err, "a rule that denies has no use for %s", rule->allow_private ? "allow_private" : "max_body");
+    return 0;
+}
+
+static int read_rule(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    CLEANUP(rule_done) struct rule rule = {0};
+    struct rules *rules = arg;
+    struct reading reading = {&rule, rules};
+    int r = json_is_object(v) ? jsonwalk_members(w, v, rule_keys, ARRAY_LEN(rule_keys), &reading, err)
+                              : jsonwalk_fail(w, err, "must be a rule, { ... }");
+
+    r = r < 0 ? r : check_rule(w, v, &rule, err);
+    return r < 0 ? r : jsonwalk_ctx(w, rules_add(rules, rules->len, &rule, err), err);
 }
 
 struct rule_seen {
@@ -27,166 +266,122 @@ static int compare_seen(const void *pa, const void *pb) {
     return r ? r : a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int check_ids(struct rule_reader *rd, struct err *err) {
-    CLEANUP(freep) struct rule_seen *seen = calloc(rd->rules->len + 1, sizeof *seen);
+static int check_ids(struct jsonwalk *w, const struct rules *rules, struct err *err) {
+    CLEANUP(freep) struct rule_seen *seen = calloc(rules->len + 1, sizeof *seen);
     size_t n = 0;
 
     if (!seen)
         return err_oom(err);
-    for (size_t i = 0; i < rd->rules->len; i++)
-        if (rd->rules->v[i].id)
-            seen[n++] = (struct rule_seen){rd->rules->v[i].id, i};
+    for (size_t i = 0; i < rules->len; i++)
+        if (rules->v[i].id)
+            seen[n++] = (struct rule_seen){rules->v[i].id, i};
     qsort(seen, n, sizeof *seen, compare_seen);
     for (size_t i = 1; i < n; i++)
         if (str_eq(seen[i - 1].id, seen[i].id)) {
-            json_enter(&rd->at, seen[i].index, NULL);
-            return json_fail(&rd->at, err, "rule %zu has the id '%s' already", seen[i - 1].index + 1, seen[i].id);
+            jsonwalk_enter_index(w, seen[i].index);
+            return jsonwalk_fail(w, err, "rule %zu has the id '%s' already", seen[i - 1].index + 1, seen[i].id);
         }
     return 0;
 }
 
-static int read_rules(struct rule_reader *rd, json_t *v, struct err *err) {
-    json_t *value;
-    size_t i;
+static int read_rules(struct jsonwalk *w, json_t *v, struct rules *rules, struct err *err) {
+    int r;
 
     if (!json_is_array(v))
-        return json_fail(&rd->at, err, "must be an array of rules");
-    json_array_foreach(v, i, value) {
-        int r;
-
-        json_enter(&rd->at, i, NULL);
-        r = read_rule(rd, value, err);
-        json_leave(&rd->at);
-        if (r < 0)
-            return r;
-    }
-    return check_ids(rd, err);
+        return jsonwalk_fail(w, err, "must be an array of rules");
+    r = jsonwalk_elements(w, v, SIZE_MAX, read_rule, rules, err); /* rules_add() has the ceiling */
+    return r < 0 ? r : check_ids(w, rules, err);
 }
 
-static int read_group(struct rule_reader *rd, const char *name, json_t *v, struct err *err) {
-    struct group *g = &rd->rules->groups[rd->rules->n_groups];
-    struct patterns to = {&g->hosts, &g->n, true};
+static int read_group(struct jsonwalk *w, const char *name, json_t *v, struct rules *rules, struct err *err) {
+    struct group *g = &rules->groups[rules->n_groups];
+    struct patterns to = {&g->hosts, &g->n, NULL};
 
     if (!group_name_ok(name, strlen(name)))
-        return json_fail_key(&rd->at, err, "a group is '@' and up to %d small letters, digits or hyphens", GROUP_NAME_MAX - 1);
+        return jsonwalk_fail_key(w, err, "a group is '@' and up to %d small letters, digits or hyphens", GROUP_NAME_MAX - 1);
     if (builtin_group_find(name))
-        return json_fail_key(&rd->at, err, "this group is built in (take another name)");
+        return jsonwalk_fail_key(w, err, "this group is built in (take another name)");
     g->name = strdup(name);
     if (!g->name)
         return err_oom(err);
-    rd->rules->n_groups++;
+    rules->n_groups++;
     if (!json_is_array(v))
-        return json_fail(&rd->at, err, "must be an array of hosts");
-    return rule_for_each(rd, v, GROUP_HOSTS_MAX, rule_add_pattern, &to, err);
+        return jsonwalk_fail(w, err, "must be an array of hosts");
+    return jsonwalk_one_or_more(w, v, GROUP_HOSTS_MAX, add_pattern, &to, err);
 }
 
-static int read_groups(struct rule_reader *rd, json_t *v, struct err *err) {
-    size_t index = 0;
+static int read_groups(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rules *rules = arg;
     const char *key;
     json_t *value;
 
     if (!json_is_object(v) || json_object_size(v) > RULES_GROUPS_MAX)
-        return json_fail(&rd->at, err, "must be an object of at most %d groups", RULES_GROUPS_MAX);
-    rd->rules->groups = calloc(RULES_GROUPS_MAX, sizeof *rd->rules->groups);
-    if (!rd->rules->groups)
+        return jsonwalk_fail(w, err, "must be an object of at most %d groups", RULES_GROUPS_MAX);
+    rules->groups = calloc(RULES_GROUPS_MAX, sizeof *rules->groups);
+    if (!rules->groups)
         return err_oom(err);
     json_object_foreach(v, key, value) {
         int r;
 
-        json_enter(&rd->at, index++, key);
-        r = read_group(rd, key, value, err);
-        json_leave(&rd->at);
+        jsonwalk_enter(w, key);
+        r = read_group(w, key, value, rules, err);
+        jsonwalk_leave(w);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int read_mode(struct rule_reader *rd, json_t *v, struct err *err) {
-    rd->rules->mode = json_is_string(v) ? net_mode_find(json_string_value(v)) : NET_UNSET;
-    if (rd->rules->mode == NET_UNSET)
-        return json_fail(&rd->at, err, "must be \"none\" (or \"off\"), \"limited\", \"full\" (or \"on\") or \"list\"");
+static int read_net_mode(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rules *rules = arg;
+
+    rules->mode = json_is_string(v) ? net_mode_find(json_string_value(v)) : NET_UNSET;
+    if (rules->mode == NET_UNSET)
+        return jsonwalk_fail(w, err, "must be \"none\" (or \"off\"), \"limited\", \"full\" (or \"on\") or \"list\"");
     return 0;
 }
 
-static int read_unlisted(struct rule_reader *rd, json_t *v, struct err *err) {
+static int read_unlisted(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct rules *rules = arg;
     struct rule answer = {0};
-    int r = rule_read_action(rd, v, &answer, err);
+    struct reading reading = {&answer, rules};
+    int r = read_action(w, v, &reading, err);
 
     if (r < 0 || answer.action == RULE_ALLOW)
-        return json_fail(&rd->at, err, "must be \"deny\" or \"ask\" (to allow everything, set \"mode\" to \"full\")");
-    rd->rules->unlisted = answer.action;
+        return jsonwalk_fail(w, err, "must be \"deny\" or \"ask\" (to allow everything, set \"mode\" to \"full\")");
+    rules->unlisted = answer.action;
     return 0;
 }
 
-static int read_nothing(struct rule_reader *rd, json_t *v, struct err *err) {
-    return json_is_string(v) ? 0 : json_fail(&rd->at, err, "must be a string");
+static int skip_text(struct jsonwalk *w, json_t *v, void *arg UNUSED, struct err *err) {
+    return json_is_string(v) ? 0 : jsonwalk_fail(w, err, "must be a string");
 }
 
-/* In the order in which they are read: rules may name groups that stand behind them in the file. */
-static const struct {
-    const char *name;
-    int (*read)(struct rule_reader *rd, json_t *v, struct err *err);
-} sections[] = {
-    {"$schema", read_nothing},   {"comment", read_nothing}, {"mode", read_mode},
-    {"unlisted", read_unlisted}, {"groups", read_groups},   {"rules", read_rules},
+static int skip_rules(struct jsonwalk *w UNUSED, json_t *v UNUSED, void *arg UNUSED, struct err *err UNUSED) {
+    return 0;
+}
+
+/* Rules may name groups that follow them in the file, so they are read last. */
+static const struct jsonwalk_key sections[] = {
+    {"$schema", skip_text, 0},      {"comment", skip_text, 0},  {"mode", read_net_mode, 0},
+    {"unlisted", read_unlisted, 0}, {"groups", read_groups, 0}, {"rules", skip_rules, 0},
 };
 
-static int check_sections(struct rule_reader *rd, const json_t *root, struct err *err) {
-    const char *known[ARRAY_LEN(sections)], *key;
-    size_t index = 0;
-    json_t *value;
-
-    for (size_t i = 0; i < ARRAY_LEN(sections); i++)
-        known[i] = sections[i].name;
-    json_object_foreach((json_t *)root, key, value) {
-        bool found = false;
-
-        for (size_t i = 0; i < ARRAY_LEN(sections); i++)
-            found |= str_eq(key, known[i]);
-        json_enter(&rd->at, index++, key);
-        if (!found)
-            return rule_unknown_key(rd, key, known, ARRAY_LEN(known), err);
-        json_leave(&rd->at);
-    }
-    return 0;
-}
-
-static size_t index_of(json_t *root, const char *name) {
-    size_t index = 0;
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(root, key, value) {
-        if (str_eq(key, name))
-            break;
-        index++;
-    }
-    return index;
-}
-
 int rules_read(const char *name, const char *data, size_t len, struct rules *ret, struct err *err) {
-    CLEANUP(json_text_done) struct json_text text = {0};
+    CLEANUP(jsonfile_done) struct jsonfile file = {0};
     CLEANUP(rules_done) struct rules rules = {0};
-    struct rule_reader rd = {.at = {.text = &text}, .rules = &rules};
-    int r;
+    struct jsonwalk w = {.file = &file};
+    json_t *v;
+    int r = jsonfile_parse(name, data, len, RULES_SIZE_MAX, &file, err);
 
-    r = json_text_parse(name, data, len, RULES_SIZE_MAX, &text, err);
+    r = r < 0 ? r : jsonwalk_members(&w, file.root, sections, ARRAY_LEN(sections), &rules, err);
     if (r < 0)
         return r;
-    r = check_sections(&rd, text.root, err);
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(sections); i++) {
-        json_t *v = json_object_get(text.root, sections[i].name);
-
-        if (!v)
-            continue;
-        json_enter(&rd.at, index_of(text.root, sections[i].name), sections[i].name);
-        r = sections[i].read(&rd, v, err);
-        json_leave(&rd.at);
-    }
-    if (r < 0)
-        return r;
-    r = json_ctx(&rd.at, rules_compile(&rules, err), err);
+    v = json_object_get(file.root, "rules");
+    jsonwalk_enter(&w, "rules");
+    r = v ? read_rules(&w, v, &rules, err) : 0;
+    jsonwalk_leave(&w);
+    r = r < 0 ? r : jsonwalk_ctx(&w, rules_compile(&rules, err), err);
     if (r < 0)
         return r;
     *ret = TAKE(rules, (struct rules){0});

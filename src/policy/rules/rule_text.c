@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules from the words of --allow and --deny. */
 #include <errno.h>
 
 #include "base/err.h"

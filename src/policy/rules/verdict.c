@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Policies, and the words of a verdict. */
 #include "policy/rules/verdict.h"
 
 #include <stdarg.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonout.h"
 #include "base/str.h"
 #include "policy/rules/verdict_priv.h"
 
@@ -25,8 +27,8 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
     [POLICY_DENIED_METHOD] = {"BAWN_NET_DENIED_METHOD", "The host may be reached, but not with this HTTP method.", NULL},
     [POLICY_DENIED_PATH] = {"BAWN_NET_DENIED_PATH", "The host may be reached, but not this path on it.", NULL},
     [POLICY_DENIED_ADDRESS] = {"BAWN_NET_DENIED_ADDRESS", "The address is not public, or denied.", NULL},
-    [POLICY_DENIED_UNANSWERED] = {"BAWN_NET_DENIED_UNANSWERED", "The user would have to be asked, and nobody is there to answer.",
-                                  NULL},
+    [POLICY_DENIED_UNANSWERED] = {"BAWN_NET_DENIED_UNANSWERED",
+                                  "The user would have to be asked, and there is no way to ask now.", NULL},
     [POLICY_NOT_HANDED_OUT] = {"BAWN_NET_NOT_HANDED_OUT", "The connection goes to an address that no name was resolved to.",
                                "Connect by name, not by address. If only an address will do, the user can allow it by a rule."},
     [POLICY_NAME_INVALID] = {"BAWN_NET_NAME_INVALID", "The host name has a spelling that is not accepted.",
@@ -57,7 +59,7 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
          "The request has a credential's placeholder where it does not belong: at another host, over plain "
          "HTTP, or in a place that is not the credential's.",
          "Send the placeholder only to the credential's own host, over https, where its client puts it."},
-    [POLICY_SECRET_UNAVAILABLE] = {"BAWN_NET_SECRET_UNAVAILABLE", "The request needs a credential that cannot be had now.",
+    [POLICY_SECRET_UNAVAILABLE] = {"BAWN_NET_SECRET_UNAVAILABLE", "The request needs a credential that is not available now.",
                                    "Tell the user: 'bawn secret test HOST' says what is wrong with it."},
     [POLICY_LOGIN_OUTSIDE] =
         {"BAWN_NET_LOGIN_OUTSIDE",
@@ -213,7 +215,7 @@ static void add_rule_reason(const struct policy_request *req, const struct verdi
     if (v->code == POLICY_DENIED_ADDRESS && req->host->kind == HOST_NAME)
         line_adds(b, "the address of ");
     add_what(req, v->code, b);
-    line_adds(b, v->code == POLICY_DENIED_UNANSWERED ? ", and nobody is there to answer." : ".");
+    line_adds(b, v->code == POLICY_DENIED_UNANSWERED ? ", and there is no way to ask now." : ".");
     if (cause->over)
         line_addf(b, " Rule '%s' (%s) is %s and does not overrule it.", cause->over->id, policy_layer_names[cause->over_layer],
                   cause->over_layer > LAYER_SANDBOX ? "not said for this sandbox" : "wider");
@@ -224,6 +226,25 @@ static void add_not_handed_out(const struct verdict_cause *cause, enum policy_co
     if (cause->by_name)
         line_addf(b, " Rule '%s' (%s) is about a host by name, so an address needs a rule of its own.", cause->by_name->id,
                   policy_layer_names[cause->by_name_layer]);
+}
+
+/* The host has a rule, which does not allow this much. */
+static void add_near_reason(const struct policy_request *req, const struct verdict_cause *cause, enum policy_code code,
+                            struct verdict_line *b) {
+    if (code == POLICY_DENIED_PORT) {
+        line_addf(b, "Port %u of %s may not be reached", req->port, req->host->text);
+        if (cause->near)
+            add_ports(b, cause->near);
+        else
+            line_adds(b, " (allowed: 80, 443)");
+    } else if (code == POLICY_DENIED_METHOD) {
+        line_addf(b, "%s is not allowed for %s", method_of(req), req->host->text);
+        add_strings(b, &cause->near->methods);
+    } else {
+        line_addf(b, "The path %.120s is not allowed on %s", req->path ? req->path->text : "", req->host->text);
+        add_strings(b, &cause->near->paths);
+    }
+    line_adds(b, ".");
 }
 
 /* Without a rule: the address itself, or what no rule had. */
@@ -239,22 +260,9 @@ static void add_other_reason(const struct policy_request *req, const struct verd
         line_addf(b, "%s is not among the hosts that this sandbox may reach.", req->host->text);
         return;
     case POLICY_DENIED_PORT:
-        line_addf(b, "Port %u of %s may not be reached", req->port, req->host->text);
-        if (cause->near)
-            add_ports(b, cause->near);
-        else
-            line_adds(b, " (allowed: 80, 443)");
-        line_adds(b, ".");
-        return;
     case POLICY_DENIED_METHOD:
-        line_addf(b, "%s is not allowed for %s", method_of(req), req->host->text);
-        add_strings(b, &cause->near->methods);
-        line_adds(b, ".");
-        return;
     case POLICY_DENIED_PATH:
-        line_addf(b, "The path %.120s is not allowed on %s", req->path ? req->path->text : "", req->host->text);
-        add_strings(b, &cause->near->paths);
-        line_adds(b, ".");
+        add_near_reason(req, cause, v->code, b);
         return;
     case POLICY_DENIED_ADDRESS:
         line_addf(b, "%s %s %s.", req->host->text, req->host->kind == HOST_NAME ? "leads to" : "is",
@@ -351,25 +359,18 @@ void policy_refuse(enum policy_code code, const char *host, const char *why, str
     copy_text(&b, ret->hint, sizeof ret->hint);
 }
 
-static void add_member(struct buf *b, const char *key, const char *value) {
-    buf_addf(b, "%s\"%s\": ", b->len ? ", " : "", key);
-    if (value)
-        buf_add_json(b, value);
-    else
-        buf_adds(b, "null");
-}
-
 void policy_verdict_add_json(const struct policy_verdict *v, const char *host, uint16_t port, struct buf *b) {
-    CLEANUP(buf_done) struct buf members = BUF_INIT(32 * 1024);
+    struct jsonout j = {.to = b};
 
-    add_member(&members, "code", policy_codes[v->code].name);
-    add_member(&members, "action", rule_action_names[v->action]);
-    add_member(&members, "host", host);
+    buf_addc(b, '{'); /* not jsonout_open(): what is in front is the caller's */
+    jsonout_text(&j, "code", policy_codes[v->code].name);
+    jsonout_text(&j, "action", rule_action_names[v->action]);
+    jsonout_text(&j, "host", host);
     if (port)
-        buf_addf(&members, ", \"port\": %u", port);
-    add_member(&members, "rule", v->rule ? v->rule->id : NULL);
-    add_member(&members, "layer", v->layer);
-    add_member(&members, "reason", v->reason);
-    add_member(&members, "hint", v->hint);
-    buf_addf(b, "{%s}", buf_str(&members));
+        jsonout_u64(&j, "port", port);
+    jsonout_text(&j, "rule", v->rule ? v->rule->id : NULL);
+    jsonout_text(&j, "layer", v->layer);
+    jsonout_text(&j, "reason", v->reason);
+    jsonout_text(&j, "hint", v->hint);
+    jsonout_close(&j, '}');
 }

@@ -18,7 +18,7 @@
  * allow_private. Loopback, the machine's own addresses, link-local addresses and metadata services need a host without wildcard, or the
  * address itself (for metadata and own ones, all of it).
  * 0.0.0.0, multicast and broadcast are never dialled. A rule about addresses never allows a name, but denies what a name leads to if it
- * stands before the rule for the name.
+ * comes before the rule for the name.
  * Where a rule denies or asks about a host by name, no mode allows an address that a client names itself: it might be that host's.
  *
  * What is not known yet. A question may leave out the port (0), the method and path (NULL) and the address (NULL). The verdict then is
@@ -95,7 +95,7 @@ struct policy_layer {
 
 struct policy {
     enum net_mode mode; /* as the settings have it; see policy_mode() */
-    bool can_ask;       /* somebody is there to answer; otherwise ask means deny */
+    bool can_ask;       /* the user can be asked; otherwise ask means deny */
     struct policy_layer layers[LAYERS];
     struct addr *own; /* this machine's addresses */
     size_t n_own;
@@ -131,7 +131,7 @@ enum policy_look { LOOK_NO, LOOK_HTTP, LOOK_TLS }; /* nothing; read the requests
 struct policy_verdict {
     enum rule_action action;
     enum policy_code code;
-    unsigned needs; /* NEEDS_*: what may still change it. Nobody is to be asked before it is 0 or NEEDS_ADDRESS */
+    unsigned needs; /* NEEDS_*: what may still change it. The user is not asked before it is 0 or NEEDS_ADDRESS */
     enum policy_look look;
     uint64_t max_body;               /* 0: no limit */
     const struct rule *rule;         /* NULL: the mode, or the address itself, decided */
@@ -142,7 +142,7 @@ struct policy_verdict {
 
 void policy_judge(const struct policy *p, const struct policy_request *req, struct policy_verdict *ret);
 
-/* A refusal that somebody else found: name that does not parse, SNI that differs, ... why (may be NULL) goes into the reason. */
+/* A refusal found elsewhere: name that does not parse, SNI that differs, ... why (may be NULL) goes into the reason. */
 void policy_refuse(enum policy_code code, const char *host, const char *why, struct policy_verdict *ret);
 
 /* {"code": ..., "action": ..., "host": ..., "port": ..., "rule": ..., "layer": ..., "reason": ..., "hint": ...} */

@@ -10,7 +10,7 @@ struct verdict_cause {
     const struct pattern *pattern; /* of the rule that decided; NULL without rule */
     enum addr_class class;         /* for POLICY_DENIED_ADDRESS without rule */
     enum net_mode mode;            /* for verdicts of a mode */
-    bool organisation;             /* nobody here can change it */
+    bool organisation;             /* no user here can change it */
     const struct rule *over;       /* a rule of a stronger layer that would have allowed it; may be NULL */
     enum policy_layer_kind over_layer;
     const struct rule *by_name; /* why an address is not allowed by the mode; may be NULL */

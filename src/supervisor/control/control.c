@@ -80,7 +80,7 @@ int control_open_folder(char *const *environ_, int *ret, struct err *err) {
     CLEANUP(freep) char *path = NULL;
     CLEANUP(closep) int fd = -1;
     struct stat st;
-    int r = control_folder(environ_, &path, err);
+    int r = paths_runtime(environ_, &path, err);
 
     if (r < 0 || !path)
         return r < 0 ? r : err_set(err, -ENOENT, "there is no XDG_RUNTIME_DIR and no home");

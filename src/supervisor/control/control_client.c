@@ -20,10 +20,6 @@
 
 enum { ANSWER_SECONDS = 10, AT_ONCE = 64 };
 
-int control_folder(char *const *environ_, char **ret, struct err *err) {
-    return paths_runtime(environ_, NULL, ret, err);
-}
-
 int control_address(int folder, const char *name, struct sockaddr_un *ret) {
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
     return snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s", folder, name) < (int)sizeof ret->sun_path
@@ -63,7 +59,7 @@ static bool is_answered(int folder, const char *name) {
 
 /* *ret_path NULL, or nothing in ret: there are none. */
 static int open_sockets(char **ret_path, struct dir *ret, struct err *err) {
-    int r = control_folder(environ, ret_path, err);
+    int r = paths_runtime(environ, ret_path, err);
 
     if (r < 0 || !*ret_path)
         return r;

@@ -13,8 +13,6 @@ struct err;
 
 enum { CONTROL_LINE_MAX = 64 * 1024, CONTROL_ANSWER_MAX = 8 * 1024 * 1024 };
 
-/* The folder of the sockets; *ret is NULL if there is neither a runtime folder nor a home. */
-int control_folder(char *const *environ_, char **ret, struct err *err);
 /* Paths of all sockets that a supervisor answers at. */
 int control_list(struct strv *ret_sockets, struct err *err);
 /* request: one line without its end; *answer gets the line that came, without its end. Waits for it, a few seconds at most. */

@@ -138,7 +138,7 @@ static int why_not(char *const *environ_, const char *home, const char *folder, 
 
 int exec_connect(char *const *environ_, const char *home, const char *name, int *ret, struct err *err) {
     CLEANUP(freep) char *folder = NULL;
-    int r = control_folder(environ_, &folder, err);
+    int r = paths_runtime(environ_, &folder, err);
 
     if (r < 0)
         return r;

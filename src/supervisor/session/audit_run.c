@@ -67,7 +67,7 @@ static void hash_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]) {
                                 p->limits.disk,
                                 p->limits.timeout_ms,
                                 p->private_size,
-                                p->home_kept,
+                                p->home_persistent,
                                 p->mode,
                                 p->network,
                                 (uint64_t)p->landlock_abi,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removes what killed processes of ours left. */
 #include "supervisor/session/sweep.h"
+#include "config/load/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -170,7 +171,7 @@ static void sweep_runtime(struct sweep_state *s, char *const *environ_) {
     CLEANUP(freep) char *path = NULL;
     CLEANUP(closep) int dir = -1, box = -1;
 
-    if (control_folder(environ_, &path, NULL) < 0 || !path)
+    if (paths_runtime(environ_, &path, NULL) < 0 || !path)
         return;
     dir = open_own_folder(AT_FDCWD, path);
     box = dir < 0 ? -1 : open_own_folder(dir, "box");
@@ -208,7 +209,7 @@ void sweep_if_due(char *const *environ_, const char *home) {
     CLEANUP(freep) char *path = NULL;
     CLEANUP(closep) int runtime = -1;
 
-    if (control_folder(environ_, &path, NULL) == 0 && path)
+    if (paths_runtime(environ_, &path, NULL) == 0 && path)
         runtime = open_own_folder(AT_FDCWD, path);
     if (runtime < 0 || is_due(runtime))
         sweep_stale(environ_, home, false, NULL);

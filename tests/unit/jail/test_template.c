@@ -106,7 +106,7 @@ static void test_none(void **state UNUSED) {
     p.ids.by_root = true;
     assert_false(has_one(&p));
     p = a_plan();
-    p.home_kept = true;
+    p.home_persistent = true;
     assert_false(has_one(&p));
     p = a_plan();
     steps[USR].ours = true;

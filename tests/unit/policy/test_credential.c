@@ -110,7 +110,7 @@ static void test_what_is_wrong_is_said(void **state) {
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"env\": [\"A=B\"]", "letters, digits and '_'"},
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"length\": 300", "from 24 to 256"},
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"shape\": \"a b\"", "a shape has"},
-        {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"value\": \"hunter2\"", "nobody knows this key"},
+        {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"value\": \"hunter2\"", "unknown key 'secrets.x.value'"},
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"oauth\": {\"token_url\": \"http://a.b/\", \"client_id\": \"x\"}",
          "https://"},
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"oauth\": {\"token_url\": \"https://u@a.b/\", \"client_id\": \"x\"}",
@@ -119,7 +119,7 @@ static void test_what_is_wrong_is_said(void **state) {
         {"\"hosts\": [\"a.b\"], \"store\": \"file\", \"oauth\": {\"client_id\": \"x\"}", "needs a \"token_url\""},
         {"\"hosts\": [\"a.b\"], \"store\": \"env\", \"variable\": \"V\", \"oauth\": {\"token_url\": \"https://a.b/\", \"client_id\": "
          "\"x\"}",
-         "new tokens have to be kept"},
+         "new tokens have to be stored"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -194,7 +194,7 @@ static void test_mistakes_stop(void **state) {
     fails(sc, "home/.config/bawn/network.json:2:24: rules[0].action: must be");
     scene_write(sc, USER_RULES, "{}");
     scene_write(sc, PROJECT_RULES, "{\"rulez\": []}");
-    fails(sc, "work/.bawn/network.json:1:2: rulez: nobody knows this key (did you mean 'rules'?)");
+    fails(sc, "work/.bawn/network.json:1:2: unknown key 'rulez' (did you mean 'rules'?)");
     snprintf(path, sizeof path, "%s/" PROJECT_RULES, sc->top);
     snprintf(target, sizeof target, "%s/" USER_RULES, sc->top);
     assert_int_equal(unlink(path), 0);
