@@ -111,9 +111,7 @@ void jobs_signal(struct init *in, const struct init_msg *msg);
 int holder_start(struct init *in, int id, const struct command *c, struct job *ret, int *ret_errno, struct err *err);
 void holder_read(struct init *in); /* what holders report */
 
-/* signals.c: what a signal does is its default again, also for those that the C library keeps for itself and refuses to touch. Whatever
- * started us may have them ignored, and no command inside could ask for that, or undo it, by the library's functions. */
-void signal_default(int sig);
+/* signals.c: the signals that the C library reserves have their defaults again (os/sigfd.h). */
 void signals_of_libc_default(void);
 bool signal_is_ending(int sig); /* asks a process to end; one that is stopped would not hear it */
 

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "init/init.h"
 #include "os/fd.h"
+#include "os/sigfd.h"
 #include "os/sock.h"
 #include "proto/execmsg.h"
 #include "proto/execreq.h"

@@ -3,6 +3,8 @@
 #include "os/sigfd.h"
 
 #include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "os/fd.h"
 
@@ -30,13 +32,22 @@ bool sigfd_next(int fd, struct signalfd_siginfo *ret) {
     return fd_read_some(fd, ret, sizeof *ret) == (ssize_t)sizeof *ret;
 }
 
+void signal_default(int sig) {
+    const struct {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)(void);
+        uint64_t mask;
+    } kernels = {.handler = SIG_DFL};
+
+    syscall(SYS_rt_sigaction, sig, &kernels, NULL, sizeof kernels.mask);
+}
+
 int sigfd_default(const sigset_t *mask) {
-    static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD, SIGTTIN, SIGTTOU};
     sigset_t none;
 
-    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-        if (signal(signals[i], SIG_DFL) == SIG_ERR)
-            return -errno;
+    for (int sig = 1; sig < NSIG; sig++)
+        signal_default(sig);
     sigemptyset(&none);
     return sigprocmask(SIG_SETMASK, mask ? mask : &none, NULL) < 0 ? -errno : 0;
 }

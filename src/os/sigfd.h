@@ -13,6 +13,9 @@ int sigfd_open(const int *signals, size_t n, sigset_t *ret_old);
 /* The next one that came; false: no more. */
 bool sigfd_next(int fd, struct signalfd_siginfo *ret);
 
+/* What a signal does is its default again, also for those that the C library reserves and refuses to touch (32 and 33): our starter may
+ * ignore them, and a program could not undo that by the library's functions. */
+void signal_default(int sig);
 /* For a process that is about to become another program: what is ignored or blocked would stay so. mask NULL: nothing is blocked.
  * Only system calls. 0 or -errno */
 int sigfd_default(const sigset_t *mask);
