@@ -26,15 +26,15 @@ void settings_done(struct settings *s) {
     mounts_done(s);
     env_done(s);
     substitutes_done(s);
-    strv_done(&s->network_allow);
-    strv_done(&s->network_said);
-    strv_done(&s->network_deny);
-    strv_done(&s->publish);
+    strv_done(&s->net.allow);
+    strv_done(&s->net.said);
+    strv_done(&s->net.deny);
+    strv_done(&s->net.publish);
     strv_done(&s->secrets.names);
-    strv_done(&s->ssh_keys.names);
-    free(s->ask_hook);
-    strv_done(&s->protect);
-    strv_done(&s->volumes);
+    strv_done(&s->ssh.keys.names);
+    free(s->question.hook);
+    strv_done(&s->workspace.protect);
+    strv_done(&s->workspace.volumes);
     strv_done(&s->bypass_tools);
     strv_done(&s->allowed_engines);
     for (size_t i = 0; i < SETTING_COUNT; i++)
@@ -44,28 +44,28 @@ void settings_done(struct settings *s) {
 }
 
 enum workspace_mode settings_workspace_mode(const struct settings *s) {
-    return s->workspace_writable ? s->workspace_mode : WORKSPACE_RO;
+    return s->workspace.writable ? s->workspace.mode : WORKSPACE_RO;
 }
 
 /* If no level says anything: the limits of profile dev, and the network of the built-in groups. */
 static int set_built_in(struct settings *s, struct err *err) {
     *s = (struct settings){
         .mode = MODE_AUTO,
-        .cpus_milli = 2000,
-        .memory = 4ull << 30,
-        .pids = 256,
-        .disk = 20ull << 30,
-        .network = NETWORK_LIST,
-        .network_ceiling = NETWORK_FULL,
-        .ask = ASK_AUTO,
-        .ask_timeout_ms = 60 * 1000,
-        .ssh_agent = SSH_AGENT_AUTO,
-        .ssh_keys = {.all = true},
+        .limits.cpus_milli = 2000,
+        .limits.memory = 4ull << 30,
+        .limits.pids = 256,
+        .limits.disk = 20ull << 30,
+        .net.mode = NETWORK_LIST,
+        .net.ceiling = NETWORK_FULL,
+        .question.mode = ASK_AUTO,
+        .question.timeout_ms = 60 * 1000,
+        .ssh.agent = SSH_AGENT_AUTO,
+        .ssh.keys = {.all = true},
         .secrets = {.all = true},
-        .workspace_writable = true,
+        .workspace.writable = true,
         .persist_caches = true,
-        .workspace_mode = WORKSPACE_DIRECT,
-        .rollback = 1ull << 30,
+        .workspace.mode = WORKSPACE_DIRECT,
+        .workspace.rollback = 1ull << 30,
     };
     s->engine = strdup("auto");
     if (!s->engine)
@@ -227,7 +227,7 @@ static int apply_policy(const char *path, struct settings *s, struct err *err) {
 
 /* Mode none is stronger than any rule, which surprises a user who has just allowed a host. */
 static int note_idle_hosts(struct settings *s, struct err *err) {
-    if (s->network != NETWORK_NONE || s->network_allow.len == 0)
+    if (s->net.mode != NETWORK_NONE || s->net.allow.len == 0)
         return 0;
     if (strv_addf(&s->notes, "networkAllow (%s) has no effect: the network is none (%s)", s->origin[SETTING_NETWORK_ALLOW],
                   s->origin[SETTING_NETWORK]) < 0)

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/strv.h"
+#include "config/limits.h"
 
 struct err;
 
@@ -112,33 +113,42 @@ struct env_spec {
 
 struct settings {
     enum sandbox_mode mode;
-    char *engine;                                              /* "auto", "native", "docker", ... "none" */
-    char *profile;                                             /* NULL: none named */
-    char *image;                                               /* NULL: none named */
-    uint64_t cpus_milli, memory, swap, pids, disk, timeout_ms; /* 0: no limit; swap 0: none allowed */
-    enum network network;
-    enum network network_ceiling;            /* for NETWORK_LIST: the most that a mode in a file with network rules may grant */
-    struct strv network_allow, network_deny; /* "HOST", "HOST:PORT", "@group"; checked by supervisor/network/policy_files.h */
-    struct strv network_said;                /* those of network_allow that came by --allow: only they overrule a deny */
-    struct strv publish; /* "INSIDE", "INSIDE:OUTSIDE" or "ADDRESS:INSIDE:OUTSIDE": ports that answer on this machine */
-    enum ask_mode ask;
-    char *ask_hook;          /* absolute path of a program; NULL: none */
-    uint64_t ask_timeout_ms; /* then the answer is no */
-    enum ssh_agent ssh_agent;
-    struct setting_choice ssh_keys; /* of the agent: fingerprints (SHA256:...) or comments */
-    struct setting_choice secrets;  /* of secrets.json (policy/credential/credential.h) */
+    char *engine;  /* "auto", "native", "docker", ... "none" */
+    char *profile; /* NULL: none named */
+    char *image;   /* NULL: none named */
+    struct limits limits;
+    struct {
+        enum network mode;
+        enum network ceiling;    /* for NETWORK_LIST: the most that a mode in a file with network rules may grant */
+        struct strv allow, deny; /* "HOST", "HOST:PORT", "@group"; checked by supervisor/network/policy_files.h */
+        struct strv said;        /* those of allow that came by --allow: only they overrule a deny */
+        struct strv publish;     /* "INSIDE", "INSIDE:OUTSIDE" or "ADDRESS:INSIDE:OUTSIDE": ports that answer on this machine */
+    } net;
+    struct {
+        enum ask_mode mode;
+        char *hook;          /* absolute path of a program; NULL: none */
+        uint64_t timeout_ms; /* then the answer is no */
+    } question;
+    struct {
+        enum ssh_agent agent;
+        struct setting_choice keys; /* of the agent: fingerprints (SHA256:...) or comments */
+    } ssh;
+    struct setting_choice secrets; /* of secrets.json (policy/credential/credential.h) */
     struct mount_spec *mounts;
     size_t n_mounts;
     struct env_spec *env;
     size_t n_env;
-    bool workspace_writable, persist_caches, keep_alive;
-    uint64_t idle_timeout_ms;           /* a persistent sandbox in which nothing runs is stopped then; 0: never */
-    enum workspace_mode workspace_mode; /* see settings_workspace_mode() */
-    struct strv protect;                /* patterns after the built-in ones; "!..." takes one out */
-    struct strv volumes;                /* folders of the workspace that are the sandbox's own: node_modules */
-    struct substitute_spec *substitutes;
-    size_t n_substitutes;
-    uint64_t rollback; /* bytes of overwritten and deleted files that are stored for `bawn rollback`; 0: no limit */
+    struct {
+        bool writable;
+        enum workspace_mode mode; /* see settings_workspace_mode() */
+        struct strv protect;      /* patterns after the built-in ones; "!..." takes one out */
+        struct strv volumes;      /* folders of the workspace that are the sandbox's own: node_modules */
+        struct substitute_spec *substitutes;
+        size_t n_substitutes;
+        uint64_t rollback; /* bytes of overwritten and deleted files that are stored for `bawn rollback`; 0: no limit */
+    } workspace;
+    bool persist_caches, keep_alive;
+    uint64_t idle_timeout_ms; /* a persistent sandbox in which nothing runs is stopped then; 0: never */
     struct strv bypass_tools;
     struct strv allowed_engines; /* the organisation's choice for "auto"; empty: any */
 

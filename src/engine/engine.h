@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 #include "base/macros.h"
+#include "config/limits.h"
 #include "jail/cgroup/cgroup.h"
-#include "jail/plan/limits.h"
 #include "jail/plan/plan.h"
 
 struct err;

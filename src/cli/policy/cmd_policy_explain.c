@@ -114,7 +114,7 @@ static void add_answer(const struct policy_here *view, const struct policy_answe
         buf_addf(b, "%s\n", v->hint);
     add_open_questions(v, b);
     add_limits(view, v, b);
-    if (v->action == RULE_ASK && view->settings.ask == ASK_AUTO)
+    if (v->action == RULE_ASK && view->settings.question.mode == ASK_AUTO)
         buf_adds(b, "Without a terminal and without askHook there is no answer, and it is denied.\n");
 }
 

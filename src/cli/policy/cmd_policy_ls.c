@@ -113,7 +113,7 @@ static void add_mode(const struct policy_here *v, struct buf *b) {
     case NET_LIST:
         buf_adds(b, "mode list: what the rules allow; a host in no rule is ");
         if (unlisted == RULE_ASK && v->policy.can_ask)
-            buf_addf(b, "asked about%s", v->settings.ask == ASK_AUTO ? " on a terminal and denied without one" : "");
+            buf_addf(b, "asked about%s", v->settings.question.mode == ASK_AUTO ? " on a terminal and denied without one" : "");
         else
             buf_adds(b, "denied");
         break;

@@ -12,38 +12,38 @@
 #define EVERYWHERE (IN_SANDBOX | IN_PROFILE | IN_FLOOR)
 
 /* id, key, member of struct settings, type, where it may stand */
-#define SETTINGS(X)                                                                                          \
-    X(ENABLED, "mode", mode, type_mode, IN_SANDBOX | IN_FLOOR)                                               \
-    X(ENGINE, "engine", engine, type_engine, IN_SANDBOX | IN_PROFILE)                                        \
-    X(PROFILE, "profile", profile, type_profile, IN_SANDBOX)                                                 \
-    X(IMAGE, "image", image, type_image, IN_SANDBOX | IN_PROFILE)                                            \
-    X(CPUS, "resources.cpus", cpus_milli, type_cpus, EVERYWHERE)                                             \
-    X(MEMORY, "resources.memory", memory, type_size, EVERYWHERE)                                             \
-    X(SWAP, "resources.swap", swap, type_swap, EVERYWHERE)                                                   \
-    X(PIDS, "resources.pids", pids, type_pids, EVERYWHERE)                                                   \
-    X(DISK, "resources.disk", disk, type_size, EVERYWHERE)                                                   \
-    X(TIMEOUT, "resources.timeout", timeout_ms, type_duration, EVERYWHERE)                                   \
-    X(NETWORK, "network", network, type_network, EVERYWHERE)                                                 \
-    X(NETWORK_ALLOW, "networkAllow", network_allow, type_network_allow, IN_SANDBOX | IN_PROFILE)             \
-    X(NETWORK_DENY, "networkDeny", network_deny, type_network_deny, IN_SANDBOX | IN_PROFILE)                 \
-    X(PUBLISH, "publish", publish, type_publish, IN_SANDBOX | IN_PROFILE)                                    \
-    X(ASK, "ask", ask, type_ask, EVERYWHERE)                                                                 \
-    X(ASK_HOOK, "askHook", ask_hook, type_ask_hook, IN_SANDBOX | IN_FLOOR)                                   \
-    X(ASK_TIMEOUT, "askTimeout", ask_timeout_ms, type_ask_timeout, EVERYWHERE)                               \
-    X(SSH_AGENT, "sshAgent", ssh_agent, type_ssh_agent, EVERYWHERE)                                          \
-    X(SSH_KEYS, "sshKeys", ssh_keys, type_ssh_keys, EVERYWHERE)                                              \
-    X(SECRETS, "secrets", secrets, type_secrets, EVERYWHERE)                                                 \
-    X(MOUNTS, "mounts.extra", mounts, type_mounts, IN_SANDBOX | IN_FLOOR)                                    \
-    X(ENV, "env", env, type_env, IN_SANDBOX | IN_PROFILE)                                                    \
-    X(WORKSPACE_WRITABLE, "mounts.workspace_writable", workspace_writable, type_bool, IN_SANDBOX | IN_FLOOR) \
-    X(WORKSPACE_MODE, "workspace.mode", workspace_mode, type_workspace_mode, EVERYWHERE)                     \
-    X(WORKSPACE_PROTECT, "workspace.protect", protect, type_protect, IN_SANDBOX | IN_PROFILE)                \
-    X(WORKSPACE_SUBSTITUTE, "workspace.substitute", substitutes, type_substitutes, IN_SANDBOX | IN_PROFILE)  \
-    X(WORKSPACE_VOLUMES, "workspace.volumes", volumes, type_volumes, IN_SANDBOX | IN_PROFILE)                \
-    X(WORKSPACE_ROLLBACK, "workspace.rollback", rollback, type_size, IN_SANDBOX | IN_PROFILE)                \
-    X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)             \
-    X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                         \
-    X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)                                \
+#define SETTINGS(X)                                                                                                   \
+    X(ENABLED, "mode", mode, type_mode, IN_SANDBOX | IN_FLOOR)                                                        \
+    X(ENGINE, "engine", engine, type_engine, IN_SANDBOX | IN_PROFILE)                                                 \
+    X(PROFILE, "profile", profile, type_profile, IN_SANDBOX)                                                          \
+    X(IMAGE, "image", image, type_image, IN_SANDBOX | IN_PROFILE)                                                     \
+    X(CPUS, "resources.cpus", limits.cpus_milli, type_cpus, EVERYWHERE)                                               \
+    X(MEMORY, "resources.memory", limits.memory, type_size, EVERYWHERE)                                               \
+    X(SWAP, "resources.swap", limits.swap, type_swap, EVERYWHERE)                                                     \
+    X(PIDS, "resources.pids", limits.pids, type_pids, EVERYWHERE)                                                     \
+    X(DISK, "resources.disk", limits.disk, type_size, EVERYWHERE)                                                     \
+    X(TIMEOUT, "resources.timeout", limits.timeout_ms, type_duration, EVERYWHERE)                                     \
+    X(NETWORK, "network", net.mode, type_network, EVERYWHERE)                                                         \
+    X(NETWORK_ALLOW, "networkAllow", net.allow, type_network_allow, IN_SANDBOX | IN_PROFILE)                          \
+    X(NETWORK_DENY, "networkDeny", net.deny, type_network_deny, IN_SANDBOX | IN_PROFILE)                              \
+    X(PUBLISH, "publish", net.publish, type_publish, IN_SANDBOX | IN_PROFILE)                                         \
+    X(ASK, "ask", question.mode, type_ask, EVERYWHERE)                                                                \
+    X(ASK_HOOK, "askHook", question.hook, type_ask_hook, IN_SANDBOX | IN_FLOOR)                                       \
+    X(ASK_TIMEOUT, "askTimeout", question.timeout_ms, type_ask_timeout, EVERYWHERE)                                   \
+    X(SSH_AGENT, "sshAgent", ssh.agent, type_ssh_agent, EVERYWHERE)                                                   \
+    X(SSH_KEYS, "sshKeys", ssh.keys, type_ssh_keys, EVERYWHERE)                                                       \
+    X(SECRETS, "secrets", secrets, type_secrets, EVERYWHERE)                                                          \
+    X(MOUNTS, "mounts.extra", mounts, type_mounts, IN_SANDBOX | IN_FLOOR)                                             \
+    X(ENV, "env", env, type_env, IN_SANDBOX | IN_PROFILE)                                                             \
+    X(WORKSPACE_WRITABLE, "mounts.workspace_writable", workspace.writable, type_bool, IN_SANDBOX | IN_FLOOR)          \
+    X(WORKSPACE_MODE, "workspace.mode", workspace.mode, type_workspace_mode, EVERYWHERE)                              \
+    X(WORKSPACE_PROTECT, "workspace.protect", workspace.protect, type_protect, IN_SANDBOX | IN_PROFILE)               \
+    X(WORKSPACE_SUBSTITUTE, "workspace.substitute", workspace.substitutes, type_substitutes, IN_SANDBOX | IN_PROFILE) \
+    X(WORKSPACE_VOLUMES, "workspace.volumes", workspace.volumes, type_volumes, IN_SANDBOX | IN_PROFILE)               \
+    X(WORKSPACE_ROLLBACK, "workspace.rollback", workspace.rollback, type_size, IN_SANDBOX | IN_PROFILE)               \
+    X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)                      \
+    X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                                  \
+    X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)                                         \
     X(IDLE_TIMEOUT, "idle_timeout", idle_timeout_ms, type_duration, EVERYWHERE)
 
 #define AS_NAME(id, key, member, type, where) [SETTING_##id] = key,

@@ -49,7 +49,7 @@ int secrets_add_text(struct settings *s, const char *text, struct err *err) {
 }
 
 int ssh_keys_add_text(struct settings *s, const char *text, struct err *err) {
-    return add_key(&s->ssh_keys, text, err);
+    return add_key(&s->ssh.keys, text, err);
 }
 
 static int choice_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {

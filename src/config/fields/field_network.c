@@ -38,7 +38,7 @@ static int hosts_from_json(const struct field *f, struct jsonwalk *w, json_t *v,
 }
 
 static bool allow_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return s->network_allow.len == 0;
+    return s->net.allow.len == 0;
 }
 
 static bool deny_within(const struct field *f, const struct settings *s, const struct settings *than) {
@@ -70,11 +70,11 @@ int publish_add_text(struct settings *s, const char *text, struct err *err) {
         return err_oom(err);
     if (!ports || parse_u64(inside, 1, 65535, &number, NULL) < 0 || (colon && parse_u64(colon + 1, 0, 65535, &number, NULL) < 0))
         return err_usage(err, "'%.60s' must be a port inside, or INSIDE:OUTSIDE as in 3000:8080", text);
-    if (strv_has(&s->publish, text))
+    if (strv_has(&s->net.publish, text))
         return 0;
-    if (s->publish.len == GATE_PUBLISH_MAX)
+    if (s->net.publish.len == GATE_PUBLISH_MAX)
         return err_usage(err, "more than %d ports", GATE_PUBLISH_MAX);
-    return strv_add(&s->publish, text) < 0 ? err_oom(err) : 0;
+    return strv_add(&s->net.publish, text) < 0 ? err_oom(err) : 0;
 }
 
 static int publish_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
@@ -94,17 +94,17 @@ static int publish_from_json(const struct field *f, struct jsonwalk *w, json_t *
             return jsonwalk_ctx(w, r, err);
         jsonwalk_leave(w);
     }
-    return out->publish.len == 0;
+    return out->net.publish.len == 0;
 }
 
 static bool publish_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return s->publish.len == 0;
+    return s->net.publish.len == 0;
 }
 
 static int publish_merge(const struct field *f, struct settings *into, const struct settings *from) {
     int r = list_merge(f, into, from);
 
-    return r == 0 && into->publish.len > GATE_PUBLISH_MAX ? -E2BIG : r;
+    return r == 0 && into->net.publish.len > GATE_PUBLISH_MAX ? -E2BIG : r;
 }
 
 const struct field_type type_publish = {
@@ -123,8 +123,8 @@ static int hook_from_json(const struct field *f, struct jsonwalk *w, json_t *v, 
     path = text[0] == '/' ? strdup(text) : str_dupf("%s%s", w->home, text + 1);
     if (!path)
         return err_oom(err);
-    free(out->ask_hook);
-    out->ask_hook = path;
+    free(out->question.hook);
+    out->question.hook = path;
     return 0;
 }
 

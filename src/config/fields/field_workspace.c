@@ -28,21 +28,21 @@ static int mode_from_text(const struct field *f, const char *text, struct settin
 
     if (i < 0)
         return field_unknown_word(text, "known", workspace_mode_names, WORKSPACE_MODES, err);
-    out->workspace_mode = (enum workspace_mode)i;
+    out->workspace.mode = (enum workspace_mode)i;
     return 0;
 }
 
 static bool mode_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return mode_reach(s->workspace_mode) <= mode_reach(than->workspace_mode);
+    return mode_reach(s->workspace.mode) <= mode_reach(than->workspace.mode);
 }
 
 static int mode_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    into->workspace_mode = from->workspace_mode;
+    into->workspace.mode = from->workspace.mode;
     return 0;
 }
 
 static void mode_add_json(const struct field *f, const struct settings *s, struct buf *b) {
-    buf_addf(b, "\"%s\"", workspace_mode_names[s->workspace_mode]);
+    buf_addf(b, "\"%s\"", workspace_mode_names[s->workspace.mode]);
 }
 
 const struct field_type type_workspace_mode = {
@@ -74,8 +74,8 @@ static int paths_merge(const struct field *f, struct settings *into, const struc
 
 /* A project may protect more of its files, never less. */
 static bool protect_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    for (size_t i = 0; i < s->protect.len; i++)
-        if (s->protect.v[i][0] == '!')
+    for (size_t i = 0; i < s->workspace.protect.len; i++)
+        if (s->workspace.protect.v[i][0] == '!')
             return false;
     return true;
 }
@@ -83,16 +83,16 @@ static bool protect_within(const struct field *f, const struct settings *s, cons
 static int volumes_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     int r = paths_from_json(f, w, v, out, err);
 
-    for (size_t i = 0; r >= 0 && i < out->volumes.len; i++)
-        if (!workspace_path_is_good(out->volumes.v[i]) || str_eq(out->volumes.v[i], ".git") ||
-            str_starts(out->volumes.v[i], ".git/"))
+    for (size_t i = 0; r >= 0 && i < out->workspace.volumes.len; i++)
+        if (!workspace_path_is_good(out->workspace.volumes.v[i]) || str_eq(out->workspace.volumes.v[i], ".git") ||
+            str_starts(out->workspace.volumes.v[i], ".git/"))
             return jsonwalk_fail(w, err, "'%.80s' must be the path of a folder below the workspace, such as \"node_modules\"",
-                                 out->volumes.v[i]);
+                                 out->workspace.volumes.v[i]);
     return r;
 }
 
 static bool volumes_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return s->volumes.len == 0;
+    return s->workspace.volumes.len == 0;
 }
 
 #define LIST .merge = paths_merge, .add_json = list_add_json, .adds_up = true
@@ -102,23 +102,23 @@ const struct field_type type_volumes = {LIST, .from_json = volumes_from_json, .w
 /* Substitutes: {".env": ".env.sandbox"} */
 
 void substitutes_done(struct settings *s) {
-    for (size_t i = 0; i < s->n_substitutes; i++) {
-        free(s->substitutes[i].path);
-        free(s->substitutes[i].shown);
+    for (size_t i = 0; i < s->workspace.n_substitutes; i++) {
+        free(s->workspace.substitutes[i].path);
+        free(s->workspace.substitutes[i].shown);
     }
-    free(s->substitutes);
-    s->substitutes = NULL;
-    s->n_substitutes = 0;
+    free(s->workspace.substitutes);
+    s->workspace.substitutes = NULL;
+    s->workspace.n_substitutes = 0;
 }
 
 static int substitute_put(struct settings *s, const char *path, const char *shown) {
     struct substitute_spec *one = NULL;
 
-    for (size_t i = 0; i < s->n_substitutes; i++)
-        if (str_eq(s->substitutes[i].path, path))
-            one = &s->substitutes[i];
+    for (size_t i = 0; i < s->workspace.n_substitutes; i++)
+        if (str_eq(s->workspace.substitutes[i].path, path))
+            one = &s->workspace.substitutes[i];
     if (!one)
-        one = VEC_NEW(s->substitutes, s->n_substitutes);
+        one = VEC_NEW(s->workspace.substitutes, s->workspace.n_substitutes);
     return !one || str_set(&one->path, path) < 0 || str_set(&one->shown, shown) < 0 ? -ENOMEM : 0;
 }
 
@@ -156,17 +156,17 @@ static int substitutes_from_json(const struct field *f, struct jsonwalk *w, json
             return err_oom(err);
         jsonwalk_leave(w);
     }
-    return out->n_substitutes == 0;
+    return out->workspace.n_substitutes == 0;
 }
 
 /* The file that is shown may be a hidden one: not for a project to say. */
 static bool substitutes_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return s->n_substitutes == 0;
+    return s->workspace.n_substitutes == 0;
 }
 
 static int substitutes_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    for (size_t i = 0; i < from->n_substitutes; i++)
-        if (substitute_put(into, from->substitutes[i].path, from->substitutes[i].shown) < 0)
+    for (size_t i = 0; i < from->workspace.n_substitutes; i++)
+        if (substitute_put(into, from->workspace.substitutes[i].path, from->workspace.substitutes[i].shown) < 0)
             return -ENOMEM;
     return 0;
 }
@@ -175,8 +175,8 @@ static void substitutes_add_json(const struct field *f, const struct settings *s
     struct jsonout j = {.to = b};
 
     buf_addc(b, '{');
-    for (size_t i = 0; i < s->n_substitutes; i++)
-        field_add_pair(&j, s->substitutes[i].path, s->substitutes[i].shown);
+    for (size_t i = 0; i < s->workspace.n_substitutes; i++)
+        field_add_pair(&j, s->workspace.substitutes[i].path, s->workspace.substitutes[i].shown);
     buf_addc(b, '}');
 }
 

@@ -32,7 +32,7 @@ static int check_profile_name(const struct layer *l, const struct jsonwalk *w, b
 static int check_hook(const struct layer *l, const struct jsonwalk *w, bool project, struct err *err) {
     struct jsonwalk at = *w;
 
-    if (!project || !l->values.ask_hook)
+    if (!project || !l->values.question.hook)
         return 0;
     jsonwalk_enter(&at, "askHook");
     return jsonwalk_fail(&at, err, "only the user's and the organisation's file may name a program to run on the host");

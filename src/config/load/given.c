@@ -99,8 +99,8 @@ static int network_flags(const struct settings_flags *flags, struct layer *l, st
         enum setting id;
         const char *origin;
     } lists[] = {
-        {&flags->allow, &l->values.network_allow, SETTING_NETWORK_ALLOW, "flag --allow"},
-        {&flags->deny, &l->values.network_deny, SETTING_NETWORK_DENY, "flag --deny"},
+        {&flags->allow, &l->values.net.allow, SETTING_NETWORK_ALLOW, "flag --allow"},
+        {&flags->deny, &l->values.net.deny, SETTING_NETWORK_DENY, "flag --deny"},
         {&flags->publish, NULL, SETTING_PUBLISH, "flag --publish"},
     };
     int r;
@@ -169,7 +169,7 @@ static int workspace_flag(const char *mode, struct layer *l, struct err *err) {
 
     if (r < 0)
         return r;
-    l->values.workspace_writable = l->values.workspace_mode != WORKSPACE_RO;
+    l->values.workspace.writable = l->values.workspace.mode != WORKSPACE_RO;
     l->origin_of[SETTING_WORKSPACE_WRITABLE] = origin;
     layer_mark(l, SETTING_WORKSPACE_WRITABLE);
     return 0;

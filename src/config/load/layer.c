@@ -49,10 +49,10 @@ static bool has_entries(const struct settings *s, enum setting id) {
 
 /* Hosts that the user names for this sandbox are more than the same hosts in a file (policy/rules/verdict.h, Layers). */
 static int keep_said(const struct layer *l, struct settings *s) {
-    const struct strv *words = &l->values.network_allow;
+    const struct strv *words = &l->values.net.allow;
 
     for (size_t i = 0; l->said && i < words->len; i++)
-        if (strv_add(&s->network_said, words->v[i]) < 0)
+        if (strv_add(&s->net.said, words->v[i]) < 0)
             return -ENOMEM;
     return 0;
 }
@@ -96,9 +96,9 @@ static int note_refusal(const struct layer *l, const struct field *f, struct set
 /* A project that says "list" where a weaker level said "limited" must not get the "full" of a file that did not count before. */
 static void keep_ceiling(const struct layer *l, struct settings *s) {
     if (!l->narrow_only)
-        s->network_ceiling = NETWORK_FULL;
-    else if (s->network != NETWORK_LIST)
-        s->network_ceiling = MIN_OF(s->network_ceiling, s->network);
+        s->net.ceiling = NETWORK_FULL;
+    else if (s->net.mode != NETWORK_LIST)
+        s->net.ceiling = MIN_OF(s->net.ceiling, s->net.mode);
 }
 
 static int apply_one(const struct layer *l, const struct field *f, struct settings *s) {
@@ -155,7 +155,7 @@ static int cut(const struct layer *floor, const struct field *f, struct settings
 
 int layer_apply_floor(const struct layer *floor, struct settings *s, struct err *err) {
     if (layer_has(floor, SETTING_NETWORK))
-        s->network_ceiling = MIN_OF(s->network_ceiling, floor->values.network);
+        s->net.ceiling = MIN_OF(s->net.ceiling, floor->values.net.mode);
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         const struct field *f = i == SETTING_ENGINE ? field_find("engines", IN_FLOOR) : &fields[i];
         int r;

@@ -2,8 +2,8 @@
 /* What the back-ends of cgroup.h share. Included by cgroup*.c and their unit test only. */
 #pragma once
 
+#include "config/limits.h"
 #include "jail/cgroup/cgroup.h"
-#include "jail/plan/limits.h"
 
 /*
  * A process may not be in a cgroup2 group that hands controllers to its children. Where the caller is alone in a group

@@ -116,18 +116,13 @@ int plan_add_own(struct plan *p, struct step step, char *to, char *from, struct 
 }
 
 static void make_limits(const struct settings *s, struct plan *p) {
-    p->limits = (struct limits){.cpus_milli = s->cpus_milli,
-                                .memory = s->memory,
-                                .swap = s->swap,
-                                .pids = s->pids,
-                                .disk = s->disk,
-                                .timeout_ms = s->timeout_ms};
+    p->limits = s->limits;
     enum { PRIVATE_SIZE_MIN = 1 << 20 }; /* tmpfs takes 0 for "no limit" */
 
     /* Private areas live in memory: filling them must end in "no space left", not in the OOM killer. */
-    p->private_size = s->memory ? MAX_OF(s->memory / 2, PRIVATE_SIZE_MIN) : 1ull << 30;
-    if (s->disk && s->disk < p->private_size)
-        p->private_size = s->disk;
+    p->private_size = s->limits.memory ? MAX_OF(s->limits.memory / 2, PRIVATE_SIZE_MIN) : 1ull << 30;
+    if (s->limits.disk && s->limits.disk < p->private_size)
+        p->private_size = s->limits.disk;
 }
 
 /* The user's own path, so that messages and caches agree on it, unless something else has to be there. */
@@ -194,7 +189,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, const struct
               struct err *err) {
     struct plan p = {.rung = rung,
                      .mode = settings_workspace_mode(s),
-                     .network = s->network != NETWORK_NONE && rung == RUNG_FULL,
+                     .network = s->net.mode != NETWORK_NONE && rung == RUNG_FULL,
                      .umask_ = h->umask_,
                      .landlock_abi = h->landlock_abi,
                      .home_persistent = in->home.persistent != NULL,

@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 #include "base/strv.h"
+#include "config/limits.h"
 #include "config/settings.h"
 #include "jail/plan/facts.h"
-#include "jail/plan/limits.h"
 
 struct err;
 struct buf;

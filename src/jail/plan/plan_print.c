@@ -53,7 +53,7 @@ static const char *step_origin(const struct step *s, const struct settings *set)
         return set->origin[SETTING_MOUNTS];
     case STEP_WORKSPACE:
     case STEP_OVERLAY:
-        return set->origin[set->workspace_writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE];
+        return set->origin[set->workspace.writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE];
     case STEP_SUBSTITUTE:
         return set->origin[SETTING_WORKSPACE_SUBSTITUTE];
     case STEP_DIR:
@@ -98,7 +98,7 @@ static void network_line(const struct plan *p, const struct settings *s, struct 
     if (p->network)
         settings_add_text(s, SETTING_NETWORK, &text);
     else
-        buf_adds(&text, s->network == NETWORK_NONE ? "none" : "none: this rung has no network namespace to hold one");
+        buf_adds(&text, s->net.mode == NETWORK_NONE ? "none" : "none: this rung has no network namespace to hold one");
     if (p->network)
         buf_adds(&text, ", by the gate");
     line(out, "network", buf_str(&text), s->origin[SETTING_NETWORK]);
@@ -112,7 +112,7 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
     line(out, "profile", s->profile ? s->profile : "none", s->origin[SETTING_PROFILE]);
     line(out, "workspace", p->workspace, NULL);
     line(out, "workspace mode", workspace_mode_names[p->mode],
-         s->origin[s->workspace_writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE]);
+         s->origin[s->workspace.writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE]);
     line(out, "home", p->home, NULL);
     snprintf(ids, sizeof ids, "%u:%u inside, %u:%u on the host%s", p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid,
              p->ids.host_gid, p->ids.by_root ? ", the workspace's files idmapped" : "");

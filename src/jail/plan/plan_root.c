@@ -193,16 +193,16 @@ static int add_devices(struct plan *p, struct err *err) {
 }
 
 static const char *substitute_for(const struct settings *s, const char *path) {
-    for (size_t i = 0; i < s->n_substitutes; i++)
-        if (str_eq(s->substitutes[i].path, path))
-            return s->substitutes[i].shown;
+    for (size_t i = 0; i < s->workspace.n_substitutes; i++)
+        if (str_eq(s->workspace.substitutes[i].path, path))
+            return s->workspace.substitutes[i].shown;
     return NULL;
 }
 
 /* Before anything is hidden: what is shown may be a hidden file itself. */
 static int add_substitutes(const struct settings *s, struct plan *p, struct err *err) {
-    for (size_t i = 0; i < s->n_substitutes; i++) {
-        const struct substitute_spec *sub = &s->substitutes[i];
+    for (size_t i = 0; i < s->workspace.n_substitutes; i++) {
+        const struct substitute_spec *sub = &s->workspace.substitutes[i];
         int r = plan_add_own(p, (struct step){.kind = STEP_SUBSTITUTE}, str_dupf("%s/%s", p->workspace, sub->path),
                              strdup(sub->shown), err);
 
@@ -257,8 +257,9 @@ static int add_copy(const struct plan_input *in, struct plan *p, struct err *err
 /* Folders of the workspace that are the sandbox's own. */
 static int add_volumes(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     for (size_t i = 0; in->workspace.volumes && i < in->workspace.volumes->len; i++) {
-        int r = plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true},
-                             str_dupf("%s/%s", p->workspace, s->volumes.v[i]), strdup(in->workspace.volumes->v[i]), err);
+        int r =
+            plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true},
+                         str_dupf("%s/%s", p->workspace, s->workspace.volumes.v[i]), strdup(in->workspace.volumes->v[i]), err);
 
         if (r < 0)
             return r;

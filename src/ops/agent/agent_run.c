@@ -51,10 +51,10 @@ void agent_add_secret_command(const struct agent *a, struct buf *b) {
 
 int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err) {
     for (size_t i = 0; i < a->hosts.len; i++)
-        if (strv_add(&s->network_allow, a->hosts.v[i]) < 0)
+        if (strv_add(&s->net.allow, a->hosts.v[i]) < 0)
             return err_oom(err);
     for (size_t i = 0; i < a->deny.len; i++)
-        if (strv_add(&s->network_deny, a->deny.v[i]) < 0)
+        if (strv_add(&s->net.deny, a->deny.v[i]) < 0)
             return err_oom(err);
     return 0;
 }
@@ -145,7 +145,7 @@ static int note_credential(const struct agent_run *run, const struct host_facts 
     int r;
 
     agent_add_secret_command(a, &command);
-    if (s->network == NETWORK_NONE)
+    if (s->net.mode == NETWORK_NONE)
         notice_say(n, "no network: %s cannot reach its model", a->title ? a->title : a->name);
     if (!command.len)
         return 0;

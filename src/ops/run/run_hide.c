@@ -151,10 +151,10 @@ static int hide_replaced(struct hiding *h, enum workspace_mode mode, struct err 
     const struct settings *s = h->settings;
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < s->n_substitutes; i++)
-        r = add_literal(h->to->rules, s->substitutes[i].path, err);
-    for (size_t i = 0; r >= 0 && i < s->volumes.len && (mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE); i++)
-        r = add_literal(h->to->rules, s->volumes.v[i], err);
+    for (size_t i = 0; r >= 0 && i < s->workspace.n_substitutes; i++)
+        r = add_literal(h->to->rules, s->workspace.substitutes[i].path, err);
+    for (size_t i = 0; r >= 0 && i < s->workspace.volumes.len && (mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE); i++)
+        r = add_literal(h->to->rules, s->workspace.volumes.v[i], err);
     return r;
 }
 

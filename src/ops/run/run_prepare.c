@@ -73,7 +73,7 @@ static int check_rules(const struct run_prepared *p, struct err *err) {
                                        .home = p->facts.home,
                                        .environ_ = p->facts.environ_};
 
-    if (p->settings.network == NETWORK_NONE)
+    if (p->settings.net.mode == NETWORK_NONE)
         return 0;
     return top < 0 ? err_sys(err, -errno, "open the workspace") : policy_files_load(&where, &files, err);
 }

@@ -120,7 +120,7 @@ static int make_args(const struct shared *x, struct exec_args *ret, struct err *
     int r = exec_args_terminal(ret, err);
 
     ret->name = x->name;
-    ret->timeout_ms = s->timeout_ms;
+    ret->timeout_ms = s->limits.timeout_ms;
     ret->tty = q->tty;
     ret->no_tty = q->no_tty;
     ret->argv = x->p->input.argv;
@@ -152,8 +152,8 @@ static void take_result(const struct shared *x, const struct exec_result *e, str
     ret->hit[RUN_LIMIT_TIME] = (e->end & EXEC_END_TIMEOUT) != 0;
     ret->hit[RUN_LIMIT_MEMORY] = (e->end & EXEC_END_MEMORY) != 0;
     ret->hit[RUN_LIMIT_DISK] = (e->end & EXEC_END_DISK) != 0;
-    ret->limits.timeout_ms = s->timeout_ms;
-    ret->limits.memory = s->memory;
+    ret->limits.timeout_ms = s->limits.timeout_ms;
+    ret->limits.memory = s->limits.memory;
     if (settings_workspace_mode(s) != WORKSPACE_DIRECT && settings_workspace_mode(s) != WORKSPACE_RO)
         snprintf(ret->run, sizeof ret->run, "%s", x->name);
 }

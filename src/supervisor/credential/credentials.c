@@ -233,7 +233,7 @@ static int open_sockets(struct run_credentials *c, const struct settings *s, cha
     if (!wanted[INSIDE_SSH] && !wanted[INSIDE_CREDENTIAL])
         return 0;
     r = inside_sockets_open(environ_, wanted, &c->sockets, err);
-    if (r < 0 && s->ssh_agent == SSH_AGENT_ON)
+    if (r < 0 && s->ssh.agent == SSH_AGENT_ON)
         return r;
     if (r < 0) {
         c->ssh.agent = false;

@@ -46,7 +46,7 @@ static int find_agent(const struct settings *s, char *const *environ_, bool *ret
     CLEANUP(closep) int fd = -1;
     int r = ssh_outside_connect(environ_, &fd);
 
-    if (r < 0 && s->ssh_agent == SSH_AGENT_ON)
+    if (r < 0 && s->ssh.agent == SSH_AGENT_ON)
         return is_set ? err_sys(err, r, "no ssh-agent: the one of SSH_AUTH_SOCK does not answer")
                       : err_set(err, r, "no ssh-agent: SSH_AUTH_SOCK is not set");
     *ret = r == 0;
@@ -92,10 +92,10 @@ static int find_known_hosts(const char *home, char **ret, struct err *err) {
 static int choose_keys(const struct settings *s, struct ssh_outside *o, struct err *err) {
     CLEANUP(buf_done) struct buf lines = BUF_INIT(SSH_KEYS_TEXT_MAX);
 
-    if (s->ssh_keys.all || !o->agent)
+    if (s->ssh.keys.all || !o->agent)
         return 0;
-    for (size_t i = 0; i < s->ssh_keys.names.len; i++)
-        buf_addf(&lines, "%s\n", s->ssh_keys.names.v[i]);
+    for (size_t i = 0; i < s->ssh.keys.names.len; i++)
+        buf_addf(&lines, "%s\n", s->ssh.keys.names.v[i]);
     if (!buf_ok(&lines))
         return err_usage(err, "the names of ssh keys have more than %d bytes together", SSH_KEYS_TEXT_MAX);
     o->agent = lines.len > 0;
@@ -108,7 +108,7 @@ int ssh_outside_find(const struct settings *s, const char *home, char *const *en
     CLEANUP(ssh_outside_done) struct ssh_outside o = {0};
     int r;
 
-    if (s->ssh_agent == SSH_AGENT_OFF)
+    if (s->ssh.agent == SSH_AGENT_OFF)
         return 0;
     r = find_agent(s, environ_, &o.agent, err);
     r = r < 0 ? r : choose_keys(s, &o, err);

@@ -44,7 +44,7 @@ static char *describe_command(const struct exec_request *r) {
 }
 
 static uint64_t time_limit(const struct keeper *k, uint64_t wish_ms) {
-    uint64_t most_ms = k->opt->run.settings->timeout_ms;
+    uint64_t most_ms = k->opt->run.settings->limits.timeout_ms;
 
     return !most_ms ? wish_ms : !wish_ms ? most_ms : MIN_OF(wish_ms, most_ms);
 }

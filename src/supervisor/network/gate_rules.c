@@ -177,7 +177,7 @@ static int fill_config(const struct gate_rules *r, const struct published *pub, 
     c->generation = r->generation;
     c->mode = policy_files_mode(s);
     c->can_ask = r->can_ask;
-    c->ask_timeout_ms = (uint32_t)s->ask_timeout_ms;
+    c->ask_timeout_ms = (uint32_t)s->question.timeout_ms;
     c->max_flows = GATE_FLOWS_MAX;
     c->resolv_conf = host_file("/etc/resolv.conf");
     c->hosts = host_file("/etc/hosts");

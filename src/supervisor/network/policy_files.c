@@ -38,11 +38,11 @@ enum net_mode policy_files_mode(const struct settings *s) {
     static const enum net_mode modes[] = {
         [NETWORK_NONE] = NET_NONE, [NETWORK_LIST] = NET_UNSET, [NETWORK_LIMITED] = NET_LIMITED, [NETWORK_FULL] = NET_FULL};
 
-    return modes[s->network];
+    return modes[s->net.mode];
 }
 
 bool policy_files_can_ask(const struct settings *s, bool has_human) {
-    return s->ask == ASK_WAIT || (s->ask == ASK_AUTO && has_human);
+    return s->question.mode == ASK_WAIT || (s->question.mode == ASK_AUTO && has_human);
 }
 
 const char *policy_files_source(const struct policy_files *f, const char *layer) {
@@ -59,9 +59,9 @@ static int cut_mode(const struct policy_where *where, struct gate_layer *l, stru
         [NET_NONE] = NETWORK_NONE, [NET_LIST] = NETWORK_LIST, [NET_LIMITED] = NETWORK_LIMITED, [NET_FULL] = NETWORK_FULL};
     static const enum net_mode modes[] = {NET_NONE, NET_LIST, NET_LIMITED, NET_FULL};
     CLEANUP(buf_done) struct buf text = BUF_INIT(GATE_TEXT_MAX);
-    enum net_mode most = modes[where->settings->network_ceiling];
+    enum net_mode most = modes[where->settings->net.ceiling];
 
-    if (l->narrow_only || rules->mode == NET_UNSET || grants[rules->mode] <= where->settings->network_ceiling)
+    if (l->narrow_only || rules->mode == NET_UNSET || grants[rules->mode] <= where->settings->net.ceiling)
         return 0;
     if (strv_addf(notes, "%s: mode '%s' is more than is allowed here: '%s' is used", l->name, net_mode_names[rules->mode],
                   net_mode_names[most]) < 0)
@@ -185,13 +185,13 @@ static int add_project(const struct policy_where *where, struct policy_files *f,
 
 /* said: of the hosts that are allowed those of the command line, or the others. */
 static int add_words(const struct settings *s, enum setting id, bool said, struct rules *rules, struct err *err) {
-    const struct strv *words = id == SETTING_NETWORK_DENY ? &s->network_deny : &s->network_allow;
+    const struct strv *words = id == SETTING_NETWORK_DENY ? &s->net.deny : &s->net.allow;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < words->len; i++) {
         CLEANUP(rule_done) struct rule rule = {0};
 
-        if (id == SETTING_NETWORK_ALLOW && strv_has(&s->network_said, words->v[i]) != said)
+        if (id == SETTING_NETWORK_ALLOW && strv_has(&s->net.said, words->v[i]) != said)
             continue;
         r = rule_from_text(words->v[i], id == SETTING_NETWORK_DENY ? RULE_DENY : RULE_ALLOW, &rule, err);
         r = r < 0 ? r : rule_give_id(rules, &rule, err);

@@ -44,7 +44,7 @@ int run_network_prepare(struct run_network *n, const struct settings *s, const s
         return r;
     for (size_t i = 0; i < n->files.notes.len; i++)
         log_line("%s", n->files.notes.v[i]);
-    r = published_open(&s->publish, &n->published, err);
+    r = published_open(&s->net.publish, &n->published, err);
     r = r < 0 ? r : paths_state_if_home(facts->environ_, facts->home, "", &n->state, err);
     if (r < 0)
         return r;
@@ -77,10 +77,10 @@ int run_network_give_up(struct run_network *n, struct err *err) {
 static int make_asker(struct run_network *n, const struct run_network_opts *o, struct err *err) {
     const struct settings *s = n->where.settings;
     struct stdio *term = o->io && stdio_prompt_possible(o->io) ? o->io : NULL;
-    bool human = term || s->ask_hook;
+    bool human = term || s->question.hook;
     struct asker_opts opts = {.term = term,
-                              .hook = s->ask_hook,
-                              .timeout_ms = s->ask_timeout_ms,
+                              .hook = s->question.hook,
+                              .timeout_ms = s->question.timeout_ms,
                               .say = !human,
                               .environ_ = n->where.environ_,
                               .mask = o->mask};

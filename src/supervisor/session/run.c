@@ -20,12 +20,12 @@
 unsigned run_needs(const struct settings *s) {
     unsigned needs = ENFORCES_FILES | ENFORCES_SYSCALLS | ENFORCES_END;
 
-    needs |= s->network != NETWORK_FULL ? ENFORCES_NETWORK : 0;
-    needs |= s->cpus_milli ? ENFORCES_CPU : 0;
-    needs |= s->memory ? ENFORCES_MEMORY : 0;
-    needs |= s->pids ? ENFORCES_PIDS : 0;
-    needs |= s->disk ? ENFORCES_DISK : 0;
-    needs |= s->timeout_ms ? ENFORCES_TIME : 0;
+    needs |= s->net.mode != NETWORK_FULL ? ENFORCES_NETWORK : 0;
+    needs |= s->limits.cpus_milli ? ENFORCES_CPU : 0;
+    needs |= s->limits.memory ? ENFORCES_MEMORY : 0;
+    needs |= s->limits.pids ? ENFORCES_PIDS : 0;
+    needs |= s->limits.disk ? ENFORCES_DISK : 0;
+    needs |= s->limits.timeout_ms ? ENFORCES_TIME : 0;
     return needs;
 }
 

@@ -71,7 +71,7 @@ static int check_bare_workspace(const struct session *s, struct err *err) {
             err, -EOPNOTSUPP,
             "--workspace %s needs user namespaces, which are not available here; use --workspace sync (see 'bawn doctor --fix')",
             workspace_mode_names[mode]);
-    if (set->volumes.len || (mode != WORKSPACE_SYNC && set->n_substitutes))
+    if (set->workspace.volumes.len || (mode != WORKSPACE_SYNC && set->workspace.n_substitutes))
         return err_set(
             err, -EOPNOTSUPP,
             "workspace.volumes and workspace.substitute need user namespaces, which are not available here (see 'bawn doctor --fix')");
@@ -115,7 +115,7 @@ int session_start(struct session *s, const struct session_how *how, struct err *
 /* The journal of direct mode begins with the first change. */
 static int begin_journal(void *arg, struct journal **ret, struct err *err) {
     struct session *s = arg;
-    uint64_t budget = s->opt->settings->rollback;
+    uint64_t budget = s->opt->settings->workspace.rollback;
     const struct journal_opts opts = {.budget = budget ? budget : UINT64_MAX, .file_max = STAGE_OLD_FILE_MAX};
     int r = stage_folder(&s->stage, err);
 
@@ -153,8 +153,8 @@ static int make_guard(struct session *s, struct err *err) {
 static int prepare_network(struct session *s, struct err *err) {
     const struct settings *set = s->opt->settings;
 
-    if (set->network == NETWORK_NONE || s->engine != &engine_native) {
-        if (set->ssh_agent == SSH_AGENT_ON)
+    if (set->net.mode == NETWORK_NONE || s->engine != &engine_native) {
+        if (set->ssh.agent == SSH_AGENT_ON)
             log_line("no ssh-agent inside: it is reached through the gate, which a run without a network does not have");
         return 0;
     }

@@ -67,11 +67,11 @@ int stage_substitutes(struct stage *st, struct err *err) {
 
     if (tree < 0)
         return err_sys(err, -errno, "copy of the workspace");
-    for (size_t i = 0; i < s->n_substitutes; i++) {
-        int r = substitute(st, tree, &s->substitutes[i]);
+    for (size_t i = 0; i < s->workspace.n_substitutes; i++) {
+        int r = substitute(st, tree, &s->workspace.substitutes[i]);
 
         if (r < 0)
-            return err_sys(err, r, "show '%s' as '%s'", s->substitutes[i].shown, s->substitutes[i].path);
+            return err_sys(err, r, "show '%s' as '%s'", s->workspace.substitutes[i].shown, s->workspace.substitutes[i].path);
     }
     return volumes_points(s, tree, err);
 }
@@ -150,7 +150,8 @@ static bool is_sensitive(const struct change *c, void *arg) {
 
 static int begin_record(struct carrying *w, struct err *err) {
     const struct settings *s = w->st->opt->settings;
-    const struct journal_opts opts = {.budget = s->rollback ? s->rollback : UINT64_MAX, .file_max = STAGE_OLD_FILE_MAX};
+    const struct journal_opts opts = {.budget = s->workspace.rollback ? s->workspace.rollback : UINT64_MAX,
+                                      .file_max = STAGE_OLD_FILE_MAX};
     struct run_info info = w->st->rd.info;
     int r;
 
@@ -224,7 +225,7 @@ int stage_protect(const struct stage *st, struct ignore **ret, struct err *err) 
     const char *global = paths_getenv(st->facts->environ_, "GIT_CONFIG_GLOBAL");
     const char *first = global ? global : second, *const more[] = {machine ? machine : "/etc/gitconfig", first ? first : user,
                                                                    first && !global ? user : NULL, NULL};
-    const struct strv *extra = &st->opt->settings->protect;
+    const struct strv *extra = &st->opt->settings->workspace.protect;
     int r = gitconfig_places(st->workspace, st->facts->workspace, more, &places, &hooks, err);
 
     for (size_t i = 0; r >= 0 && i < places.len; i++)

@@ -154,27 +154,27 @@ int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, 
     int r;
 
     v->workspace = workspace;
-    if (!s->persist_caches && s->volumes.len == 0)
+    if (!s->persist_caches && s->workspace.volumes.len == 0)
         return 0;
     r = make_base(facts, &v->base, err);
     if (r < 0)
         return r;
     if (!v->base)
-        return s->volumes.len ? err_set(err, -ENOENT, "workspace.volumes need a place; set HOME or XDG_STATE_HOME") : 0;
+        return s->workspace.volumes.len ? err_set(err, -ENOENT, "workspace.volumes need a place; set HOME or XDG_STATE_HOME") : 0;
     if (s->persist_caches)
         r = make_caches(v, facts, in, err);
-    for (size_t i = 0; r >= 0 && i < s->volumes.len; i++) {
-        r = make_volume(v, s->volumes.v[i], facts, err);
+    for (size_t i = 0; r >= 0 && i < s->workspace.volumes.len; i++) {
+        r = make_volume(v, s->workspace.volumes.v[i], facts, err);
         if (r >= 0 && (mode == WORKSPACE_DIRECT || mode == WORKSPACE_RO))
-            r = make_point(v, s->volumes.v[i], err);
+            r = make_point(v, s->workspace.volumes.v[i], err);
     }
     in->workspace.volumes = &v->from;
     return r < 0 ? r : 0;
 }
 
 int volumes_points(const struct settings *s, int tree, struct err *err) {
-    for (size_t i = 0; i < s->volumes.len; i++) {
-        int r = place_dir(tree, s->volumes.v[i], 0755, err);
+    for (size_t i = 0; i < s->workspace.volumes.len; i++) {
+        int r = place_dir(tree, s->workspace.volumes.v[i], 0755, err);
 
         if (r < 0)
             return r;

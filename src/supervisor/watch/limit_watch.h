@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "jail/plan/limits.h"
+#include "config/limits.h"
 
 enum { WATCH_PLACES = 3 };
 

@@ -60,7 +60,7 @@ static void test_not_even_a_trusted_one(void **state) {
     assert_int_equal(trust_file(variables, sc->home, &records, &sc->err), 0);
     assert_int_equal(trust_record(records, p.workspace, p.hash, &sc->err), 0);
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_FULL); /* it is trusted */
+    assert_int_equal(sc->s.net.mode, NETWORK_FULL); /* it is trusted */
     expect(sc, SETTING_SECRETS, "[\"b\"]");
 }
 

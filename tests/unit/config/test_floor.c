@@ -14,15 +14,15 @@ static void test_clamps_everything(void **state) {
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"keep_alive\": true, \"bypass_tools\": [\"t\", \"u\"], \"network\": \"full\"}}");
     sc->flags = (struct settings_flags){.memory = "64g", .swap = "1g", .ssh_agent = "on", .mounts = {mounts, 2, 3}};
     LOAD(sc);
-    assert_int_equal(sc->s.memory, 1ull << 30);
-    assert_int_equal(sc->s.cpus_milli, 1000);
-    assert_int_equal(sc->s.pids, 10);
-    assert_int_equal(sc->s.swap, 0);
-    assert_int_equal(sc->s.disk, 2ull << 30);
-    assert_int_equal(sc->s.timeout_ms, 3600000);
-    assert_int_equal(sc->s.network, NETWORK_LIMITED);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_AUTO);
-    assert_false(sc->s.workspace_writable);
+    assert_int_equal(sc->s.limits.memory, 1ull << 30);
+    assert_int_equal(sc->s.limits.cpus_milli, 1000);
+    assert_int_equal(sc->s.limits.pids, 10);
+    assert_int_equal(sc->s.limits.swap, 0);
+    assert_int_equal(sc->s.limits.disk, 2ull << 30);
+    assert_int_equal(sc->s.limits.timeout_ms, 3600000);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIMITED);
+    assert_int_equal(sc->s.ssh.agent, SSH_AGENT_AUTO);
+    assert_false(sc->s.workspace.writable);
     assert_false(sc->s.persist_caches);
     assert_false(sc->s.keep_alive);
     assert_int_equal(sc->s.bypass_tools.len, 1);
@@ -44,9 +44,9 @@ static void test_leaves_what_is_below(void **state) {
         "{\"$schema\": \"x\", \"floor\": {\"resources\": {\"memory\": \"8g\", \"timeout\": \"2h\"}, \"network\": \"full\"}}");
     sc->flags = (struct settings_flags){.memory = "2g", .timeout = "1h"};
     LOAD(sc);
-    assert_int_equal(sc->s.memory, 2ull << 30);
-    assert_int_equal(sc->s.timeout_ms, 3600000);
-    assert_int_equal(sc->s.network, NETWORK_LIST);
+    assert_int_equal(sc->s.limits.memory, 2ull << 30);
+    assert_int_equal(sc->s.limits.timeout_ms, 3600000);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIST);
     ORIGIN(sc, MEMORY, "flag --memory");
     assert_int_equal(sc->s.notes.len, 0);
 }
@@ -57,8 +57,8 @@ static void test_unlimited_is_clamped(void **state) {
     scene_write(sc, POLICY, "{\"floor\": {\"resources\": {\"memory\": \"8g\", \"disk\": \"1g\"}}}");
     sc->flags = (struct settings_flags){.memory = "unlimited", .disk = "unlimited"};
     LOAD(sc);
-    assert_int_equal(sc->s.memory, 8ull << 30);
-    assert_int_equal(sc->s.disk, 1ull << 30);
+    assert_int_equal(sc->s.limits.memory, 8ull << 30);
+    assert_int_equal(sc->s.limits.disk, 1ull << 30);
 }
 
 static void test_no_sandbox_is_refused(void **state) {

@@ -26,15 +26,16 @@ static void test_files_and_flags_add_up(void **state) {
     sc->flags.ask = "never";
     sc->flags.ask_timeout = "90s";
     LOAD(sc);
-    assert_int_equal(sc->s.network_allow.len, 3);
-    assert_true(has(&sc->s.network_allow, "a.example") && has(&sc->s.network_allow, "@git"));
-    assert_true(has(&sc->s.network_allow, "c.example:443"));
-    assert_int_equal(sc->s.network_deny.len, 2);
-    assert_int_equal(sc->s.publish.len, 3);
-    assert_true(has(&sc->s.publish, "3000") && has(&sc->s.publish, "4000:5000") && has(&sc->s.publish, "127.0.0.2:6000:0"));
-    assert_int_equal(sc->s.ask, ASK_NEVER);
-    assert_int_equal(sc->s.ask_timeout_ms, 90000);
-    assert_true(str_starts(sc->s.ask_hook, sc->home) && str_ends(sc->s.ask_hook, "/hook"));
+    assert_int_equal(sc->s.net.allow.len, 3);
+    assert_true(has(&sc->s.net.allow, "a.example") && has(&sc->s.net.allow, "@git"));
+    assert_true(has(&sc->s.net.allow, "c.example:443"));
+    assert_int_equal(sc->s.net.deny.len, 2);
+    assert_int_equal(sc->s.net.publish.len, 3);
+    assert_true(has(&sc->s.net.publish, "3000") && has(&sc->s.net.publish, "4000:5000") &&
+                has(&sc->s.net.publish, "127.0.0.2:6000:0"));
+    assert_int_equal(sc->s.question.mode, ASK_NEVER);
+    assert_int_equal(sc->s.question.timeout_ms, 90000);
+    assert_true(str_starts(sc->s.question.hook, sc->home) && str_ends(sc->s.question.hook, "/hook"));
     ORIGIN(sc, NETWORK_ALLOW, "config.json), flag --allow");
     ORIGIN(sc, PUBLISH, "config.json), flag --publish");
     ORIGIN(sc, ASK, "flag --ask");
@@ -59,17 +60,17 @@ static void test_untrusted_project_only_denies(void **state) {
                 "{\"sandbox\": {\"networkAllow\": [\"evil.example\"], \"networkDeny\": [\"pypi.org\"], \"publish\": [22],"
                 " \"ask\": \"wait\", \"askTimeout\": \"2h\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.network_allow.len + sc->s.publish.len, 0);
-    assert_int_equal(sc->s.network_deny.len, 1);
-    assert_int_equal(sc->s.ask, ASK_AUTO);
-    assert_int_equal(sc->s.ask_timeout_ms, 60000);
+    assert_int_equal(sc->s.net.allow.len + sc->s.net.publish.len, 0);
+    assert_int_equal(sc->s.net.deny.len, 1);
+    assert_int_equal(sc->s.question.mode, ASK_AUTO);
+    assert_int_equal(sc->s.question.timeout_ms, 60000);
     assert_int_equal(sc->s.notes.len, 4);
     note_has(sc, "networkAllow [\"evil.example\"] not applied: the project is not trusted");
     note_has(sc, "publish [\"22\"] not applied");
     scene_write(sc, PROJECT, "{\"sandbox\": {\"ask\": \"never\", \"askTimeout\": \"10s\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.ask, ASK_NEVER);
-    assert_int_equal(sc->s.ask_timeout_ms, 10000);
+    assert_int_equal(sc->s.question.mode, ASK_NEVER);
+    assert_int_equal(sc->s.question.timeout_ms, 10000);
     assert_int_equal(sc->s.notes.len, 0);
 }
 
@@ -113,8 +114,8 @@ static void test_list_keeps_the_ceiling(void **state) {
         scene_write(sc, POLICY, text);
         sc->flags.network = table[i].flag;
         LOAD(sc);
-        if (sc->s.network != table[i].network || sc->s.network_ceiling != table[i].ceiling)
-            fail_msg("case %zu: network %d, ceiling %d", i, sc->s.network, sc->s.network_ceiling);
+        if (sc->s.net.mode != table[i].network || sc->s.net.ceiling != table[i].ceiling)
+            fail_msg("case %zu: network %d, ceiling %d", i, sc->s.net.mode, sc->s.net.ceiling);
     }
 }
 
@@ -124,9 +125,9 @@ static void test_floor_decides_who_is_asked(void **state) {
     scene_write(sc, POLICY, "{\"floor\": {\"ask\": \"never\", \"askHook\": \"/usr/bin/org-hook\", \"askTimeout\": \"5s\"}}");
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"ask\": \"wait\", \"askHook\": \"/mine\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.ask, ASK_NEVER);
-    assert_string_equal(sc->s.ask_hook, "/usr/bin/org-hook");
-    assert_int_equal(sc->s.ask_timeout_ms, 5000);
+    assert_int_equal(sc->s.question.mode, ASK_NEVER);
+    assert_string_equal(sc->s.question.hook, "/usr/bin/org-hook");
+    assert_int_equal(sc->s.question.timeout_ms, 5000);
     note_has(sc, "ask 'wait' (");
     note_has(sc, "askHook '/mine' (");
 }
@@ -191,7 +192,7 @@ static void test_too_many(void **state) {
     buf_adds(&b, "]}}");
     scene_write(sc, USER_FILE, buf_str(&b));
     LOAD(sc);
-    assert_int_equal(sc->s.publish.len, 32);
+    assert_int_equal(sc->s.net.publish.len, 32);
     assert_int_equal(strv_add(&sc->flags.publish, "33"), 0);
     settings_done(&sc->s);
     scene_fails(sc, EXIT_USAGE_ERR, "publish: all levels together name more than there can be");

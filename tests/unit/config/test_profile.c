@@ -47,7 +47,7 @@ static void test_never_overwritten(void **state) {
     LOAD(sc);
     sc->flags.profile = "dev";
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 7);
+    assert_int_equal(sc->s.limits.pids, 7);
     snprintf(path, sizeof path, "%s/.config/bawn/profiles/dev.json", sc->home);
     file_text(path, text, sizeof text);
     assert_string_equal(text, "{\"resources\": {\"pids\": 7}}");
@@ -59,15 +59,15 @@ static void test_works_without_a_folder(void **state) {
 
     sc->flags.profile = "tight";
     assert_int_equal(settings_load(&homeless, &sc->s, &sc->err), 0);
-    assert_int_equal(sc->s.pids, 64);
+    assert_int_equal(sc->s.limits.pids, 64);
     ORIGIN(sc, PIDS, "profile tight (built-in)");
     assert_int_equal(rmdir(sc->home), 0);
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 64);
+    assert_int_equal(sc->s.limits.pids, 64);
     assert_int_equal(access(sc->home, F_OK), -1);
     scene_write(sc, "home/.config", "a file where the folder should be");
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 64);
+    assert_int_equal(sc->s.limits.pids, 64);
     ORIGIN(sc, PIDS, "profile tight (built-in)");
 }
 
@@ -80,7 +80,7 @@ static void test_dangling_symlink(void **state) {
     assert_int_equal(symlink("/nonexistent/target", path), 0);
     sc->flags.profile = "safe";
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 128);
+    assert_int_equal(sc->s.limits.pids, 128);
     ORIGIN(sc, PIDS, "profile safe (built-in)");
 }
 

@@ -14,17 +14,17 @@ static void test_nothing_said(void **state) {
     assert_string_equal(sc->s.engine, "auto");
     assert_null(sc->s.profile);
     assert_null(sc->s.image);
-    assert_int_equal(sc->s.cpus_milli, 2000);
-    assert_int_equal(sc->s.memory, 4ull << 30);
-    assert_int_equal(sc->s.swap, 0);
-    assert_int_equal(sc->s.pids, 256);
-    assert_int_equal(sc->s.disk, 20ull << 30);
-    assert_int_equal(sc->s.timeout_ms, 0);
-    assert_int_equal(sc->s.network, NETWORK_LIST);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_AUTO);
+    assert_int_equal(sc->s.limits.cpus_milli, 2000);
+    assert_int_equal(sc->s.limits.memory, 4ull << 30);
+    assert_int_equal(sc->s.limits.swap, 0);
+    assert_int_equal(sc->s.limits.pids, 256);
+    assert_int_equal(sc->s.limits.disk, 20ull << 30);
+    assert_int_equal(sc->s.limits.timeout_ms, 0);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIST);
+    assert_int_equal(sc->s.ssh.agent, SSH_AGENT_AUTO);
     assert_true(sc->s.secrets.all);
-    assert_true(sc->s.ssh_keys.all);
-    assert_true(sc->s.workspace_writable);
+    assert_true(sc->s.ssh.keys.all);
+    assert_true(sc->s.workspace.writable);
     assert_true(sc->s.persist_caches);
     assert_false(sc->s.keep_alive);
     assert_int_equal(sc->s.idle_timeout_ms, 0);
@@ -77,11 +77,11 @@ static void test_seed_004(void **state) {
     assert_int_equal(sc->s.mode, MODE_AUTO);
     assert_string_equal(sc->s.engine, "docker");
     assert_string_equal(sc->s.image, "wonopcode/sandbox:latest");
-    assert_int_equal(sc->s.memory, 2ull << 30);
-    assert_int_equal(sc->s.cpus_milli, 2500);
-    assert_int_equal(sc->s.pids, 200);
-    assert_int_equal(sc->s.network, NETWORK_LIMITED);
-    assert_false(sc->s.workspace_writable);
+    assert_int_equal(sc->s.limits.memory, 2ull << 30);
+    assert_int_equal(sc->s.limits.cpus_milli, 2500);
+    assert_int_equal(sc->s.limits.pids, 200);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIMITED);
+    assert_false(sc->s.workspace.writable);
     assert_false(sc->s.persist_caches);
     assert_true(sc->s.keep_alive);
     assert_int_equal(sc->s.idle_timeout_ms, 45 * 60 * 1000);
@@ -97,9 +97,9 @@ static void test_seed_004_agents(void **state) {
     scene_write(sc, USER_FILE, seed_004);
     sc->agent = "code";
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_FULL);
-    assert_int_equal(sc->s.memory, 4ull << 30);
-    assert_int_equal(sc->s.pids, 200);
+    assert_int_equal(sc->s.net.mode, NETWORK_FULL);
+    assert_int_equal(sc->s.limits.memory, 4ull << 30);
+    assert_int_equal(sc->s.limits.pids, 200);
     ORIGIN(sc, NETWORK, "agent code, user (/tmp/");
     sc->agent = "trusted";
     LOAD(sc);
@@ -108,7 +108,7 @@ static void test_seed_004_agents(void **state) {
     ORIGIN(sc, ENGINE, "agent trusted");
     sc->agent = "unheard-of";
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_LIMITED);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIMITED);
 }
 
 static void test_seed_001(void **state) {
@@ -127,14 +127,14 @@ static void test_seed_001(void **state) {
     assert_string_equal(sc->s.profile, "mine");
     assert_string_equal(sc->s.engine, "podman");
     assert_string_equal(sc->s.image, "ghcr.io/vybestack/llxprt-code/sandbox:0.9.0");
-    assert_int_equal(sc->s.cpus_milli, 4000);
-    assert_int_equal(sc->s.memory, 8ull << 30);
-    assert_int_equal(sc->s.pids, 512);
-    assert_int_equal(sc->s.swap, 1ull << 30);
-    assert_int_equal(sc->s.disk, 512ull << 20);
-    assert_int_equal(sc->s.timeout_ms, 90000);
-    assert_int_equal(sc->s.network, NETWORK_FULL);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_ON);
+    assert_int_equal(sc->s.limits.cpus_milli, 4000);
+    assert_int_equal(sc->s.limits.memory, 8ull << 30);
+    assert_int_equal(sc->s.limits.pids, 512);
+    assert_int_equal(sc->s.limits.swap, 1ull << 30);
+    assert_int_equal(sc->s.limits.disk, 512ull << 20);
+    assert_int_equal(sc->s.limits.timeout_ms, 90000);
+    assert_int_equal(sc->s.net.mode, NETWORK_FULL);
+    assert_int_equal(sc->s.ssh.agent, SSH_AGENT_ON);
     assert_int_equal(sc->s.n_mounts, 2);
     snprintf(from, sizeof from, "%s/data", sc->home);
     assert_string_equal(sc->s.mounts[0].from, from);
@@ -170,11 +170,11 @@ static void test_built_in_profiles(void **state) {
         sc->flags.profile = table[i].name;
         LOAD(sc);
         assert_string_equal(sc->s.profile, table[i].name);
-        assert_int_equal(sc->s.network, table[i].network);
-        assert_int_equal(sc->s.ssh_agent, table[i].ssh_agent);
-        assert_int_equal(sc->s.cpus_milli, table[i].cpus_milli);
-        assert_int_equal(sc->s.memory, table[i].memory);
-        assert_int_equal(sc->s.pids, table[i].pids);
+        assert_int_equal(sc->s.net.mode, table[i].network);
+        assert_int_equal(sc->s.ssh.agent, table[i].ssh_agent);
+        assert_int_equal(sc->s.limits.cpus_milli, table[i].cpus_milli);
+        assert_int_equal(sc->s.limits.memory, table[i].memory);
+        assert_int_equal(sc->s.limits.pids, table[i].pids);
     }
 }
 
@@ -186,30 +186,30 @@ static void test_precedence(void **state) {
     ORIGIN(sc, MEMORY, "built-in");
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"resources\": {\"memory\": \"3g\"}, \"image\": \"user\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.memory, 3ull << 30);
+    assert_int_equal(sc->s.limits.memory, 3ull << 30);
     ORIGIN(sc, MEMORY, "user (");
     scene_write(sc, PROJECT, "{\"sandbox\": {\"resources\": {\"memory\": \"2g\"}}}");
     LOAD(sc);
-    assert_int_equal(sc->s.memory, 2ull << 30);
+    assert_int_equal(sc->s.limits.memory, 2ull << 30);
     ORIGIN(sc, MEMORY, "project (");
     scene_write(sc, USER_FILE,
                 "{\"sandbox\": {\"resources\": {\"memory\": \"3g\"}, \"image\": \"user\"},"
                 " \"agent\": {\"a\": {\"sandbox\": {\"resources\": {\"memory\": \"5g\"}}}}}");
     sc->agent = "a";
     LOAD(sc);
-    assert_int_equal(sc->s.memory, 5ull << 30);
+    assert_int_equal(sc->s.limits.memory, 5ull << 30);
     ORIGIN(sc, MEMORY, "agent a, user (");
     sc->environ_[0] = strdup("BAWN_PROFILE=tight");
     sc->environ_[1] = strdup("BAWN_SANDBOX_IMAGE=environment");
     LOAD(sc);
-    assert_int_equal(sc->s.memory, 2ull << 30);
+    assert_int_equal(sc->s.limits.memory, 2ull << 30);
     ORIGIN(sc, MEMORY, "profile tight (");
     assert_string_equal(sc->s.image, "environment");
     ORIGIN(sc, IMAGE, "environment BAWN_SANDBOX_IMAGE");
     sc->flags.memory = "6g";
     sc->flags.image = "flag";
     LOAD(sc);
-    assert_int_equal(sc->s.memory, 6ull << 30);
+    assert_int_equal(sc->s.limits.memory, 6ull << 30);
     ORIGIN(sc, MEMORY, "flag --memory");
     ORIGIN(sc, PIDS, "profile tight (");
     ORIGIN(sc, IMAGE, "flag --image");
@@ -224,14 +224,14 @@ static void test_profile_rank(void **state) {
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"profile\": \"tight\", \"resources\": {\"pids\": 100}}}");
     LOAD(sc);
     assert_string_equal(sc->s.profile, "tight");
-    assert_int_equal(sc->s.pids, 100);
-    assert_int_equal(sc->s.cpus_milli, 1000);
+    assert_int_equal(sc->s.limits.pids, 100);
+    assert_int_equal(sc->s.limits.cpus_milli, 1000);
     ORIGIN(sc, PROFILE, "user (");
     sc->flags.profile = "safe";
     LOAD(sc);
     assert_string_equal(sc->s.profile, "safe");
-    assert_int_equal(sc->s.pids, 128);
-    assert_int_equal(sc->s.cpus_milli, 2000);
+    assert_int_equal(sc->s.limits.pids, 128);
+    assert_int_equal(sc->s.limits.cpus_milli, 2000);
     ORIGIN(sc, PIDS, "profile safe (");
 }
 
@@ -243,7 +243,7 @@ static void test_profile_by_path(void **state) {
     snprintf(path, sizeof path, "%s/elsewhere/p.json", sc->top);
     sc->flags.profile = path;
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 33);
+    assert_int_equal(sc->s.limits.pids, 33);
     ORIGIN(sc, PIDS, path);
 }
 
@@ -364,15 +364,15 @@ static void test_all_flags(void **state) {
     LOAD(sc);
     assert_string_equal(sc->s.engine, "podman");
     assert_string_equal(sc->s.image, "i");
-    assert_int_equal(sc->s.cpus_milli, 500);
-    assert_int_equal(sc->s.memory, 512ull << 20);
-    assert_int_equal(sc->s.swap, 1ull << 30);
-    assert_int_equal(sc->s.pids, 9);
-    assert_int_equal(sc->s.disk, 0);
-    assert_int_equal(sc->s.timeout_ms, 3600000);
-    assert_int_equal(sc->s.network, NETWORK_LIMITED);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_ON);
-    assert_false(sc->s.workspace_writable);
+    assert_int_equal(sc->s.limits.cpus_milli, 500);
+    assert_int_equal(sc->s.limits.memory, 512ull << 20);
+    assert_int_equal(sc->s.limits.swap, 1ull << 30);
+    assert_int_equal(sc->s.limits.pids, 9);
+    assert_int_equal(sc->s.limits.disk, 0);
+    assert_int_equal(sc->s.limits.timeout_ms, 3600000);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIMITED);
+    assert_int_equal(sc->s.ssh.agent, SSH_AGENT_ON);
+    assert_false(sc->s.workspace.writable);
 }
 
 static void test_xdg_config_home(void **state) {
@@ -384,10 +384,10 @@ static void test_xdg_config_home(void **state) {
     snprintf(variable, sizeof variable, "XDG_CONFIG_HOME=%s/xdg", sc->top);
     sc->environ_[0] = variable;
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 11);
+    assert_int_equal(sc->s.limits.pids, 11);
     snprintf(variable, sizeof variable, "XDG_CONFIG_HOME=relative");
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 12);
+    assert_int_equal(sc->s.limits.pids, 12);
 }
 
 /* What is printed must read back as the same value. */

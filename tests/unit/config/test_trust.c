@@ -33,13 +33,13 @@ static void test_untrusted_cannot_widen(void **state) {
     assert_int_equal(sc->s.mode, MODE_AUTO);
     assert_string_equal(sc->s.engine, "auto");
     assert_null(sc->s.image);
-    assert_int_equal(sc->s.network, NETWORK_LIST);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_AUTO);
-    assert_int_equal(sc->s.memory, 4ull << 30);
-    assert_int_equal(sc->s.cpus_milli, 2000);
-    assert_int_equal(sc->s.pids, 256);
-    assert_int_equal(sc->s.swap, 0);
-    assert_int_equal(sc->s.disk, 20ull << 30);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIST);
+    assert_int_equal(sc->s.ssh.agent, SSH_AGENT_AUTO);
+    assert_int_equal(sc->s.limits.memory, 4ull << 30);
+    assert_int_equal(sc->s.limits.cpus_milli, 2000);
+    assert_int_equal(sc->s.limits.pids, 256);
+    assert_int_equal(sc->s.limits.swap, 0);
+    assert_int_equal(sc->s.limits.disk, 20ull << 30);
     assert_int_equal(sc->s.n_mounts + sc->s.n_env + sc->s.bypass_tools.len, 0);
     assert_false(sc->s.keep_alive);
     for (size_t i = 0; i < SETTING_COUNT; i++)
@@ -68,15 +68,15 @@ static void test_untrusted_can_narrow(void **state) {
     assert_int_equal(sc->s.notes.len, 0);
     assert_int_equal(sc->s.mode, MODE_REQUIRE);
     assert_string_equal(sc->s.engine, "gvisor");
-    assert_int_equal(sc->s.network, NETWORK_LIMITED);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_AUTO);
-    assert_int_equal(sc->s.memory, 1ull << 30);
-    assert_int_equal(sc->s.cpus_milli, 1000);
-    assert_int_equal(sc->s.pids, 10);
-    assert_int_equal(sc->s.swap, 0);
-    assert_int_equal(sc->s.disk, 1ull << 30);
-    assert_int_equal(sc->s.timeout_ms, 3600000);
-    assert_false(sc->s.workspace_writable);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIMITED);
+    assert_int_equal(sc->s.ssh.agent, SSH_AGENT_AUTO);
+    assert_int_equal(sc->s.limits.memory, 1ull << 30);
+    assert_int_equal(sc->s.limits.cpus_milli, 1000);
+    assert_int_equal(sc->s.limits.pids, 10);
+    assert_int_equal(sc->s.limits.swap, 0);
+    assert_int_equal(sc->s.limits.disk, 1ull << 30);
+    assert_int_equal(sc->s.limits.timeout_ms, 3600000);
+    assert_false(sc->s.workspace.writable);
     assert_false(sc->s.persist_caches);
     assert_false(sc->s.keep_alive);
     assert_int_equal(sc->s.bypass_tools.len, 1);
@@ -89,24 +89,24 @@ static void test_untrusted_profile(void **state) {
 
     scene_write(sc, PROJECT, "{\"sandbox\": {\n\"profile\": \"dev\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_LIST);
-    assert_int_equal(sc->s.ssh_agent, SSH_AGENT_AUTO);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIST);
+    assert_int_equal(sc->s.ssh.agent, SSH_AGENT_AUTO);
     note_has(sc, "config.json:2:12: network 'full' of profile 'dev' not applied");
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"profile\": \"tight\"}}");
     LOAD(sc);
     assert_string_equal(sc->s.profile, "tight");
-    assert_int_equal(sc->s.pids, 64);
-    assert_int_equal(sc->s.memory, 2ull << 30);
+    assert_int_equal(sc->s.limits.pids, 64);
+    assert_int_equal(sc->s.limits.memory, 2ull << 30);
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"profile\": \"dev\"}}");
     scene_write(sc, PROJECT, "{\"sandbox\": {\"profile\": \"tight\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 64);
-    assert_int_equal(sc->s.network, NETWORK_NONE);
+    assert_int_equal(sc->s.limits.pids, 64);
+    assert_int_equal(sc->s.net.mode, NETWORK_NONE);
     ORIGIN(sc, PIDS, "profile tight (");
     assert_int_equal(sc->s.notes.len, 0);
     sc->flags.profile = "dev";
     LOAD(sc);
-    assert_int_equal(sc->s.pids, 256);
+    assert_int_equal(sc->s.limits.pids, 256);
 }
 
 static void test_project_profile_by_path(void **state) {
@@ -123,7 +123,7 @@ static void test_agent_in_project_is_project(void **state) {
     sc->agent = "a";
     LOAD(sc);
     assert_int_equal(sc->s.mode, MODE_AUTO);
-    assert_int_equal(sc->s.pids, 5);
+    assert_int_equal(sc->s.limits.pids, 5);
     assert_int_equal(sc->s.notes.len, 1);
     note_has(sc, "mode 'off' not applied");
 }
@@ -144,16 +144,16 @@ static void test_trusted_until_changed(void **state) {
     trust_project(sc);
     LOAD(sc);
     assert_int_equal(sc->s.mode, MODE_OFF);
-    assert_int_equal(sc->s.network, NETWORK_FULL);
-    assert_int_equal(sc->s.memory, 0);
+    assert_int_equal(sc->s.net.mode, NETWORK_FULL);
+    assert_int_equal(sc->s.limits.memory, 0);
     assert_int_equal(sc->s.notes.len, 0);
     scene_write(sc, PROJECT, "{\"sandbox\": {\"network\": \"limited\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_LIST);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIST);
     assert_int_equal(sc->s.notes.len, 1);
     scene_write(sc, PROJECT, wide);
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_FULL);
+    assert_int_equal(sc->s.net.mode, NETWORK_FULL);
 }
 
 static void test_trust_does_not_move(void **state) {
@@ -164,7 +164,7 @@ static void test_trust_does_not_move(void **state) {
     snprintf(sc->workspace, sizeof sc->workspace, "%s/other", sc->top);
     scene_write(sc, "other/.bawn/config.json", wide);
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_LIST);
+    assert_int_equal(sc->s.net.mode, NETWORK_LIST);
 }
 
 /* The same folder by another name is the same folder. */
@@ -178,7 +178,7 @@ static void test_trust_through_symlink(void **state) {
     snprintf(sc->workspace, sizeof sc->workspace, "%s/alias", sc->top);
     assert_int_equal(symlink(real, sc->workspace), 0);
     LOAD(sc);
-    assert_int_equal(sc->s.network, NETWORK_FULL);
+    assert_int_equal(sc->s.net.mode, NETWORK_FULL);
 }
 
 enum { A_HASH = 'a', B_HASH = 'b' };

@@ -43,15 +43,15 @@ static void test_project_only_narrows(void **state) {
     say(sc, PROJECT,
         "{\"mode\": \"direct\", \"protect\": [\"deploy/\"], \"substitute\": {\"a\": \".env\"}, \"volumes\": [\"x\"]}");
     LOAD(sc);
-    assert_int_equal(sc->s.workspace_mode, WORKSPACE_OVERLAY);
-    assert_int_equal(sc->s.protect.len, 2);
-    assert_string_equal(sc->s.protect.v[1], "deploy/");
-    assert_int_equal(sc->s.n_substitutes, 0);
-    assert_int_equal(sc->s.volumes.len, 0);
+    assert_int_equal(sc->s.workspace.mode, WORKSPACE_OVERLAY);
+    assert_int_equal(sc->s.workspace.protect.len, 2);
+    assert_string_equal(sc->s.workspace.protect.v[1], "deploy/");
+    assert_int_equal(sc->s.workspace.n_substitutes, 0);
+    assert_int_equal(sc->s.workspace.volumes.len, 0);
     say(sc, PROJECT, "{\"mode\": \"ro\", \"protect\": [\"!.git/hooks/\"]}");
     LOAD(sc);
-    assert_int_equal(sc->s.workspace_mode, WORKSPACE_RO);
-    assert_int_equal(sc->s.protect.len, 1);
+    assert_int_equal(sc->s.workspace.mode, WORKSPACE_RO);
+    assert_int_equal(sc->s.workspace.protect.len, 1);
 }
 
 static void test_floor_cuts_the_mode(void **state) {
@@ -73,7 +73,7 @@ static void test_substitutes(void **state) {
 
     say(sc, USER_FILE, "{\"substitute\": {\".env\": \".env.sandbox\", \"web/.env\": \"web/dev\"}}");
     LOAD(sc);
-    assert_int_equal(sc->s.n_substitutes, 2);
+    assert_int_equal(sc->s.workspace.n_substitutes, 2);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         char text[128];
 

@@ -30,7 +30,7 @@ static int make_env(char *const *outside, const struct env_spec *named, size_t n
 /* With a network, and a CA if there is a folder of one. */
 static int make_net_env(const char *trust, const struct env_spec *named, size_t n_named, struct plan *ret) {
     const struct settings s = {
-        .engine = (char[]){"native"}, .network = NETWORK_FULL, .env = (struct env_spec *)(uintptr_t)named, .n_env = n_named};
+        .engine = (char[]){"native"}, .net.mode = NETWORK_FULL, .env = (struct env_spec *)(uintptr_t)named, .n_env = n_named};
     const struct host_facts h = {.uid = 1000, .gid = 1000, .user = "ann", .workspace = "/home/ann/proj"};
     char *argv[] = {(char[]){"true"}, NULL};
     const struct plan_input in = {.trust = {.folder = trust}, .argv = argv, .argc = 1};

@@ -35,7 +35,8 @@ static int setup(void **state) {
     static struct scene sc;
 
     sc = (struct scene){
-        .s = {.engine = engine, .cpus_milli = 2000, .memory = 4 * G, .pids = 256, .workspace_writable = true},
+        .s =
+            {.engine = engine, .limits.cpus_milli = 2000, .limits.memory = 4 * G, .limits.pids = 256, .workspace.writable = true},
         .h = {.uid = 1000,
               .gid = 1001,
               .user = "ann",
@@ -318,8 +319,8 @@ static void test_private_size(void **state) {
     struct scene *sc = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        sc->s.memory = table[i].memory;
-        sc->s.disk = table[i].disk;
+        sc->s.limits.memory = table[i].memory;
+        sc->s.limits.disk = table[i].disk;
         MAKE(sc);
         assert_int_equal(sc->p.private_size, table[i].size);
         assert_int_equal(sc->p.limits.memory, table[i].memory);
@@ -402,7 +403,7 @@ static void test_what_is_writable(void **state) {
     assert_int_equal(step_to(&sc->p, "/var/tmp")->kind, STEP_PRIVATE);
     assert_int_equal(step_to(&sc->p, "/dev/shm")->kind, STEP_PRIVATE);
     assert_int_equal(step_to(&sc->p, "/home/ann")->kind, STEP_PRIVATE);
-    sc->s.workspace_writable = false;
+    sc->s.workspace.writable = false;
     MAKE(sc);
     assert_false(step_to(&sc->p, "/home/ann/proj")->writable);
     assert_int_equal(sc->p.mode, WORKSPACE_RO);
@@ -574,7 +575,7 @@ static void test_network(void **state) {
     assert_false(sc->p.network);
     assert_string_equal(step_to(&sc->p, "/etc/resolv.conf")->from, "# no network\n");
     assert_network_printed(sc, "network            none\n", "\"network\":\"none\"");
-    sc->s.network = NETWORK_FULL;
+    sc->s.net.mode = NETWORK_FULL;
     MAKE(sc);
     assert_true(sc->p.network);
     assert_string_equal(step_to(&sc->p, "/etc/resolv.conf")->from, "nameserver 198.18.0.1\noptions edns0\n");
@@ -593,7 +594,7 @@ static void test_trust(void **state) {
     sc->in.trust.folder = "/state/ca/taken-1";
     MAKE(sc);
     assert_string_equal(step_to(&sc->p, "/etc/ssl/certs")->from, "/etc/ssl/certs"); /* no network: no use for it */
-    sc->s.network = NETWORK_FULL;
+    sc->s.net.mode = NETWORK_FULL;
     MAKE(sc);
     certs = step_to(&sc->p, "/etc/ssl/certs");
     assert_string_equal(certs->from, "/state/ca/taken-1/certs");
@@ -608,7 +609,7 @@ static void test_trust(void **state) {
 static void test_trust_elsewhere(void **state) {
     struct scene *sc = *state;
 
-    sc->s.network = NETWORK_FULL;
+    sc->s.net.mode = NETWORK_FULL;
     sc->in.trust.folder = "/state/ca/taken-1";
     sc->in.trust.nss = sc->in.trust.pki = true;
     MAKE(sc);
@@ -633,8 +634,8 @@ static void test_rungs(void **state) {
 static void test_what_is_passed_on(void **state) {
     struct scene *sc = *state;
 
-    sc->s.timeout_ms = 7;
-    sc->s.swap = 8;
+    sc->s.limits.timeout_ms = 7;
+    sc->s.limits.swap = 8;
     MAKE(sc);
     assert_int_equal(sc->p.umask_, 027);
     assert_int_equal(sc->p.landlock_abi, 4);
@@ -672,7 +673,7 @@ static void test_json(void **state) {
     json_t *j, *limits;
 
     sc->s.origin[SETTING_MEMORY] = (char[]){"flag --memory"};
-    sc->s.cpus_milli = 1005;
+    sc->s.limits.cpus_milli = 1005;
     MAKE(sc);
     j = printed(sc);
     limits = json_object_get(j, "limits");
@@ -796,7 +797,7 @@ static void test_credentials(void **state) {
 
     assert_int_equal(strv_add(&env, "API_KEY=placeholder"), 0);
     assert_int_equal(strv_add(&env, "SSH_AUTH_SOCK=" PLAN_SSH_SOCKET), 0);
-    sc->s.network = NETWORK_LIST;
+    sc->s.net.mode = NETWORK_LIST;
     sc->s.env = named;
     sc->s.n_env = 1;
     sc->in.credentials.env = &env;
@@ -823,7 +824,7 @@ static void test_credentials(void **state) {
     s = step_to(&sc->p, PLAN_INSIDE_BIN "/bawn-inside");
     assert_true(s && s->kind == STEP_RO && s->ours);
 
-    sc->s.network = NETWORK_NONE; /* no gate: nobody would answer */
+    sc->s.net.mode = NETWORK_NONE; /* no gate: nobody would answer */
     MAKE(sc);
     assert_true(has_env(&sc->p, "API_KEY=the real one"));
     assert_true(has_env(&sc->p, "PATH=/usr/bin:/bin"));

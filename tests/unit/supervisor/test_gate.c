@@ -212,7 +212,7 @@ static void begin(struct scene *s) {
     *s = (struct scene){.heard = BUF_INIT(1 << 20)};
     make_folders(s);
     write_rules(s, "{\"rules\": [{\"action\": \"allow\", \"host\": \"first.example\"}]}");
-    s->settings = (struct settings){.network = NETWORK_LIST, .network_ceiling = NETWORK_FULL, .ask_timeout_ms = 60000};
+    s->settings = (struct settings){.net.mode = NETWORK_LIST, .net.ceiling = NETWORK_FULL, .question.timeout_ms = 60000};
     s->where = (struct policy_where){.settings = &s->settings,
                                      .workspace = s->dir,
                                      .workspace_fd = -1,

@@ -169,15 +169,15 @@ static void test_needs(void **state) {
         struct settings s;
         unsigned needs;
     } table[] = {
-        {{.network = NETWORK_FULL}, ALWAYS},
-        {{.network = NETWORK_NONE}, ALWAYS | ENFORCES_NETWORK},
-        {{.network = NETWORK_LIST}, ALWAYS | ENFORCES_NETWORK},
-        {{.network = NETWORK_LIMITED}, ALWAYS | ENFORCES_NETWORK},
-        {{.network = NETWORK_FULL, .cpus_milli = 1}, ALWAYS | ENFORCES_CPU},
-        {{.network = NETWORK_FULL, .memory = 1}, ALWAYS | ENFORCES_MEMORY},
-        {{.network = NETWORK_FULL, .pids = 1}, ALWAYS | ENFORCES_PIDS},
-        {{.network = NETWORK_FULL, .disk = 1}, ALWAYS | ENFORCES_DISK},
-        {{.network = NETWORK_FULL, .timeout_ms = 1}, ALWAYS | ENFORCES_TIME},
+        {{.net.mode = NETWORK_FULL}, ALWAYS},
+        {{.net.mode = NETWORK_NONE}, ALWAYS | ENFORCES_NETWORK},
+        {{.net.mode = NETWORK_LIST}, ALWAYS | ENFORCES_NETWORK},
+        {{.net.mode = NETWORK_LIMITED}, ALWAYS | ENFORCES_NETWORK},
+        {{.net.mode = NETWORK_FULL, .limits.cpus_milli = 1}, ALWAYS | ENFORCES_CPU},
+        {{.net.mode = NETWORK_FULL, .limits.memory = 1}, ALWAYS | ENFORCES_MEMORY},
+        {{.net.mode = NETWORK_FULL, .limits.pids = 1}, ALWAYS | ENFORCES_PIDS},
+        {{.net.mode = NETWORK_FULL, .limits.disk = 1}, ALWAYS | ENFORCES_DISK},
+        {{.net.mode = NETWORK_FULL, .limits.timeout_ms = 1}, ALWAYS | ENFORCES_TIME},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
@@ -185,7 +185,7 @@ static void test_needs(void **state) {
 }
 
 static void test_engine_that_keeps_too_little(void **state) {
-    const struct settings s = {.network = NETWORK_NONE, .memory = 1};
+    const struct settings s = {.net.mode = NETWORK_NONE, .limits.memory = 1};
     const unsigned all = run_needs(&s);
     struct err err = {0};
 
