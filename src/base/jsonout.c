@@ -64,6 +64,13 @@ void jsonout_null(struct jsonout *j, const char *key) {
     jsonout_text(j, key, NULL);
 }
 
+void jsonout_u64_if(struct jsonout *j, const char *key, bool known, uint64_t value) {
+    if (known)
+        jsonout_u64(j, key, value);
+    else
+        jsonout_null(j, key);
+}
+
 void jsonout_strings(struct jsonout *j, const char *key, char *const *v, size_t n) {
     jsonout_open(j, key, '[');
     for (size_t i = 0; i < n; i++)

@@ -32,6 +32,7 @@ void jsonout_key(struct jsonout *j, const char *key);
 
 void jsonout_text(struct jsonout *j, const char *key, const char *value); /* NULL: null */
 void jsonout_u64(struct jsonout *j, const char *key, uint64_t value);
+void jsonout_u64_if(struct jsonout *j, const char *key, bool known, uint64_t value); /* else null */
 void jsonout_int(struct jsonout *j, const char *key, int64_t value);
 void jsonout_bool(struct jsonout *j, const char *key, bool value);
 void jsonout_null(struct jsonout *j, const char *key);

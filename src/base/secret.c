@@ -3,6 +3,7 @@
 #include "base/secret.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -76,4 +77,10 @@ int secret_grow(char **p, size_t used, size_t *cap, size_t need) {
     *p = grown;
     *cap = bigger;
     return 0;
+}
+
+void secret_zero_free(void *p) {
+    if (p)
+        explicit_bzero(p, malloc_usable_size(p));
+    free(p);
 }

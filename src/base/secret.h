@@ -21,3 +21,6 @@ int secret_set(struct secret *s, const void *p, size_t len); /* -ENOSPC */
 /* For bytes that may hold a value on their way, in ordinary memory: makes room for `need` bytes at *p, of which `used` are in use. As
  * realloc(), which would leave a copy of the old bytes behind. -ENOMEM */
 int secret_grow(char **p, size_t used, size_t *cap, size_t need);
+
+/* For allocators of libraries through whose memory values pass: zeroed as a whole when it is given back. */
+void secret_zero_free(void *p);

@@ -16,22 +16,17 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/secret.h"
 #include "vault/vault.h"
 
 /* Tokens pass through the buffers of curl and jansson: they are zeroed when they are given back. */
-static void zero_free(void *p) {
-    if (p)
-        explicit_bzero(p, malloc_usable_size(p));
-    free(p);
-}
-
 static void *zero_realloc(void *p, size_t size) {
     void *to = malloc(size ? size : 1);
 
     if (to && p)
         memcpy(to, p, MIN_OF(size, malloc_usable_size(p)));
     if (to)
-        zero_free(p);
+        secret_zero_free(p);
     return to;
 }
 
@@ -46,8 +41,8 @@ int main(int argc, char **argv) {
     }
     umask(077);
     signal(SIGPIPE, SIG_IGN);
-    json_set_alloc_funcs(malloc, zero_free);
-    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, zero_free, zero_realloc, strdup, calloc) != CURLE_OK) {
+    json_set_alloc_funcs(malloc, secret_zero_free);
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, secret_zero_free, zero_realloc, strdup, calloc) != CURLE_OK) {
         log_line("libcurl does not start");
         _exit(1);
     }

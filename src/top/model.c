@@ -102,13 +102,6 @@ void model_sort(struct top_model *m, enum top_order order) {
         qsort(m->v, m->n, sizeof *m->v, compare[order]);
 }
 
-static void add_number(struct jsonout *j, const char *key, bool known, uint64_t value) {
-    if (known)
-        jsonout_u64(j, key, value);
-    else
-        jsonout_null(j, key);
-}
-
 static void add_row_json(const struct top_row *r, struct jsonout *j) {
     jsonout_open(j, NULL, '{');
     jsonout_text(j, "name", r->name);
@@ -121,10 +114,10 @@ static void add_row_json(const struct top_row *r, struct jsonout *j) {
         buf_adds(j->to, "null");
     else
         buf_addf(j->to, "%.1f", r->cpu);
-    add_number(j, "memory", r->usage.has_memory, r->usage.memory);
-    add_number(j, "memory_max", r->memory_max != 0, r->memory_max);
-    add_number(j, "pids", r->usage.has_pids, r->usage.pids);
-    add_number(j, "pids_max", r->pids_max != 0, r->pids_max);
+    jsonout_u64_if(j, "memory", r->usage.has_memory, r->usage.memory);
+    jsonout_u64_if(j, "memory_max", r->memory_max != 0, r->memory_max);
+    jsonout_u64_if(j, "pids", r->usage.has_pids, r->usage.pids);
+    jsonout_u64_if(j, "pids_max", r->pids_max != 0, r->pids_max);
     jsonout_close(j, '}');
 }
 

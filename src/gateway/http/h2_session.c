@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <malloc.h>
 
+#include "base/secret.h"
 #include "base/str.h"
 #include "gateway/http/h2_priv.h"
 
@@ -236,9 +237,7 @@ static nghttp2_option *make_options(void) {
 
 /* Of the session with a server that may say a credential again, in a field: what nghttp2 lets go of, it does not leave behind. */
 static void mem_free(void *p, void *arg UNUSED) {
-    if (p)
-        explicit_bzero(p, malloc_usable_size(p));
-    free(p);
+    secret_zero_free(p);
 }
 
 static void *mem_alloc(size_t size, void *arg UNUSED) {

@@ -27,15 +27,6 @@ static bool parse_mount(const char *line, struct mount *m) {
     return true;
 }
 
-/* path from `top` on: "" or with a '/' in front; NULL: not below it. "/" is above everything. */
-static const char *tail(const char *path, const char *top) {
-    size_t len = str_eq(top, "/") ? 0 : strlen(top);
-
-    if (strncmp(path, top, len) != 0 || (path[len] && path[len] != '/'))
-        return NULL;
-    return str_eq(path + len, "/") ? "" : path + len;
-}
-
 /* The mount that the workspace is on: of those above it the longest, of equal ones the last, which covers the others. Its path
  * within the file system is the mount's root and what follows. */
 static bool find_workspace(const char *text, const char *root_path, struct mount *ret, char within[static PATH_MAX]) {
@@ -43,7 +34,7 @@ static bool find_workspace(const char *text, const char *root_path, struct mount
     bool found = false;
 
     for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
-        const char *rest = parse_mount(line, &m) ? tail(root_path, m.point) : NULL;
+        const char *rest = parse_mount(line, &m) ? mountinfo_tail(root_path, m.point) : NULL;
 
         if (!rest || (found && strlen(m.point) < strlen(ret->point)))
             continue;
@@ -55,7 +46,7 @@ static bool find_workspace(const char *text, const char *root_path, struct mount
 
 /* Remembers where m shows the workspace, or the part of it that m shows. */
 static int add_alias(struct guard *g, const struct mount *m, const char *within, struct err *err) {
-    const char *whole = tail(within, m->root), *part = tail(m->root, within);
+    const char *whole = mountinfo_tail(within, m->root), *part = mountinfo_tail(m->root, within);
     struct guard_alias alias = {.rel = ""};
     int n, k = 0;
 

@@ -51,15 +51,6 @@ static const char *next_line(const char *line) {
     return end && end[1] ? end + 1 : NULL;
 }
 
-/* path from `top` on: "" or with a '/' in front; NULL: not below it. */
-static const char *tail(const char *path, const char *top) {
-    size_t len = str_eq(top, "/") ? 0 : strlen(top);
-
-    if (strncmp(path, top, len) != 0 || (path[len] && path[len] != '/'))
-        return NULL;
-    return str_eq(path + len, "/") ? "" : path + len;
-}
-
 /* "/" and "/a" are "/a". */
 static bool join(const char *a, const char *b, char out[static PATH_MAX]) {
     int n = snprintf(out, PATH_MAX, "%s%s", str_eq(a, "/") && *b ? "" : a, b);
@@ -74,7 +65,7 @@ static bool find_within(const char *text, const char *path, struct within *ret) 
     bool found = false;
 
     for (const char *line = text; line; line = next_line(line)) {
-        const char *rest = parse_mount(line, &m) ? tail(path, m.point) : NULL;
+        const char *rest = parse_mount(line, &m) ? mountinfo_tail(path, m.point) : NULL;
 
         if (!rest || (found && strlen(m.point) < best))
             continue;
@@ -104,7 +95,7 @@ static int add_elsewhere(struct elsewheres *e, const char *to, const char *more,
 /* What is at `root` of the device is seen at `to` inside: is the workspace in it, or is it in the workspace? */
 static int compare_elsewheres(struct elsewheres *e, const struct within *w, const char *device, const char *root, const char *to,
                               struct err *err) {
-    const char *whole = tail(w->path, root), *part = tail(root, w->path);
+    const char *whole = mountinfo_tail(w->path, root), *part = mountinfo_tail(root, w->path);
 
     if (!str_eq(device, w->device) || (!whole && !part))
         return 0;
@@ -123,7 +114,7 @@ static int look_at(struct elsewheres *e, const char *text, const struct within *
         return 0;
     r = compare_elsewheres(e, w, here.device, here.path, spec->to, err);
     for (const char *line = text; r == 0 && line; line = next_line(line)) {
-        const char *below = parse_mount(line, &m) ? tail(m.point, from) : NULL;
+        const char *below = parse_mount(line, &m) ? mountinfo_tail(m.point, from) : NULL;
         char to[PATH_MAX];
 
         if (!below || !*below)

@@ -20,13 +20,6 @@ static void say_result(struct buf *answer, int r, const struct err *err) {
         control_ok(answer);
 }
 
-static void add_known(struct jsonout *j, const char *key, bool known, uint64_t value) {
-    if (known)
-        jsonout_u64(j, key, value);
-    else
-        jsonout_null(j, key);
-}
-
 static void add_numbers(const struct keeper *k, struct jsonout *j) {
     const struct box_state *s = &k->box->state;
     struct box_usage u = {0};
@@ -38,9 +31,9 @@ static void add_numbers(const struct keeper *k, struct jsonout *j) {
     jsonout_u64(j, "cpus_milli", s->cpus_milli);
     jsonout_close(j, '}');
     jsonout_open(j, "usage", '{');
-    add_known(j, "memory", u.has_memory, u.memory);
-    add_known(j, "cpu_us", u.has_cpu, u.cpu_us);
-    add_known(j, "pids", u.has_pids, u.pids);
+    jsonout_u64_if(j, "memory", u.has_memory, u.memory);
+    jsonout_u64_if(j, "cpu_us", u.has_cpu, u.cpu_us);
+    jsonout_u64_if(j, "pids", u.has_pids, u.pids);
     jsonout_close(j, '}');
 }
 
