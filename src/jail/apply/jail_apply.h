@@ -41,9 +41,11 @@ struct launch {
     int home_fd;    /* a persistent home, once it is there; -1: not yet */
     int empty_file, empty_dir; /* what hidden things are covered by */
     bool born_in_cgroup;
-    int idmap; /* by root: the last userns that mapped an owner, and whom; -1: none yet */
-    uid_t idmap_uid;
-    gid_t idmap_gid;
+    struct {
+        int fd; /* -1: none yet */
+        uid_t uid;
+        gid_t gid;
+    } idmap;    /* by root: the last userns that mapped an owner, and whom */
     int *trees; /* by root: idmapped mounts made before the clone, one per step, -1: none */
 };
 

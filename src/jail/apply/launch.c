@@ -141,13 +141,13 @@ static bool is_refusal(int r) {
 static int map_owner(struct launch *l, uid_t uid, gid_t gid) {
     const struct plan_ids *ids = &l->plan->ids;
 
-    if (l->idmap >= 0 && l->idmap_uid == uid && l->idmap_gid == gid)
+    if (l->idmap.fd >= 0 && l->idmap.uid == uid && l->idmap.gid == gid)
         return 0;
-    closep(&l->idmap);
-    l->idmap = idmap_userns(uid, ids->host_uid, gid, ids->host_gid);
-    l->idmap_uid = uid;
-    l->idmap_gid = gid;
-    return l->idmap < 0 ? l->idmap : 0;
+    closep(&l->idmap.fd);
+    l->idmap.fd = idmap_userns(uid, ids->host_uid, gid, ids->host_gid);
+    l->idmap.uid = uid;
+    l->idmap.gid = gid;
+    return l->idmap.fd < 0 ? l->idmap.fd : 0;
 }
 
 /* By root: the user's files as idmapped mounts, so that what is written inside belongs to the owner outside. */
@@ -171,7 +171,7 @@ static int idmap_tree(struct launch *l, const struct step *s, const char *from, 
     l->no_userns = r < 0 && is_refusal(r);
     if (r < 0)
         return err_sys(err, r, "user namespace for mapping the owner of '%s'", s->from);
-    r = mount_idmap(tree, l->idmap);
+    r = mount_idmap(tree, l->idmap.fd);
     l->no_userns = r == -EPERM || r == -EACCES;
     if (r < 0)
         return err_sys(err, r, "map the owner of '%s' (its file system must support idmapped mounts; else run Bawn as the owner)",
@@ -279,7 +279,7 @@ int jail_launch(struct launch *l, struct err *err) {
         return err_oom(err);
     for (size_t i = 0; i < n; i++)
         l->trees[i] = -1;
-    l->pid = l->pidfd = l->lower = l->run = l->idmap = -1;
+    l->pid = l->pidfd = l->lower = l->run = l->idmap.fd = -1;
     l->err = (struct err){0};
     /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise no process reads ours. */
     prctl(PR_SET_DUMPABLE, 1);
@@ -292,7 +292,7 @@ int jail_launch(struct launch *l, struct err *err) {
         closep(&l->lower);
         closep(&l->run);
     }
-    closep(&l->idmap);
+    closep(&l->idmap.fd);
     free(TAKE_PTR(l->trees));
     return r;
 }

@@ -196,16 +196,22 @@ static int add_credentials(const struct settings *s, const struct plan_input *in
 int plan_make_env(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
                   struct err *err) {
     const char *shell = host_value(h, "SHELL");
+    const struct {
+        const char *name, *value;
+    } own[] = {
+        {"HOME", p->home},
+        {"USER", p->ids.user},
+        {"LOGNAME", p->ids.user},
+        {"SHELL", shell && path_entry_inside(p, shell, strlen(shell)) ? shell : "/bin/sh"},
+        {"PWD", p->workspace},
+        {"TMPDIR", p->tmp},
+        {"BAWN", rung_names[p->rung]},
+    };
     int r = add_passed(h, p, err);
 
     r = r < 0 ? r : add_path(h, in, p, err);
-    r = r < 0 ? r : set_var(p, "HOME", p->home, err);
-    r = r < 0 ? r : set_var(p, "USER", p->ids.user, err);
-    r = r < 0 ? r : set_var(p, "LOGNAME", p->ids.user, err);
-    r = r < 0 ? r : set_var(p, "SHELL", shell && path_entry_inside(p, shell, strlen(shell)) ? shell : "/bin/sh", err);
-    r = r < 0 ? r : set_var(p, "PWD", p->workspace, err);
-    r = r < 0 ? r : set_var(p, "TMPDIR", p->tmp, err);
-    r = r < 0 ? r : set_var(p, "BAWN", rung_names[p->rung], err);
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(own); i++)
+        r = set_var(p, own[i].name, own[i].value, err);
     r = r < 0 ? r : add_network(s, in, p, err);
     r = r < 0 ? r : add_named(s, h, p, err);
     return r < 0 ? r : add_credentials(s, in, p, err);

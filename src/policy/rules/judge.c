@@ -81,14 +81,14 @@ static void note_grant(struct finding *f, const struct rule_hit *hit) {
 }
 
 static void note_maybe(struct finding *f, const struct rule_hit *hit, enum policy_layer_kind layer, unsigned needs) {
-    if (!f->maybe_any || hit->rule->action > f->maybe.rule->action) {
-        f->maybe = *hit;
-        f->maybe_layer = layer;
+    if (!f->maybe.any || hit->rule->action > f->maybe.hit.rule->action) {
+        f->maybe.hit = *hit;
+        f->maybe.layer = layer;
     }
-    f->maybe_any = true;
-    f->maybe_actions |= 1u << hit->rule->action;
-    f->maybe_needs |= needs;
-    f->maybe_differs |= hit->rule->max_body || hit->rule->inspect == INSPECT_YES || hit->rule->allow_private;
+    f->maybe.any = true;
+    f->maybe.actions |= 1u << hit->rule->action;
+    f->maybe.needs |= needs;
+    f->maybe.differs |= hit->rule->max_body || hit->rule->inspect == INSPECT_YES || hit->rule->allow_private;
     note_grant(f, hit);
 }
 
@@ -122,7 +122,7 @@ static void decide(struct finding *f, const struct rule_hit *hit, enum policy_la
 /* A rule that does not deny matches the address, if only perhaps. */
 static void name_address(struct finding *f, const struct rule_hit *hit, enum policy_layer_kind layer, bool surely,
                          const struct addr_verdict *class) {
-    bool names = hit->bits >= class->bits, first = surely && !f->decided && !f->maybe_any;
+    bool names = hit->bits >= class->bits, first = surely && !f->decided && !f->maybe.any;
 
     if (hit->rule->action == RULE_ALLOW) {
         f->named |= names;
@@ -248,17 +248,17 @@ void finding_take_mode(struct finding *f, const struct policy_request *req, enum
 }
 
 void finding_settle(struct finding *f) {
-    if (!f->maybe_any)
+    if (!f->maybe.any)
         return;
-    if (f->maybe_actions != 1u << f->action || f->maybe_differs)
-        f->needs |= f->maybe_needs;
-    if (f->maybe.rule->action <= f->action)
+    if (f->maybe.actions != 1u << f->action || f->maybe.differs)
+        f->needs |= f->maybe.needs;
+    if (f->maybe.hit.rule->action <= f->action)
         return;
-    f->action = f->maybe.rule->action;
-    f->code = code_of(&f->maybe);
-    f->by = f->maybe;
-    f->layer = f->maybe_layer;
-    f->max_body = f->maybe.rule->max_body;
+    f->action = f->maybe.hit.rule->action;
+    f->code = code_of(&f->maybe.hit);
+    f->by = f->maybe.hit;
+    f->layer = f->maybe.layer;
+    f->max_body = f->maybe.hit.rule->max_body;
 }
 
 static bool is_never_dialled(enum addr_class class) {

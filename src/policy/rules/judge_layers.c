@@ -45,7 +45,7 @@ static void hold_stricter(const struct policy *p, const struct policy_request *r
     finding_walk(&g, p, layer, req, class);
     if (!g.decided)
         finding_take_mode(&g, req, NET_UNSET, RULE_DENY);
-    g.maybe_differs = false;
+    g.maybe.differs = false;
     finding_settle(&g);
     f->needs |= g.needs;
     if (g.action >= f->action)

@@ -15,12 +15,13 @@ struct finding {
     bool look;
     uint64_t max_body;
 
-    /* Rules that match if something unknown turns out so. */
-    struct rule_hit maybe; /* the most permissive */
-    enum policy_layer_kind maybe_layer;
-    bool maybe_differs, maybe_any;
-    unsigned maybe_actions; /* a bit for each enum rule_action */
-    unsigned maybe_needs;
+    struct {                 /* rules that match if something unknown turns out so */
+        struct rule_hit hit; /* the most permissive */
+        enum policy_layer_kind layer;
+        bool differs, any;
+        unsigned actions; /* a bit for each enum rule_action */
+        unsigned needs;
+    } maybe;
 
     const struct rule *near; /* allows another port, method or path */
     enum policy_code near_code;
