@@ -19,7 +19,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOHUP = ["sh", "-c", 'trap "" INT QUIT HUP TSTP TTOU; exec "$@"', "sh"]  # as `nohup … &` does it
 SHOW_IGNORED = "grep SigIgn /proc/self/status"
-NONE_IGNORED = re.compile(r"SigIgn:\s0+$", re.M)
+NONE_IGNORED = re.compile(r"SigIgn:\s0{8}[0-8]0{7}$", re.M)  # 32 belongs to the C library: its functions cannot reset it
 
 
 def load_check():
@@ -96,7 +96,7 @@ def test_ignored_signals_do_not_reach_what_a_test_starts(tmp_path):
     for workers in ([], ["-n", "1"]):
         r = planted(tmp_path, text, "-rP", *workers, front=NOHUP)
         assert r.returncode == 0 and NONE_IGNORED.search(r.stdout), r
-    assert "SigIgn:\t0000000000000000" not in subprocess.run([*NOHUP, "sh", "-c", SHOW_IGNORED], capture_output=True, text=True).stdout
+    assert not NONE_IGNORED.search(subprocess.run([*NOHUP, "sh", "-c", SHOW_IGNORED], capture_output=True, text=True).stdout)
 
 
 @pytest.fixture

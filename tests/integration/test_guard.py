@@ -13,7 +13,7 @@ import tempfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["base/buf.c", "base/err.c", "base/str.c", "base/strv.c", "os/fd.c", "os/sock.c", "proto/initmsg.c", "workspace/hide/protect.c", "workspace/hide/ignore.c",
+SOURCES = ["base/buf.c", "base/err.c", "base/str.c", "base/vec.c", "base/strv.c", "os/fd.c", "os/sock.c", "proto/initmsg.c", "workspace/hide/protect.c", "workspace/hide/ignore.c",
            "workspace/hide/ignore_glob.c", "workspace/hide/ignore_list.c"]
 PYTHON = "/usr/bin/python3"
 
