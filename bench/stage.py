@@ -15,7 +15,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 TEST_USER = "bawn-test"
 HYBRID = "/sys/fs/cgroup/unified/cgroup.controllers"
-SPAWN_SOURCES = ("bench/socket.c", "src/proto/execreq.c", "src/proto/execmsg.c", "src/os/sock.c", "src/os/fd.c")
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I" + os.path.join(ROOT, "src"), "-include", os.path.join(ROOT, "src/base/banned.h")]
 
 
@@ -97,7 +96,7 @@ class Stage:
 
     def fill(self, user, bawn):
         os.chmod(self.directory, 0o755)
-        self.spawn = self.compile("spawn", sources=SPAWN_SOURCES)
+        self.spawn = self.compile("spawn", sources=["socket"])
         self.io = self.compile("io")
         self.load = self.compile("load", "-lssl", "-lcrypto", "-lpthread")
         self.bawn = self.copy_bawn(bawn)
@@ -112,11 +111,10 @@ class Stage:
             print(f"bench: could not remove all of {self.directory}", file=sys.stderr)
 
     def compile(self, name, *libraries, sources=()):
+        """NAME.c of this folder, with `sources` beside it and the library that `make` built."""
         out = os.path.join(self.directory, name)
-        base = os.path.join(ROOT, "src", "base")
-        sources = [os.path.join(HERE, name + ".c"), *(os.path.join(ROOT, s) for s in sources),
-                   *(os.path.join(base, f) for f in sorted(os.listdir(base)) if f.endswith(".c"))]
-        subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, *sources, "-o", out, *libraries], check=True)
+        files = [os.path.join(HERE, s + ".c") for s in (name, *sources)]
+        subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, *files, "-o", out, os.path.join(ROOT, "build/src/libbawn.a"), "-ljansson", *libraries], check=True)
         return out
 
     def copy_bawn(self, path):
