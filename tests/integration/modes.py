@@ -30,7 +30,7 @@ def conftest(request):
 
 @pytest.fixture(params=["root", "user", "root for a user"])
 def who(request, bawn):
-    """A runner; the third is root, and the workspace belongs to somebody else."""
+    """A runner; the third is root, and the workspace belongs to another user."""
     tools = conftest(request)
     with tools.make_runner("user" if request.param == "user" else "root", bawn) as r:
         if request.param == "root for a user":

@@ -71,7 +71,7 @@ def test_worktree_that_was_merged_is_removed(who):
     git(who, "merge", "-q", f"bawn/{name}")
     assert version(who.workspace / "f") == b"2\n"
     run(who, "worktree", "true")
-    assert git(who, "for-each-ref", "refs/heads/bawn") == "", "the branch is part of main: nobody needs it any more"
+    assert git(who, "for-each-ref", "refs/heads/bawn") == "", "the branch is part of main: it is not needed any more"
     assert len(git(who, "worktree", "list").splitlines()) == 1 and runs(who) == []
 
 

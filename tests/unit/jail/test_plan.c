@@ -824,7 +824,7 @@ static void test_credentials(void **state) {
     s = step_to(&sc->p, PLAN_INSIDE_BIN "/bawn-inside");
     assert_true(s && s->kind == STEP_RO && s->ours);
 
-    sc->s.net.mode = NETWORK_NONE; /* no gate: nobody would answer */
+    sc->s.net.mode = NETWORK_NONE; /* no gate: nothing would answer */
     MAKE(sc);
     assert_true(has_env(&sc->p, "API_KEY=the real one"));
     assert_true(has_env(&sc->p, "PATH=/usr/bin:/bin"));

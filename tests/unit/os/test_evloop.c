@@ -51,7 +51,7 @@ static int on_ready(void *arg, const struct pollfd *fds, size_t n) {
 
         evloop_remove(i->l, &gone->s);
         i->r = 0;
-        memset(gone, 0xff, sizeof *gone); /* whoever uses it again, crashes */
+        memset(gone, 0xff, sizeof *gone); /* a use after this crashes */
         return 0;
     }
     return i->r;
