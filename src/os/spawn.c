@@ -166,8 +166,11 @@ static int read_both(const int ends[2], struct buf *out, struct buf *said) {
     char part[PART];
 
     while (p[0].fd >= 0 || p[1].fd >= 0) {
-        if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
-            return -errno;
+        if (poll(p, ARRAY_LEN(p), -1) < 0) {
+            if (errno != EINTR)
+                return -errno;
+            continue; /* what it said the last time does not hold any more, and a read could wait */
+        }
         for (size_t i = 0; i < ARRAY_LEN(p); i++) {
             ssize_t n = p[i].fd >= 0 && p[i].revents ? fd_read_some(p[i].fd, part, sizeof part) : -EAGAIN;
 
